@@ -1,0 +1,1 @@
+"""Deterministic builders of the sample models."""

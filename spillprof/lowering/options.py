@@ -1,0 +1,56 @@
+"""Switches of lowering: how a Graph becomes a Program."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Fuse(StrEnum):
+    """Which operators are joined into one step."""
+
+    NONE = "none"
+    STANDARD = "standard"  # Conv/Gemm/MatMul + bias, BatchNormalization, activation; Q/DQ around an operator
+
+
+class Views(StrEnum):
+    """What Reshape, Squeeze, Identity, ... do."""
+
+    SHARE = "share"  # share their input's buffer
+    COPY = "copy"  # write a new buffer
+
+
+class ConvAlgorithm(StrEnum):
+    """Workspace of a convolution."""
+
+    DIRECT = "direct"
+    IM2COL = "im2col"
+    WINOGRAD = "winograd"
+    AUTO = "auto"
+
+
+class WeightsPolicy(StrEnum):
+    """Where weights live."""
+
+    STREAM = "stream"
+    CACHED = "cached"
+    RESIDENT = "resident"
+
+
+class Oversized(StrEnum):
+    """What happens to an operator that cannot fit."""
+
+    STREAM = "stream"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweringOptions:
+    """All switches of lowering, with their defaults."""
+
+    fuse: Fuse = Fuse.STANDARD
+    inplace: bool = True
+    views: Views = Views.SHARE
+    fold: bool = True
+    conv: ConvAlgorithm = ConvAlgorithm.DIRECT
+    weights: WeightsPolicy = WeightsPolicy.STREAM
+    oversized: Oversized = Oversized.STREAM
+    pin: tuple[str, ...] = ()  # tensors that get a dedicated slot

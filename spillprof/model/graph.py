@@ -1,0 +1,75 @@
+"""Graph: what the model says. Operators, tensors, shapes and types; nothing about memory yet.
+
+Every tensor of a Graph has a concrete shape: front ends resolve symbolic and computed dimensions, or raise.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from spillprof.model.dtypes import tensor_bytes
+
+AttributeValue = int | float | str | bytes | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
+"""An operator attribute as plain Python. Tensor-valued attributes are left out; graphs are in ``subgraphs``."""
+
+
+class TensorKind(StrEnum):
+    """Where a tensor comes from."""
+
+    INPUT = "input"  # fed by the caller, in DRAM at the start
+    WEIGHT = "weight"  # an initializer or the output of a Constant node: in DRAM at the start
+    ACTIVATION = "activation"  # written by an operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """An SSA value: written by one operator, or present at the start; never changed."""
+
+    name: str
+    dtype: str  # a key of DTYPE_BITS, or one of UNSIZED_DTYPES
+    shape: tuple[int, ...]
+    kind: TensorKind
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes, without alignment or padding."""
+        return tensor_bytes(self.shape, self.dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One node of the graph."""
+
+    name: str  # never empty, unique within its graph
+    op_type: str
+    domain: str  # "" is the default ONNX domain
+    inputs: tuple[str, ...]  # tensor names; "" for an optional input that is absent
+    outputs: tuple[str, ...]  # tensor names; "" for an optional output that is absent
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    captures: tuple[str, ...] = ()  # tensors of enclosing graphs that the subgraphs read: uses of this operator
+    subgraphs: tuple["Graph", ...] = ()  # bodies of If, Loop and Scan, in attribute order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """Something taken as true that the model does not say, and how often. Always shown to the user."""
+
+    what: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """A model (or the body of a control-flow operator) with every tensor sized."""
+
+    name: str
+    operators: tuple[Operator, ...]  # in file order; lowering makes the order topological
+    tensors: Mapping[str, Tensor]  # every tensor named by an operator, an input or an output
+    inputs: tuple[str, ...]  # without initializers, even where the file lists them as inputs
+    outputs: tuple[str, ...]  # in declared order; a name may repeat
+    opset: int | None = None  # of the default domain
+    path: str | None = None  # as the user gave it
+    sha256: str | None = None  # of the file's bytes
+    dims: Mapping[str, int] = field(default_factory=dict)  # the bindings that were used
+    assumptions: tuple[Assumption, ...] = ()
+    notes: tuple[str, ...] = ()  # for the user: stale value_info overruled, weights repeated as inputs, ...

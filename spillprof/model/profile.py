@@ -1,0 +1,286 @@
+"""Profile: everything that one ``analyze`` found. Reporters, the gate and sweeps see only this.
+
+Field names are the keys of the Profile JSON (schema ``spillprof-profile/1``); a suffix names the unit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import StrEnum
+from typing import Any
+
+from spillprof.model.graph import Assumption
+
+SCHEMA = "spillprof-profile/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """The model as analysed."""
+
+    path: str
+    sha256: str
+    name: str
+    opset: int | None
+    operators: int  # in the graph, before lowering
+    steps: int  # scheduled, after folding and fusion
+    tensors: int
+    weight_bytes: int
+    macs: int
+    peak_live_bytes: int  # largest sum of live activations, payload, without weights
+    peak_step: int
+    min_sram_bytes: int  # the smallest capacity at which no operator is oversized
+    min_sram_step: int  # the step that needs it
+    dims: Mapping[str, int]
+    folded_operators: int
+    removed_operators: int
+    assumptions: tuple[Assumption, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetFacts:
+    """The machine, resolved."""
+
+    name: str
+    sram_bytes: int
+    alignment_bytes: int
+    channel_align: int
+    dram_read_bytes_per_s: float
+    dram_write_bytes_per_s: float
+    dram_read_setup_s: float
+    dram_write_setup_s: float
+    dram_burst_bytes: int
+    sram_bytes_per_s: float
+    macs_per_s: Mapping[str, float]
+    utilisation: float
+    launch_overhead_s: float
+    weight_staging_bytes: int  # as reserved for this model
+    stream_staging_bytes: int
+    reserved_bytes: int  # staging, shared workspace, resident weights and dedicated slots together
+    sources: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFact:
+    """Name and type of a scheduled step, for axes and tables."""
+
+    name: str
+    op_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ideal:
+    """The run with infinite SRAM: same order, same weights policy."""
+
+    latency_s: float
+    energy_j: float
+    compulsory_read_bytes: int
+    compulsory_write_bytes: int
+    peak_bytes: int  # SRAM that it would use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorCost:
+    """What one step costs under a strategy. Only steps with a figure are listed, dearest first.
+
+    Write-backs and reloads are charged to the step that forced the buffer out; stalls to the step that waited.
+    """
+
+    step: int
+    name: str
+    op_type: str
+    spill_write_bytes: int
+    spill_read_bytes: int
+    streamed_bytes: int
+    stall_s: float
+    stall_buffer: str | None  # the buffer whose transfer came last
+    cause: str | None  # "capacity", "lifetime", "fragmentation" or "oversized": most of its bytes
+    victims: tuple[str, ...]  # buffers that it forced out, largest first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferCost:
+    """A buffer that was spilled or streamed, dearest first."""
+
+    name: str
+    kind: str
+    size_bytes: int
+    start: int  # step of the write (0 for inputs and weights)
+    end: int  # step of the last read
+    uses: tuple[int, ...]
+    spill_count: int
+    spill_bytes: int  # write-backs + reloads + streamed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oscillation:
+    """A buffer that was spilled and reloaded three times or more, and what a dedicated slot would change."""
+
+    buffer: str
+    size_bytes: int
+    spill_count: int
+    spill_bytes: int
+    pinned_spill_bytes: int | None  # of the whole run, re-simulated; None: does not fit when pinned
+    pinned_latency_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One transfer, spill or move, in time order."""
+
+    kind: str  # "fetch", "reload", "write-back", "drain", "evict-clean", "move", "stream-in", "stream-out"
+    buffer: str
+    size_bytes: int
+    step: int  # issued (evicted, moved) when this step is about to start
+    needed_step: int
+    address: int | None
+    start_s: float | None
+    end_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpillArc:
+    """A spill from eviction to reload, for the timeline: operators between, idle time, waiting time."""
+
+    buffer: str
+    size_bytes: int
+    last_use_step: int
+    evict_step: int
+    needed_step: int
+    written: bool
+    reloaded: bool
+    cause: str
+    idle_s: float  # from the end of the last use to the start of the next
+    wait_s: float  # stall of the next use that this buffer's reload is blamed for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residency:
+    """A rectangle of the address map: steps x addresses."""
+
+    buffer: str
+    kind: str
+    start_step: float  # fractions are phases
+    end_step: float
+    address: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindBytes:
+    """Spill bytes by kind (semantics: capacity against lifetime), adding up to the strategy's spill bytes."""
+
+    capacity_bytes: int  # all that was live at the forcing step exceeds the memory
+    lifetime_bytes: int  # what was live would have fitted: dead buffers held the space
+    fragmentation_bytes: int  # the free bytes would have sufficed, but not in one piece
+    oversized_bytes: int  # streamed operands of operators that cannot fit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One strategy on one target."""
+
+    strategy: str
+    feasible: bool
+    reason: str | None = None  # why not feasible
+    spill_bytes: int = 0
+    spill_write_bytes: int = 0
+    spill_read_bytes: int = 0
+    streamed_bytes: int = 0
+    spill_count: int = 0
+    reload_count: int = 0
+    clean_eviction_count: int = 0
+    fragmentation_spill_bytes: int = 0
+    compaction_count: int = 0
+    compaction_bytes: int = 0
+    peak_bytes: int = 0  # SRAM in use at most, reserved part included
+    latency_s: float = 0.0
+    spill_time_s: float = 0.0
+    serial_cost_s: float = 0.0
+    hidden_share: float | None = None  # 1 - spill time / serial cost; None without spills
+    energy_j: float = 0.0
+    kinds: KindBytes | None = None
+    operators: tuple[OperatorCost, ...] = ()
+    buffers: tuple[BufferCost, ...] = ()
+    oscillations: tuple[Oscillation, ...] = ()
+    in_use_bytes: tuple[int, ...] = ()  # largest SRAM use within each step, reserved part included
+    arcs: tuple[SpillArc, ...] = ()
+    residencies: tuple[Residency, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveBuffer:
+    """A buffer live at the peak step."""
+
+    name: str
+    kind: str
+    size_bytes: int
+    start: int
+    end: int
+    used_here: bool  # an operand of the peak step; otherwise it only waits for a later one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedOperator:
+    """An operator too large for the memory, and what tiling it could remove."""
+
+    step: int
+    name: str
+    demand_bytes: int
+    streamed_bytes: int  # whole-operand bytes that pass through DRAM, compulsory part included
+    tiling_could_remove_bytes: int  # of those, what infinite SRAM would not move
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A re-simulated change."""
+
+    change: str  # "pin", ...
+    argument: str  # as an option: "--pin skip_0"
+    strategy: str  # under which it was simulated
+    spill_bytes: int
+    latency_s: float
+    energy_j: float
+    saves_s: float
+    costs: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Graph facts, target, configuration, and one result a strategy."""
+
+    spillprof_version: str
+    model: ModelFacts
+    target: TargetFacts
+    config: Mapping[str, Any]
+    steps: tuple[StepFact, ...]
+    live_bytes: tuple[int, ...]  # live buffers + workspaces of each step as stored, at its fullest phase
+    peak_buffers: tuple[LiveBuffer, ...]  # at model.peak_step, largest first
+    oversized: tuple[StreamedOperator, ...]
+    ideal: Ideal
+    results: tuple[Result, ...]  # in the order asked for; the first is the one that reports lead with
+    suggestions: tuple[Suggestion, ...] = ()
+    command: str = ""  # to reproduce
+    schema: str = field(default=SCHEMA)
+
+    def to_json(self, *, events: bool = False) -> dict[str, Any]:
+        """The Profile as JSON values. ``events`` adds each transfer of each result."""
+        data: dict[str, Any] = _to_plain(self)
+        ordered = {"schema": data.pop("schema"), **data}
+        if not events:
+            for result in ordered["results"]:
+                del result["events"]
+        return ordered
+
+
+def _to_plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {f.name: _to_plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, StrEnum):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return [_to_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _to_plain(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,94 @@
+"""Sizes, rates and times: how they are written by users and shown to them.
+
+Sizes are binary: ``32MB``, ``32M`` and ``32MiB`` all mean 33,554,432 bytes. Rates are decimal: ``60GB/s`` is
+6e10 bytes per second.
+"""
+
+import re
+
+from spillprof.errors import UsageError
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b/s", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|ms|us|µs|ns)", re.ASCII)
+_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def parse_size(text: str) -> int:
+    """Bytes from ``32MB``, ``1.5 MiB``, ``4096``. ``UsageError`` unless it is a positive whole number of bytes."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"'{text}' is not a size", hint="write it like 32MB, 1.5MiB or 4096 (bytes)")
+    nbytes = float(match[1]) * 1024 ** _POWER[(match[2] or "").lower()]
+    exact = int(match[1]) * 1024 ** _POWER[(match[2] or "").lower()] if match[1].isdigit() else int(nbytes)
+    if exact != nbytes and not match[1].isdigit():
+        raise UsageError(f"'{text}' is not a whole number of bytes", hint="write it like 32MB, 1.5MiB or 4096")
+    if exact <= 0:
+        raise UsageError(f"'{text}' is not a positive size", hint="write it like 32MB, 1.5MiB or 4096 (bytes)")
+    return exact
+
+
+def parse_rate(text: str) -> float:
+    """Bytes per second from ``60GB/s`` (decimal) or ``4GiB/s`` (binary). ``UsageError`` if it is not a rate."""
+    match = _RATE.fullmatch(text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise UsageError(f"'{text}' is not a bandwidth", hint="write it like 60GB/s or 800MB/s")
+    return float(match[1]) * (1024 if match[3] else 1000) ** _POWER[match[2].lower()]
+
+
+def parse_time(text: str) -> float:
+    """Seconds from ``1.3us``, ``500ns``, ``2ms``. ``UsageError`` if it is not a time."""
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"'{text}' is not a time", hint="write it like 1.3us, 500ns or 2ms")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def format_size(nbytes: int) -> str:
+    """``22.4 MiB``: three significant digits, binary unit, ``0`` for nothing."""
+    if nbytes == 0:
+        return "0"
+    if abs(nbytes) < 1024:
+        return f"{nbytes} B"
+    value, unit = float(nbytes), 0
+    while abs(value) >= 1023.5 and unit < len(_BINARY_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{_three_digits(value)} {_BINARY_UNITS[unit]}"
+
+
+def format_size_exact(nbytes: int) -> str:
+    """``32 MiB (33,554,432 B)``; just ``96 B`` below one KiB."""
+    return f"{nbytes} B" if abs(nbytes) < 1024 else f"{format_size(nbytes)} ({nbytes:,} B)"
+
+
+def format_size_pair(first: int, second: int) -> tuple[str, str]:
+    """Two sizes set side by side: in bytes if they differ but would print alike."""
+    a, b = format_size(first), format_size(second)
+    return (f"{first:,} B", f"{second:,} B") if a == b and first != second else (a, b)
+
+
+def format_rate(bytes_per_s: float) -> str:
+    """``60 GB/s``: three significant digits, decimal unit."""
+    value, unit = bytes_per_s, 0
+    while value >= 999.5 and unit < 4:
+        value, unit = value / 1000, unit + 1
+    return f"{_three_digits(value)} {('B', 'KB', 'MB', 'GB', 'TB')[unit]}/s"
+
+
+def format_time(seconds: float) -> str:
+    """``10.2 ms``: three significant digits, from ns to s; ``0`` for nothing."""
+    if seconds == 0:
+        return "0"
+    for limit, factor, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1.0, 1e3, "ms")):
+        if abs(seconds) < limit * 0.9995:
+            return f"{_three_digits(seconds * factor)} {unit}"
+    return f"{_three_digits(seconds)} s"
+
+
+def _three_digits(value: float) -> str:
+    size = abs(value)
+    digits = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
