@@ -1,0 +1,58 @@
+"""Switches of planning: how a Program becomes a Plan."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Inputs(StrEnum):
+    """When graph inputs come on-chip."""
+
+    ON_DEMAND = "on-demand"  # at their first use
+    RESIDENT = "resident"  # on-chip from start to end
+
+
+class WriteBack(StrEnum):
+    """What a second eviction of the same buffer costs."""
+
+    ONCE = "once"  # nothing: the DRAM copy is still valid
+    ALWAYS = "always"  # another write: runtimes that do not track valid copies
+
+
+class Release(StrEnum):
+    """When a dead buffer's space is freed."""
+
+    LAST_USE = "last-use"
+    SCOPE = "scope"  # end of the enclosing scope: the run of steps with the same module path in their names
+    END = "end"  # end of the run
+
+
+class Dma(StrEnum):
+    """When transfers are issued."""
+
+    PREFETCH = "prefetch"  # as early as space allows
+    DEMAND = "demand"  # at the step that needs them
+
+
+class Start(StrEnum):
+    """Which inference is reported where weights are cached."""
+
+    STEADY = "steady"  # one in steady state
+    COLD = "cold"  # the first
+
+
+STRATEGIES = ("lru", "size", "belady", "interval")
+"""Strategies that spill, in the order of the strategy table; ``none`` (infinite SRAM) is always added as the ideal."""
+
+PLACEMENTS = ("first-fit", "best-fit", "recent-same-size", "size-classes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanningOptions:
+    """All switches of planning, with their defaults."""
+
+    placement: str = "best-fit"
+    inputs: Inputs = Inputs.ON_DEMAND
+    writeback: WriteBack = WriteBack.ONCE
+    release: Release = Release.LAST_USE
+    dma: Dma = Dma.PREFETCH
+    start: Start = Start.STEADY
