@@ -55,7 +55,8 @@ class Spill:
     buffer: int
     last_use_step: int  # the use (or write) before the gap
     evict_step: int  # it leaves SRAM when this step is about to start
-    needed_step: int  # the next use
+    needed_step: int | None  # the next use; None: nobody reads it again (a runtime that frees late wrote it back);
+    # of a cached weight whose next use is in the next inference: that step + n_steps
     forced_by_step: int  # the step that needed the space
     written: bool  # a write-back was made for this spill (False: a valid DRAM copy existed already)
     reloaded: bool = True  # False: the next use streams it from DRAM, so that it never comes back whole
@@ -84,6 +85,18 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scratch:
+    """Where a workspace or a staging buffer of one step lies, in ticks ``[start, end)``."""
+
+    step: int
+    purpose: str  # of the workspace, or "stream staging"
+    size_bytes: int
+    address: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """All residency segments, transfers, spills, streamed operands and moves of one schedule."""
 
@@ -94,7 +107,9 @@ class Plan:
     transfers: tuple[Transfer, ...]  # in issue order: a channel serves its queue in this order
     spills: tuple[Spill, ...] = ()  # by evict_step
     streamed: tuple[StreamedOperand, ...] = ()
-    moves: tuple[Move, ...] = ()
+    moves: tuple[Move, ...] = ()  # by step
+    scratch: tuple[Scratch, ...] = ()  # by step
+    inputs_resident: bool = False  # graph inputs are on-chip before the run starts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
