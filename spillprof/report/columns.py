@@ -1,0 +1,72 @@
+"""Columns of numbers: one unit a column, the same number of decimals, ready to be right-aligned."""
+
+from collections.abc import Sequence
+
+from spillprof.units import format_size, format_time
+
+_SIZE_UNITS = (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40), ("PiB", 2**50), ("EiB", 2**60))
+_TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+MISSING = "-"
+
+
+def size_column(sizes_bytes: Sequence[int | None]) -> tuple[str, ...]:
+    """Sizes in the unit of the largest. Zero is ``0``, None is ``-``, less than the last digit is ``<0.1 MiB``."""
+    unit, factor = _unit(sizes_bytes, _SIZE_UNITS, threshold=1023.5)
+    return _column(sizes_bytes, unit, factor, decimals=0 if factor == 1 else None)
+
+
+def comparison_size_column(sizes_bytes: Sequence[int | None]) -> tuple[str, ...]:
+    """As ``size_column``, but all in bytes where two different sizes would print alike."""
+    column = size_column(sizes_bytes)
+    known = [size for size in sizes_bytes if size is not None]
+    if len(set(known)) == len({text for text, size in zip(column, sizes_bytes, strict=True) if size is not None}):
+        return column
+    return tuple(MISSING if size is None else f"{size:,} B" if size else "0" for size in sizes_bytes)
+
+
+def time_column(times_s: Sequence[float | None]) -> tuple[str, ...]:
+    """Times in the unit of the largest. Zero is ``0``, None is ``-``."""
+    unit, factor = _unit(times_s, _TIME_UNITS, threshold=999.5)
+    return _column(times_s, unit, factor, decimals=None)
+
+
+def signed_time(delta_s: float) -> str:
+    """``+5.01 ms``, ``−5.01 ms`` or ``0``."""
+    return "0" if delta_s == 0 else f"{'−' if delta_s < 0 else '+'}{format_time(abs(delta_s))}"
+
+
+def signed_size(delta_bytes: int) -> str:
+    """``+4.8 MiB``, ``−4.8 MiB`` or ``0``."""
+    return "0" if delta_bytes == 0 else f"{'−' if delta_bytes < 0 else '+'}{format_size(abs(delta_bytes))}"
+
+
+def percent(share: float | None) -> str:
+    """``61 %``; a small share keeps a digit: ``0.4 %``; None is ``-``."""
+    if share is None:
+        return MISSING
+    value = 100 * share
+    return "0 %" if value == 0 else f"{value:.1f} %" if abs(value) < 9.95 else f"{value:,.0f} %"
+
+
+def _unit(values: Sequence[float | None], units: Sequence[tuple[str, float]], *, threshold: float) -> tuple[str, float]:
+    largest = max((abs(v) for v in values if v is not None), default=0.0)
+    return next(((unit, factor) for unit, factor in units if largest < threshold * factor), units[-1])
+
+
+def _column(values: Sequence[float | None], unit: str, factor: float, *, decimals: int | None) -> tuple[str, ...]:
+    scaled = [None if v is None else v / factor for v in values]
+    if decimals is None:
+        largest = max((abs(v) for v in scaled if v is not None), default=0.0)
+        whole = all(v is None or v == int(v) for v in scaled)
+        decimals = 0 if whole else 1 if largest >= 99.95 else 2
+    return tuple(_cell(v, unit, decimals) for v in scaled)
+
+
+def _cell(value: float | None, unit: str, decimals: int) -> str:
+    if value is None:
+        return MISSING
+    if value == 0:
+        return "0"
+    if 0 < value < 0.5 * 10**-decimals:
+        return f"<{10**-decimals:.{decimals}f} {unit}"
+    return f"{value:,.{decimals}f} {unit}".replace("-", "−")

@@ -1,0 +1,58 @@
+"""The Profile JSON: integers exact, keys in a fixed order, one line a row so that two files can be compared by line."""
+
+import json
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any
+
+from spillprof.model.profile import Profile
+
+
+def render(profile: Profile, *, events: bool) -> str:
+    """The Profile as JSON text (schema ``spillprof-profile/1``), ASCII, newline at the end.
+
+    ``events`` adds each transfer of each result.
+    """
+    return "".join(_pieces(profile.to_json(events=events), 0)) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of the Profile JSON."""
+    text = (resources.files("spillprof.report") / "profile.schema.json").read_text("utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def _pieces(value: Any, depth: int) -> Iterator[str]:
+    """JSON text of ``value``: rows of tables and arrays of scalars on one line each, the rest indented by two."""
+    if _is_row(value, depth):
+        yield json.dumps(value, allow_nan=False)
+        return
+    inner, outer = "\n" + "  " * (depth + 1), "\n" + "  " * depth
+    items: Iterator[tuple[str, Any]]
+    if isinstance(value, dict):
+        opening, closing = "{", "}"
+        items = ((f"{json.dumps(key)}: ", item) for key, item in value.items())
+    else:
+        opening, closing = "[", "]"
+        items = (("", item) for item in value)
+    yield opening
+    for position, (prefix, item) in enumerate(items):
+        yield ("," if position else "") + inner + prefix
+        yield from _pieces(item, depth + 1)
+    yield outer + closing
+
+
+def _is_row(value: Any, depth: int) -> bool:
+    """Whether ``value`` fits on a line: a scalar, an array of scalars, or a small object of such values."""
+    if isinstance(value, list):
+        return all(_is_scalar(item) for item in value)
+    if isinstance(value, dict):
+        return not value or (
+            depth > 1 and all(_is_scalar(v) or _is_row(v, 0) for v in value.values()) and len(value) < 12
+        )
+    return True
+
+
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, dict | list)

@@ -1,0 +1,220 @@
+"""The summary that ``analyze`` prints: right-aligned numbers, one unit a column; words carry the verdict."""
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from spillprof.model.profile import Profile, Result
+from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
+from spillprof.report.text import count_of, label
+from spillprof.report.verdict import infeasible_sentence, kind_parts, lead_result, no_spill_sentence
+from spillprof.units import format_rate, format_size, format_size_exact
+
+DEFAULT_WIDTH = 100
+MIN_WIDTH = 80
+MAX_REMARKS = 12
+WEIGHT_WORDS = {"stream": "streamed", "cached": "cached", "resident": "resident"}
+_Justify = Literal["left", "right"]
+
+
+def render(profile: Profile, *, top: int = 10, width: int | None = None, color: bool) -> str:
+    """The terminal page, ``width`` characters wide (default 100), with ``top`` operators. Deterministic."""
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=max(MIN_WIDTH, width or DEFAULT_WIDTH),
+        force_terminal=color,
+        no_color=not color,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+    for part in _page(profile, top, console.width):
+        console.print(part)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
+    lead = lead_result(profile)
+    yield from _header(profile)
+    yield ""
+    yield _strategies(profile, lead)
+    yield from _infeasible(profile)
+    yield ""
+    if lead is None:
+        yield _line(infeasible_sentence(profile), "bold")
+    elif lead.spill_bytes == 0:
+        yield _line(no_spill_sentence(profile, lead), "bold")
+    else:
+        yield from _lead(profile, lead, top, width)
+    yield from _oscillations(profile)
+    yield from _oversized(profile)
+    yield from _suggestions(profile)
+    yield from _remarks(profile)
+
+
+def _header(profile: Profile) -> Iterable[RenderableType]:
+    model, target = profile.model, profile.target
+    policy = str(profile.config.get("weights", ""))
+    facts = [f"{count_of(model.operators, 'operator')} in {count_of(model.steps, 'step')}"]
+    if model.opset is not None:
+        facts.append(f"opset {model.opset}")
+    facts.append(f"weights {format_size(model.weight_bytes)} {WEIGHT_WORDS.get(policy, policy)}".rstrip())
+    facts += [f"{label(name, 30)}={size}" for name, size in model.dims.items()]
+    yield Text.assemble((label(model.path, 60), "bold"), "   ", ", ".join(facts))
+    read, write = format_rate(target.dram_read_bytes_per_s), format_rate(target.dram_write_bytes_per_s)
+    yield Text(
+        f"SRAM {format_size_exact(target.sram_bytes)}, align {target.alignment_bytes} B"
+        f"   DRAM read {read} write {write}   target {label(target.name, 40)}"
+    )
+
+
+def _strategies(profile: Profile, lead: Result | None) -> RenderableType:
+    rows = [r for r in profile.results if r.strategy != "none"]
+    ideal = profile.ideal
+    shown = [r if r.feasible else None for r in rows]
+    latency = time_column([ideal.latency_s, *(r.latency_s if r else None for r in shown)])
+    spill_time = time_column([None, *(r.spill_time_s if r else None for r in shown)])
+    spill_bytes = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown)])
+    table = _table(
+        ("", "left"), ("latency", "right"), ("spill time", "right"), ("hidden", "right"),
+        ("spill bytes", "right"), ("spills", "right"), ("reloads", "right"),
+    )  # fmt: skip
+    table.add_row("no spill (ideal)", latency[0], "-", "-", "0", "0", "0")
+    for i, result in enumerate(rows, start=1):
+        if not result.feasible:
+            table.add_row(Text(label(result.strategy, 20)), "infeasible", *["-"] * 5, style="dim")
+            continue
+        table.add_row(
+            Text(label(result.strategy, 20)), latency[i], spill_time[i], percent(result.hidden_share), spill_bytes[i],
+            f"{result.spill_count:,}", f"{result.reload_count:,}", style="bold" if result is lead else "",
+        )  # fmt: skip
+    return Padding(table, (0, 0, 0, 2))
+
+
+def _infeasible(profile: Profile) -> Iterable[RenderableType]:
+    for result in profile.results:
+        if not result.feasible:
+            yield _line(f"{label(result.strategy, 20)} is infeasible: {label(result.reason or 'no reason given', 300)}")
+
+
+def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[RenderableType]:
+    if lead.kinds is not None:
+        parts = " · ".join(f"{kind} {format_size(nbytes)}" for kind, nbytes in kind_parts(lead.kinds))
+        chosen = ", least spill time" if len(profile.results) > 1 else ""
+        yield _line(Text.assemble((f"why ({lead.strategy}{chosen}): ", "bold"), parts))
+    if lead.compaction_count:
+        moved = f"{count_of(lead.compaction_count, 'compaction move')}, {format_size(lead.compaction_bytes)}"
+        yield _line(f"{moved} inside SRAM under {lead.strategy}")
+    rows = lead.operators[:top]
+    if not rows:
+        return
+    yield ""
+    name_width = max(20, min(44, width - 60))
+    spilled = size_column([o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes for o in rows])
+    stalls = time_column([o.stall_s for o in rows])
+    table = _table(
+        (f"Top operators under {lead.strategy}", "left"), ("spill bytes", "right"), ("stall", "right"),
+        ("cause", "left"), ("victims", "left"),
+    )  # fmt: skip
+    for operator, nbytes, stall in zip(rows, spilled, stalls, strict=True):
+        name = f"#{operator.step} {label(operator.name, name_width - len(str(operator.step)) - 2)}"
+        table.add_row(Text(name), nbytes, stall, operator.cause or "-", Text(_victims(operator.victims)))
+    yield Padding(table, (0, 0, 0, 2))
+    hidden = len(lead.operators) - len(rows)
+    if hidden:
+        yield Padding(Text(f"... {hidden:,} more (--top {len(lead.operators)})", "dim"), (0, 0, 0, 4))
+
+
+def _victims(names: Sequence[str]) -> str:
+    """The first two victims, and how many more."""
+    more = f" +{len(names) - 2}" if len(names) > 2 else ""
+    return ", ".join(label(name, 14) for name in names[:2]) + more
+
+
+def _oscillations(profile: Profile) -> Iterable[RenderableType]:
+    """One line a strategy: its worst oscillating buffer, and what a dedicated slot would change."""
+    lines = []
+    for result in profile.results:
+        if not result.oscillations:
+            continue
+        worst = max(result.oscillations, key=lambda o: o.spill_bytes)
+        count = len(result.oscillations)
+        text = (
+            f"{count_of(count, 'buffer')} {'oscillates' if count == 1 else 'oscillate'}"
+            f"{': ' if count == 1 else '; worst: '}{label(worst.buffer, 32)} ({format_size(worst.size_bytes)}) spilled "
+            f"{count_of(worst.spill_count, 'time')} under {result.strategy}"
+        )
+        if worst.pinned_latency_s is None:
+            text += "; does not fit in a dedicated slot"
+        else:
+            text += f"; in a dedicated slot: {signed_time(worst.pinned_latency_s - result.latency_s)}"
+        lines.append(_line(text))
+    yield from ["", *lines] if lines else []
+
+
+def _oversized(profile: Profile) -> Iterable[RenderableType]:
+    if not profile.oversized:
+        return
+    count = len(profile.oversized)
+    streamed = sum(o.streamed_bytes for o in profile.oversized)
+    removable = sum(o.tiling_could_remove_bytes for o in profile.oversized)
+    worst = max(profile.oversized, key=lambda o: o.demand_bytes)
+    yield ""
+    yield _line(
+        f"{count_of(count, 'operator')} {'does' if count == 1 else 'do'} not fit and "
+        f"{'is' if count == 1 else 'are'} tiled through DRAM: {format_size(streamed)} streamed, counted as whole "
+        f"operands; tiling could remove {format_size(removable)}. Largest: #{worst.step} {label(worst.name, 40)} needs "
+        f"{format_size(worst.demand_bytes)} at once"
+    )
+
+
+def _suggestions(profile: Profile) -> Iterable[RenderableType]:
+    if not profile.suggestions:
+        return
+    spilled = size_column([s.spill_bytes for s in profile.suggestions])
+    table = _table(
+        ("What would help most (each re-simulated)", "left"), ("latency", "right"), ("spill bytes", "right"),
+        ("under", "left"), ("costs", "left"),
+    )  # fmt: skip
+    for suggestion, nbytes in zip(profile.suggestions, spilled, strict=True):
+        argument = Text(label(suggestion.argument, 40))
+        cost = Text(label(suggestion.costs, 40) if suggestion.costs else "")
+        table.add_row(argument, signed_time(-suggestion.saves_s), nbytes, suggestion.strategy, cost)
+    yield ""
+    yield Padding(table, (0, 0, 0, 2))
+
+
+def _remarks(profile: Profile) -> Iterable[RenderableType]:
+    """Assumptions, notes, folded and removed operators."""
+    model = profile.model
+    lines = [f"assumed, {count_of(a.count, 'time')}: {label(a.what, 300)}" for a in model.assumptions]
+    if model.folded_operators:
+        lines.append(
+            f"{count_of(model.folded_operators, 'operator')} computed from constants alone: folded into weights"
+        )
+    if model.removed_operators:
+        lines.append(f"{count_of(model.removed_operators, 'operator')} removed: nothing reads what they compute")
+    lines += [label(note, 300) for note in model.notes]
+    if len(lines) > MAX_REMARKS:
+        lines = [*lines[: MAX_REMARKS - 1], f"{len(lines) - MAX_REMARKS + 1} more in the report"]
+    yield from ["", *(_line(f"note: {line}", "dim") for line in lines)] if lines else []
+
+
+def _table(*columns: tuple[str, _Justify]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title, justify in columns:
+        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis")
+    return table
+
+
+def _line(text: str | Text, style: str = "") -> RenderableType:
+    return Padding(Text(text, style=style) if isinstance(text, str) else text, (0, 0, 0, 2))

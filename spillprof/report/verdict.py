@@ -1,0 +1,68 @@
+"""Which result reports lead with, and what they say about it in one sentence."""
+
+from spillprof.model.profile import KindBytes, Profile, Result
+from spillprof.report.columns import percent
+from spillprof.report.text import label
+from spillprof.units import format_size, format_size_pair, format_time
+
+KIND_WORDS = {
+    "capacity": "what was live at once exceeds the memory",
+    "lifetime": "dead buffers held the space",
+    "fragmentation": "free bytes sufficed, but not in one piece",
+    "oversized": "operators too large for the memory, tiled through DRAM",
+}
+"""Kinds of spilled bytes in the order of reports, and what each means."""
+
+
+def lead_result(profile: Profile) -> Result | None:
+    """The feasible result with the least spill time (then spill bytes, then as asked for); None if none is feasible.
+
+    The run without a limit (``none``) leads only where nothing else was asked for.
+    """
+    feasible = [result for result in profile.results if result.feasible]
+    candidates = [result for result in feasible if result.strategy != "none"] or feasible
+    return min(candidates, key=lambda result: (result.spill_time_s, result.spill_bytes), default=None)
+
+
+def verdict(profile: Profile) -> str:
+    """The finding in one sentence."""
+    lead = lead_result(profile)
+    if lead is None:
+        return infeasible_sentence(profile)
+    if lead.spill_bytes == 0:
+        return no_spill_sentence(profile, lead)
+    sram = format_size(profile.target.sram_bytes)
+    ideal = profile.ideal.latency_s
+    slower = f" (+{percent(lead.spill_time_s / ideal)})" if ideal > 0 and lead.spill_time_s > 0 else ""
+    return (
+        f"{format_size(lead.spill_bytes)} spill at {sram} of SRAM under {lead.strategy}: "
+        f"{format_time(lead.spill_time_s)}{slower} more than without spills{_mostly(lead.kinds)}."
+    )
+
+
+def no_spill_sentence(profile: Profile, lead: Result) -> str:
+    """What to say where the lead result spills nothing."""
+    sram, smallest = format_size_pair(profile.target.sram_bytes, profile.model.min_sram_bytes)
+    spilling = [r.strategy for r in profile.results if r.feasible and r.spill_bytes > 0]
+    under = f" under {lead.strategy}" if spilling else ""
+    return f"Nothing spills at {sram}{under}; the smallest SRAM without tiling is {smallest}."
+
+
+def infeasible_sentence(profile: Profile) -> str:
+    """What to say where no strategy works."""
+    sram, smallest = format_size_pair(profile.target.sram_bytes, profile.model.min_sram_bytes)
+    reasons = {label(r.reason, 300) for r in profile.results if r.reason}
+    why = f": {reasons.pop()}" if len(reasons) == 1 else ""
+    return f"No strategy can run this in {sram} of SRAM{why}. The smallest SRAM without tiling is {smallest}."
+
+
+def kind_parts(kinds: KindBytes) -> tuple[tuple[str, int], ...]:
+    """(kind, bytes) in the order of reports."""
+    return tuple((kind, int(getattr(kinds, f"{kind}_bytes"))) for kind in KIND_WORDS)
+
+
+def _mostly(kinds: KindBytes | None) -> str:
+    """``, mostly capacity`` where one kind makes more than half of the bytes."""
+    parts = kind_parts(kinds) if kinds is not None else ()
+    total = sum(nbytes for _, nbytes in parts)
+    return next((f", mostly {kind}" for kind, nbytes in parts if 2 * nbytes > total), "")

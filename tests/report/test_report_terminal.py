@@ -1,0 +1,177 @@
+"""The terminal page, and the text helpers below it."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profiles import CAPACITY, HOSTILE_NAMES, MIB, make_profile, without_spills
+
+from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
+from spillprof.report.terminal import render
+from spillprof.report.text import label, printable, shorten_middle
+from spillprof.report.verdict import lead_result, verdict
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return make_profile()
+
+
+def test_printable_makes_escapes_overrides_and_line_breaks_visible():
+    assert printable("\x1b[31mred\r\n") == "\\x1b[31mred\\r\\n"
+    assert printable("\u202egnp.exe\u2066") == "\\u202egnp.exe\\u2066"
+    assert printable("a\u200bb\u2028\x00\udcff") == "a\\u200bb\\u2028\\x00\\udcff"
+    assert printable("/blöck 1/卷积") == "/blöck 1/卷积"
+
+
+@given(st.text())
+def test_printable_leaves_only_characters_with_a_glyph_and_is_stable(name):
+    shown = printable(name)
+    assert shown.isprintable()
+    assert printable(shown) == shown
+
+
+@given(st.text(max_size=60), st.integers(1, 40))
+def test_shorten_middle_keeps_both_ends_within_the_width(name, width):
+    short = shorten_middle(name, width)
+    assert len(short) == min(len(name), width)
+    assert short == name or (name.startswith(short.split("…")[0]) and "…" in short)
+
+
+def test_shorten_middle_cuts_the_middle():
+    assert shorten_middle("/model.22/cv2/conv/Conv", 12) == "/mode…v/Conv"
+    assert label("") == "(unnamed)"
+
+
+def test_size_column_has_one_unit_and_one_precision():
+    assert size_column([650 * MIB, 4 * MIB + MIB // 2, 0, None]) == ("650.0 MiB", "4.5 MiB", "0", "-")
+    assert size_column([32 * MIB, MIB]) == ("32 MiB", "1 MiB")
+    assert size_column([650 * MIB + 1, 1]) == ("650.0 MiB", "<0.1 MiB")
+    assert size_column([]) == ()
+
+
+def test_comparison_goes_to_bytes_where_two_sizes_would_print_alike():
+    assert comparison_size_column([MIB * 21, MIB * 21 + 64]) == ("22,020,096 B", "22,020,160 B")
+    assert comparison_size_column([0, MIB * 21, MIB * 21]) == ("0", "21 MiB", "21 MiB")
+
+
+def test_time_column_and_signs():
+    assert time_column([10.2e-3, 0.5e-3, 0, -0.1e-3]) == ("10.20 ms", "0.50 ms", "0", "−0.10 ms")
+    assert signed_time(-5e-3) == "−5 ms"
+    assert (percent(0.004), percent(0.5), percent(None)) == ("0.4 %", "50 %", "-")
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(0, 2**45), max_size=8))
+def test_comparison_prints_different_sizes_differently(sizes):
+    assert len(set(comparison_size_column(sizes))) == len(set(sizes))
+
+
+def test_page_shows_header_target_strategies_and_reasons(profile):
+    page = render(profile, color=False)
+    assert "models/residual_cnn.onnx   221 operators in 200 steps, opset 17, weights 33.4 MiB streamed" in page
+    assert "SRAM 32 MiB (33,554,432 B), align 64 B" in page
+    rows = {line.split()[0]: line.split() for line in page.splitlines() if line.startswith("  ") and line.split()}
+    for result in profile.results:
+        if result.feasible:
+            assert rows[result.strategy][-2:] == [str(result.spill_count), str(result.reload_count)]
+    assert "cost is infeasible: step 41 needs 33.1 MiB at once" in page
+    assert "why (belady, least spill time): capacity" in page
+    assert "lru; in a dedicated slot: −" in " ".join(page.split())
+    assert "tiling could remove 18 MiB" in " ".join(page.split())
+    assert "What would help most (each re-simulated)" in page
+    assert "note: assumed, 3 times: operator Foo is elementwise" in page
+    assert "note: 12 operators computed from constants alone" in page
+
+
+def test_page_lists_top_operators_and_says_how_many_are_hidden(profile):
+    lead = lead_result(profile)
+    page = render(profile, top=4, color=False)
+    assert sum(line.startswith("  #") for line in page.splitlines()) == 4
+    assert f"... {len(lead.operators) - 4} more (--top {len(lead.operators)})" in page
+    assert "more (--top" not in render(profile, top=10_000, color=False)
+
+
+@pytest.mark.parametrize("width", [20, 80, 100, 200])
+def test_no_line_is_wider_than_asked_nor_ends_in_blanks(profile, width):
+    for line in render(profile, width=width, color=False).splitlines():
+        assert len(line) <= max(width, 80)
+        assert line == line.rstrip()
+
+
+def test_plain_page_has_no_control_character_whatever_the_names_are(profile):
+    evil = replace(
+        profile,
+        model=replace(profile.model, path="\x1b]0;pwned\x07.onnx", notes=HOSTILE_NAMES),
+        suggestions=tuple(replace(s, argument=f"--pin {HOSTILE_NAMES[1]}") for s in profile.suggestions),
+    )
+    page = render(evil, top=500, color=False)
+    assert page.replace("\n", "").isprintable()
+    assert "\\x1b]0;pwned\\x07.onnx" in page
+    assert "[red]" not in page
+
+
+def test_markup_in_names_is_shown_as_it_is(profile):
+    lead = lead_result(profile)
+    operator = replace(lead.operators[0], name="[bold red]x[/]", victims=(":smile:",))
+    results = tuple(replace(r, operators=(operator,)) if r is lead else r for r in profile.results)
+    page = render(replace(profile, results=results), color=False)
+    assert "[bold red]x[/]" in page
+    assert ":smile:" in page
+
+
+def test_colour_only_decorates(profile):
+    coloured = render(profile, color=True)
+    assert "\x1b[" in coloured
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert [line.rstrip() for line in plain.splitlines()] == render(profile, color=False).splitlines()
+
+
+def test_page_does_not_depend_on_the_environment(profile, monkeypatch):
+    before = render(profile, color=False)
+    for name, value in {"FORCE_COLOR": "1", "COLUMNS": "40", "TERM": "dumb", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert render(profile, color=False) == before
+    monkeypatch.delenv("NO_COLOR")
+    assert "\x1b[" in render(profile, color=True)
+
+
+def test_lead_is_the_feasible_strategy_with_least_spill_time(profile):
+    assert lead_result(profile).strategy == "belady"
+    infeasible = tuple(replace(r, feasible=False, reason="too small") for r in profile.results)
+    assert lead_result(replace(profile, results=infeasible)) is None
+    unlimited = replace(profile.results[0], strategy="none", spill_time_s=0.0, spill_bytes=0)
+    assert lead_result(replace(profile, results=(unlimited, *profile.results))).strategy == "belady"
+    assert lead_result(replace(profile, results=(unlimited,))).strategy == "none"
+
+
+def test_without_spills_one_friendly_sentence_replaces_the_tables(profile):
+    page = render(without_spills(profile), color=False)
+    assert "Nothing spills at 48 MiB; the smallest SRAM without tiling is 26 MiB." in page
+    assert "Top operators" not in page
+
+
+def test_capacity_that_prints_like_the_smallest_is_set_in_bytes(profile):
+    quiet = without_spills(profile)
+    tight = replace(quiet, target=replace(quiet.target, sram_bytes=CAPACITY),
+                    model=replace(quiet.model, min_sram_bytes=CAPACITY - 64))  # fmt: skip
+    assert "Nothing spills at 33,554,432 B; the smallest SRAM without tiling is 33,554,368 B." in verdict(tight)
+
+
+def test_when_nothing_is_feasible_the_page_says_so(profile):
+    results = tuple(replace(profile.results[2], strategy=s) for s in ("lru", "size"))
+    page = " ".join(render(replace(profile, results=results), color=False).split())
+    assert "No strategy can run this in 32 MiB of SRAM" in page
+    assert page.count("infeasible: step 41 needs") == 2
+
+
+def test_terminal_report_needs_neither_plotly_nor_pandas_nor_numpy():
+    code = (
+        "import sys; import spillprof.report.terminal, spillprof.report.json_report;"
+        "print(*sorted({'plotly', 'pandas', 'numpy', 'onnx', 'jinja2'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "\n"
