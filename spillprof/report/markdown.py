@@ -1,0 +1,88 @@
+"""A short Markdown summary: verdict, strategies, top operators. For job summaries and comments."""
+
+from collections.abc import Iterable, Sequence
+
+from spillprof.model.profile import Profile, Result
+from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
+from spillprof.report.text import count_of, label
+from spillprof.report.verdict import kind_parts, lead_result, verdict
+from spillprof.units import format_rate, format_size
+
+TOP_OPERATORS = 10
+
+
+def render(profile: Profile) -> str:
+    """The Profile as GitHub-flavoured Markdown, newline at the end. Names cannot break out of their cells."""
+    return "\n".join(_lines(profile)) + "\n"
+
+
+def code(name: str) -> str:
+    """``name`` as inline code that is safe within a table cell, whatever it contains."""
+    shown = label(name, 60)
+    if not any(c in shown for c in "`|\\"):
+        return f"`{shown}`"
+    return f"<code>{''.join(c if c.isalnum() else f'&#{ord(c)};' for c in shown)}</code>"
+
+
+def _lines(profile: Profile) -> Iterable[str]:
+    lead = lead_result(profile)
+    yield f"### spill cost of {code(profile.model.name)}"
+    yield ""
+    yield _text(verdict(profile))
+    yield ""
+    yield from _strategies(profile)
+    if lead is not None and lead.spill_bytes > 0:
+        yield from _operators(lead)
+    for assumption in profile.model.assumptions:
+        yield f"- assumed, {count_of(assumption.count, 'time')}: {code(assumption.what)}"
+    target = profile.target
+    yield ""
+    yield (
+        f"<sub>SRAM {format_size(target.sram_bytes)}, DRAM read {format_rate(target.dram_read_bytes_per_s)}, "
+        f"write {format_rate(target.dram_write_bytes_per_s)}, target {code(target.name)}, "
+        f"spillprof {profile.spillprof_version}</sub>"
+    )
+
+
+def _strategies(profile: Profile) -> Iterable[str]:
+    rows: Sequence[Result] = [r for r in profile.results if r.feasible and r.strategy != "none"]
+    latency = time_column([profile.ideal.latency_s, *(r.latency_s for r in rows)])
+    spill_time = time_column([None, *(r.spill_time_s for r in rows)])
+    spilled = comparison_size_column([0, *(r.spill_bytes for r in rows)])
+    yield "| strategy | latency | spill time | hidden | spill bytes | spills | reloads |"
+    yield "| --- | --: | --: | --: | --: | --: | --: |"
+    yield f"| no spill (ideal) | {latency[0]} | - | - | 0 | 0 | 0 |"
+    for i, r in enumerate(rows, start=1):
+        yield (
+            f"| {r.strategy} | {latency[i]} | {spill_time[i]} | {percent(r.hidden_share)} | {spilled[i]} "
+            f"| {r.spill_count:,} | {r.reload_count:,} |"
+        )
+    for r in profile.results:
+        if not r.feasible:
+            yield f"| {r.strategy} | infeasible: {_text(label(r.reason or 'no reason given', 200))} | | | | | |"
+    yield ""
+
+
+def _operators(lead: Result) -> Iterable[str]:
+    if lead.kinds is not None:
+        parts = " · ".join(f"{kind} {format_size(nbytes)}" for kind, nbytes in kind_parts(lead.kinds))
+        yield f"Why ({lead.strategy}): {parts}"
+        yield ""
+    rows = lead.operators[:TOP_OPERATORS]
+    spilled = size_column([o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes for o in rows])
+    stalls = time_column([o.stall_s for o in rows])
+    yield f"| top operators under {lead.strategy} | spill bytes | stall | cause | victims |"
+    yield "| --- | --: | --: | --- | --- |"
+    for o, nbytes, stall in zip(rows, spilled, stalls, strict=True):
+        victims = ", ".join(code(name) for name in o.victims[:3])
+        more = f" +{len(o.victims) - 3}" if len(o.victims) > 3 else ""
+        yield f"| #{o.step} {code(o.name)} | {nbytes} | {stall} | {o.cause or '-'} | {victims}{more} |"
+    if len(lead.operators) > len(rows):
+        yield ""
+        yield f"{len(lead.operators) - len(rows):,} more operators have a figure."
+    yield ""
+
+
+def _text(sentence: str) -> str:
+    """Plain text in which nothing is markup."""
+    return "".join(f"&#{ord(c)};" if c in "\\`*_[]<>&|#~@" else c for c in sentence)
