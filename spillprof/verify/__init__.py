@@ -1,0 +1,69 @@
+"""Verifier: is a plan legal for a program? It shares nothing with the planners but the data types.
+
+Ticks are those of ``spillprof.model.program``: step ``i`` owns ticks ``3i`` (READ), ``3i + 1`` (COMPUTE) and
+``3i + 2`` (WRITE). A read issued at step ``e`` holds its space from tick ``3e`` on. A write issued at step ``e``
+holds its source's space until tick ``3e``, also where the segment ends with the phase before; from then on the
+timeline keeps the space until the bytes have left. Of the transfers issued at one step, the writes go first.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from spillprof.model.plan import Plan
+from spillprof.model.program import PHASES_PER_STEP, Program
+from spillprof.verify.contents import operands, outputs, segments, streams, updates, weights_steady
+from spillprof.verify.memory import overlaps, places, scratch
+from spillprof.verify.recount import recount
+from spillprof.verify.rules import Rule, Violation, gather
+from spillprof.verify.spills import spills
+from spillprof.verify.transfers import moves, reads, writes
+
+__all__ = ["Rule", "Violation", "recount", "verify"]
+
+
+def verify(program: Program, plan: Plan) -> tuple[Violation, ...]:
+    """Everything that is wrong with the plan; empty if it is legal. Never raises, whatever the plan says."""
+    malformed = tuple(_malformed(program, plan))
+    if malformed:  # the other rules would have to guess what was meant
+        return malformed
+    facts = gather(program, plan)
+    return tuple(
+        chain(
+            places(program, plan),
+            overlaps(program, plan),
+            scratch(program, plan),
+            operands(facts),
+            updates(facts),
+            segments(facts),
+            streams(facts),
+            outputs(facts),
+            weights_steady(facts),
+            reads(facts),
+            writes(facts),
+            moves(facts),
+            spills(facts),
+        )
+    )
+
+
+def _malformed(program: Program, plan: Plan) -> Iterator[Violation]:
+    n_steps, n_ticks = len(program.steps), PHASES_PER_STEP * len(program.steps)
+    limits = {
+        "buffer": len(program.buffers), "segment": len(plan.segments), "start": n_ticks, "end": n_ticks + 1,
+        "step": n_steps, "issue_step": n_steps + 1, "evict_step": n_steps + 1, "forced_by_step": n_steps + 1,
+    }  # fmt: skip
+    records: dict[str, Sequence[Any]] = {
+        "segment": plan.segments, "transfer": plan.transfers, "spill": plan.spills,
+        "streamed operand": plan.streamed, "move": plan.moves, "scratch": plan.scratch,
+    }  # fmt: skip
+    for what, entries in records.items():
+        present = [field for field in limits if entries and hasattr(entries[0], field)]
+        for k, entry in enumerate(entries):
+            for field in present:
+                if not 0 <= getattr(entry, field) < limits[field]:
+                    message = f"{what} {k}: {field} {getattr(entry, field)} is not in 0..{limits[field] - 1}"
+                    yield Violation(rule=Rule.MALFORMED, message=message)
+            if "start" in present and entry.start >= entry.end:
+                message = f"{what} {k}: ticks {entry.start} to {entry.end} are no stretch of time"
+                yield Violation(rule=Rule.MALFORMED, message=message)

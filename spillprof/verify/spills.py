@@ -1,0 +1,74 @@
+"""Spill records: one for each eviction of a buffer that is still to be read."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from spillprof.model.plan import Spill
+from spillprof.model.program import PHASES_PER_STEP, BufferKind
+from spillprof.verify.rules import Facts, Rule, Violation
+
+
+def spills(f: Facts) -> Iterator[Violation]:
+    """Records and evictions match one to one; ``written`` and ``reloaded`` say what the transfers do."""
+    open_gaps = {(gap.buffer, gap.evict_step, gap.needed_step): gap for gap in _evictions(f)}
+    for spill in f.plan.spills:
+        gap = open_gaps.pop((spill.buffer, spill.evict_step, spill.needed_step), None)
+        if gap is None:
+            problem = "" if _may_be_recorded(f, spill) else "no such eviction"
+        elif gap.last_use_step not in (-1, spill.last_use_step):
+            problem = f"its last use is step {gap.last_use_step}, not {spill.last_use_step}"
+        elif gap.reloaded != spill.reloaded:
+            problem = "its next use is a " + ("reload" if gap.reloaded else "streamed read")
+        else:
+            problem = "no write-back was made" if spill.written and not gap.written else ""
+        if problem:
+            yield _bad(f, spill, problem)
+    for gap in open_gaps.values():
+        yield _bad(f, gap, "not recorded as a spill")
+
+
+def _evictions(f: Facts) -> Iterator[Spill]:
+    """What the segments say: a gap for each segment that ends while its buffer is still to be read."""
+    written_at: dict[int, int] = {}  # the first write of each buffer by a transfer
+    for transfer in f.plan.transfers:
+        if not transfer.kind.is_read:
+            written_at.setdefault(transfer.buffer, transfer.issue_step)
+    for b, own in enumerate(f.segments):
+        uses = sorted(f.reads[b] + f.streamed_reads[b])
+        for k, after in zip(own, [*own[1:], None], strict=True):
+            end = f.plan.segments[k].end
+            evict_step = -(-end // PHASES_PER_STEP)
+            next_use = bisect_left(uses, evict_step)
+            if next_use == len(uses) or (after is not None and f.is_moved(after)):
+                continue
+            needed = uses[next_use]
+            last_use = uses[next_use - 1] if next_use else f.write_step[b]
+            yield Spill(
+                buffer=b,
+                last_use_step=-1 if last_use is None else last_use,  # -1: in the inference before
+                evict_step=evict_step,
+                needed_step=needed,
+                forced_by_step=evict_step,
+                written=written_at.get(b, evict_step + 1) <= evict_step,
+                reloaded=(needed, b) not in f.streamed,
+            )
+
+
+def _may_be_recorded(f: Facts, spill: Spill) -> bool:
+    """Gaps that are no eviction before a use of this run, and yet worth a record."""
+    b, uses = spill.buffer, sorted(f.reads[spill.buffer] + f.streamed_reads[spill.buffer])
+    leaves = any(-(-f.plan.segments[k].end // PHASES_PER_STEP) == spill.evict_step for k in f.segments[b])
+    if spill.needed_step is None:  # dead, but written back by a runtime that does not know
+        return leaves and (not uses or uses[-1] < spill.evict_step)
+    if spill.needed_step >= len(f.program.steps):  # a cached weight: wanted by the next inference
+        wraps = f.program.weights_persist and f.program.buffers[b].kind is BufferKind.WEIGHT
+        return wraps and leaves and bool(uses) and spill.needed_step - len(f.program.steps) == uses[0]
+    written = f.write_step[b]
+    used = uses if written is None else [written, *uses]
+    at = used.index(spill.needed_step) if spill.needed_step in used else 0
+    return at > 0 and (used[at - 1], b) in f.streamed and used[at - 1] < spill.evict_step <= spill.needed_step
+
+
+def _bad(f: Facts, spill: Spill, problem: str) -> Violation:
+    message = f"{f.name(spill.buffer)} off-chip from step {spill.evict_step} to {spill.needed_step}: {problem}"
+    return Violation(rule=Rule.BAD_SPILL, message=message, step=spill.evict_step, buffer=spill.buffer)
