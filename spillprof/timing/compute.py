@@ -1,0 +1,19 @@
+"""How long each step computes, taken alone."""
+
+import numpy as np
+
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.model.timeline import Seconds
+
+
+def step_times_s(program: Program, target: Target) -> Seconds:
+    """Compute time of each step: the larger of MACs / rate and bytes touched / SRAM bandwidth, plus the launch.
+
+    Shape (n_steps,), float64, seconds. Transfers and waits are not in it (the roofline of one operator).
+    """
+    macs = np.array([step.macs for step in program.steps], dtype=np.float64)
+    rates = {dtype: target.macs_rate(dtype) for dtype in {step.mac_dtype for step in program.steps}}
+    rate = np.array([rates[step.mac_dtype] for step in program.steps], dtype=np.float64)
+    touched = np.array([step.touched_bytes for step in program.steps], dtype=np.float64)
+    return np.maximum(macs / rate, touched / target.sram_bytes_per_s) + target.launch_overhead_s

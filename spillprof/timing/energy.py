@@ -1,0 +1,26 @@
+"""Energy of a run: bytes at each level of memory, and multiply-accumulates."""
+
+from spillprof.model.plan import Plan
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+
+
+def energy_j(program: Program, plan: Plan, target: Target) -> float:
+    """Joules of the whole run, all DRAM traffic included (spill, compulsory, streamed operands, weights).
+
+    SRAM is charged for what the steps touch, for every byte that DMA puts in or takes out, and twice (read and
+    write) for what compaction moves.
+    """
+    read = sum(t.size_bytes for t in plan.transfers if t.kind.is_read)
+    read += sum(s.size_bytes for s in plan.streamed if not s.write)
+    read += sum(step.weight_stream_bytes for step in program.steps)
+    written = sum(t.size_bytes for t in plan.transfers if not t.kind.is_read)
+    written += sum(s.size_bytes for s in plan.streamed if s.write)
+    touched = sum(step.touched_bytes for step in program.steps)
+    moved = sum(move.size_bytes for move in plan.moves)
+    return (
+        read * target.dram_read_j_per_byte
+        + written * target.dram_write_j_per_byte
+        + (touched + read + written + 2 * moved) * target.sram_j_per_byte
+        + sum(step.macs for step in program.steps) * target.mac_j
+    )
