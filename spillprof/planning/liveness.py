@@ -62,9 +62,10 @@ def live_intervals(program: Program) -> Iterator[tuple[int, int, int]]:
 
 
 def live_bytes_by_tick(program: Program, *, stored: bool) -> Bytes:
-    """Live bytes in each tick, workspaces included. Shape (3 n_steps,), int64.
+    """Live bytes in each tick. Shape (3 n_steps,), int64.
 
-    ``stored``: sizes as they lie in memory (padded, aligned); otherwise the tensors' own sizes.
+    ``stored``: sizes as they lie in memory (padded, aligned), workspaces included; otherwise the tensors' own
+    sizes, and tensors alone.
     """
     delta = np.zeros(PHASES_PER_STEP * len(program.steps) + 1, dtype=np.int64)
     for b, start, end in live_intervals(program):
@@ -72,7 +73,7 @@ def live_bytes_by_tick(program: Program, *, stored: bool) -> Bytes:
         nbytes = buffer.size_bytes if stored else buffer.payload_bytes
         delta[start] += nbytes
         delta[end] -= nbytes
-    for i, step in enumerate(program.steps):
+    for i, step in enumerate(program.steps if stored else ()):
         for w in step.workspaces:
             delta[PHASES_PER_STEP * i + w.first] += w.size_bytes
             delta[PHASES_PER_STEP * i + w.last + 1] -= w.size_bytes
@@ -89,13 +90,14 @@ def step_demand_bytes(program: Program, step: Step) -> int:
     """Pool bytes that a step needs at once: the largest phase, streamed and dedicated operands left out."""
     by_phase = [step.stream_staging_bytes] * PHASES_PER_STEP
     replaced = {u.old for u in step.updates}
+    streamed_reads, streamed_writes = frozenset(step.streamed_reads), frozenset(step.streamed_writes)
     for b in step.reads:
-        if b not in step.streamed_reads and not program.buffers[b].dedicated:
+        if b not in streamed_reads and not program.buffers[b].dedicated:
             by_phase[Phase.READ] += program.buffers[b].size_bytes
             if b not in replaced:
                 by_phase[Phase.COMPUTE] += program.buffers[b].size_bytes
     for b in step.writes:
-        if b not in step.streamed_writes and not program.buffers[b].dedicated:
+        if b not in streamed_writes and not program.buffers[b].dedicated:
             by_phase[Phase.COMPUTE] += program.buffers[b].size_bytes
             by_phase[Phase.WRITE] += program.buffers[b].size_bytes
     for w in step.workspaces:

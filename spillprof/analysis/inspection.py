@@ -1,0 +1,175 @@
+"""What a model is, before any memory is planned: its tensors, operators, peak and smallest SRAM."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from spillprof.lowering.assembly import assemble
+from spillprof.lowering.draft import Draft
+from spillprof.lowering.fitting import min_sram
+from spillprof.lowering.lower import make_draft
+from spillprof.lowering.options import LoweringOptions
+from spillprof.model.graph import Assumption, Graph
+from spillprof.model.program import Buffer, BufferKind, Program
+from spillprof.model.target import Target
+from spillprof.planning.liveness import lifetimes, live_bytes_by_step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorFact:
+    """A tensor that the program stores, or a weight that it reads."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int  # of the tensor itself; a weight: as it lies in DRAM
+    kind: BufferKind
+    def_step: int | None  # step that writes its buffer; None: there at the start
+    last_use: int | None  # last step that reads it; None: no step does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorFact:
+    """A step of the program."""
+
+    step: int
+    name: str
+    op_type: str
+    macs: int
+    nbytes: int  # payload that it reads and writes, weights included
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """The model as read and lowered.
+
+    ``peak_live_bytes`` is the largest sum of live tensors without weights, padding and workspaces; ``min_sram_bytes``
+    the smallest capacity at which no operator is oversized, with all of these.
+    """
+
+    model: str
+    path: str | None
+    opset: int | None
+    dims: dict[str, int]
+    peak_live_bytes: int
+    peak_step: int
+    min_sram_bytes: int
+    min_sram_step: int
+    weight_bytes: int
+    macs: int
+    folded_operators: int
+    removed_operators: int
+    assumptions: tuple[Assumption, ...]
+    notes: tuple[str, ...]
+    tensors: tuple[TensorFact, ...]  # graph inputs, then in the order of the steps that first touch them
+    operators: tuple[OperatorFact, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, the keys of ``inspect --json``."""
+        return {
+            "model": self.model,
+            "path": self.path,
+            "opset": self.opset,
+            "dims": self.dims,
+            "peak_live_bytes": self.peak_live_bytes,
+            "peak_step": self.peak_step,
+            "min_sram_bytes": self.min_sram_bytes,
+            "min_sram_step": self.min_sram_step,
+            "weight_bytes": self.weight_bytes,
+            "macs": self.macs,
+            "folded_operators": self.folded_operators,
+            "removed_operators": self.removed_operators,
+            "assumptions": [{"what": a.what, "count": a.count} for a in self.assumptions],
+            "notes": list(self.notes),
+            "tensors": [
+                {
+                    "name": t.name,
+                    "shape": list(t.shape),
+                    "dtype": t.dtype,
+                    "bytes": t.nbytes,
+                    "kind": str(t.kind),
+                    "def": t.def_step,
+                    "last_use": t.last_use,
+                }
+                for t in self.tensors
+            ],
+            "operators": [
+                {"step": o.step, "name": o.name, "op_type": o.op_type, "macs": o.macs, "bytes": o.nbytes}
+                for o in self.operators
+            ],
+        }
+
+
+def inspect_graph(graph: Graph, target: Target, options: LoweringOptions) -> Inspection:
+    """Every tensor and operator of a graph as lowered, peak live bytes, and the smallest SRAM without tiling.
+
+    Steps are those of the program. The last use of a tensor with views is the last of all of them; that of a view is
+    its own; a graph output is used until the last step. ``ModelError`` and ``UsageError`` as ``lower`` raises them.
+    """
+    draft = make_draft(graph, target, options)
+    program = assemble(draft, target, options)
+    live = live_bytes_by_step(program, stored=False)
+    smallest, smallest_step = min_sram(program, target, options)
+    return Inspection(
+        model=graph.name,
+        path=graph.path,
+        opset=graph.opset,
+        dims=dict(graph.dims),
+        peak_live_bytes=int(live.max()) if len(live) else 0,
+        peak_step=int(live.argmax()) if len(live) else 0,
+        min_sram_bytes=smallest,
+        min_sram_step=smallest_step,
+        weight_bytes=program.weight_bytes,
+        macs=sum(step.macs for step in program.steps),
+        folded_operators=program.folded_operators,
+        removed_operators=program.removed_operators,
+        assumptions=program.assumptions,
+        notes=program.notes,
+        tensors=_tensors(draft, program),
+        operators=tuple(
+            OperatorFact(step=i, name=s.name, op_type=s.op_type, macs=s.macs, nbytes=s.touched_bytes)
+            for i, s in enumerate(program.steps)
+        ),
+    )
+
+
+def _tensors(draft: Draft, program: Program) -> tuple[TensorFact, ...]:
+    last_use = {name: i for i, task in enumerate(draft.tasks) for name in task.inputs}
+    facts: dict[str, TensorFact] = {}
+    stored = {name for buffer in program.buffers for name in buffer.tensors}
+    for name in draft.graph.inputs:
+        if name not in stored:  # nothing reads it
+            facts[name] = _fact(draft, name, BufferKind.INPUT, None, None)
+    alive_to_the_end = frozenset(draft.graph.outputs)
+    for buffer, life in zip(program.buffers, lifetimes(program), strict=True):
+        if buffer.kind is BufferKind.WEIGHT:
+            continue
+        for name in buffer.tensors:
+            last: int | None = life.last_step if name == buffer.name else last_use.get(name)
+            if buffer.kind is BufferKind.OUTPUT and (name == buffer.name or name in alive_to_the_end):
+                last = len(program.steps) - 1
+            facts[name] = _fact(draft, name, _kind(buffer, name, alive_to_the_end), life.write_step, last)
+    for name, i in last_use.items():
+        if draft.is_weight(name):
+            facts[name] = _fact(draft, name, BufferKind.WEIGHT, None, i)
+    return tuple(facts.values())
+
+
+def _kind(buffer: Buffer, name: str, outputs: frozenset[str]) -> BufferKind:
+    """A view of a graph output is an activation, unless it is declared as an output itself."""
+    if buffer.kind is BufferKind.OUTPUT and name != buffer.name and name not in outputs:
+        return BufferKind.ACTIVATION
+    return buffer.kind
+
+
+def _fact(draft: Draft, name: str, kind: BufferKind, def_step: int | None, last_use: int | None) -> TensorFact:
+    tensor = draft.graph.tensors[name]
+    nbytes = draft.weights.get(name, tensor.nbytes)
+    return TensorFact(
+        name=name,
+        shape=tensor.shape,
+        dtype=tensor.dtype,
+        nbytes=nbytes,
+        kind=kind,
+        def_step=def_step,
+        last_use=last_use,
+    )

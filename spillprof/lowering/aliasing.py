@@ -1,0 +1,71 @@
+"""Storage that tensors share: views, and results written in place."""
+
+from collections.abc import Container, Sequence
+from dataclasses import replace
+
+from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.families import ELEMENTWISE, STRIDED_VIEWS, VIEWS, is_one_of
+from spillprof.model.program import Buffer, BufferKind, Update
+from spillprof.model.target import Target
+
+
+def share_views(draft: Draft, target: Target) -> Draft:
+    """The draft without the tasks that only rename storage; what they write becomes views of what they read.
+
+    Reshape, Squeeze, Unsqueeze, Flatten, Identity, Dropout at inference and Cast to the same type; Slice, Split and
+    Transpose too on a target that reads strided views. Concat always copies. Chains of views end at the tensor that
+    was written first.
+    """
+    views: dict[str, str] = dict(draft.views)
+    strided: set[str] = set(draft.strided)
+    used = {name for task in draft.tasks for name in task.inputs} | set(draft.graph.outputs)
+    tasks: list[Task] = []
+    for task in draft.tasks:
+        if not _is_view(task, draft, used, target):
+            tasks.append(task)
+            continue
+        source = task.inputs[0]
+        for name in task.outputs if is_one_of(task.lead, STRIDED_VIEWS) else task.outputs[:1]:
+            views[name] = views.get(source, source)
+            if source in strided or is_one_of(task.lead, STRIDED_VIEWS):
+                strided.add(name)
+    return replace(draft, tasks=tuple(tasks), views=views, strided=frozenset(strided))
+
+
+def in_place_update(
+    task: Task, operands: Sequence[tuple[str, Buffer]], written: Buffer, dying: Container[int], draft: Draft
+) -> Update | None:
+    """The buffer that an elementwise task may overwrite with its result: the first that dies here and fits exactly.
+
+    ``operands`` are the tensors that it reads, each with its buffer; ``dying`` the buffers (by index) that nothing
+    reads later. Graph outputs, weights, dedicated buffers and buffers of another size are never overwritten, nor is
+    one that the task reads through a strided view.
+    """
+    if not is_one_of(task.lead, ELEMENTWISE) or written.dedicated or written.payload_bytes == 0:
+        return None
+    through_strides = {buffer.index for name, buffer in operands if name in draft.strided}
+    for _, buffer in operands:
+        if (
+            buffer.kind in (BufferKind.ACTIVATION, BufferKind.INPUT)
+            and buffer.index in dying
+            and not buffer.dedicated
+            and (buffer.size_bytes, buffer.payload_bytes) == (written.size_bytes, written.payload_bytes)
+            and buffer.index not in through_strides
+        ):
+            return Update(old=buffer.index, new=written.index)
+    return None
+
+
+def _is_view(task: Task, draft: Draft, used: Container[str], target: Target) -> bool:
+    if not task.inputs or not task.outputs or task.lead.subgraphs:
+        return False
+    tensors = draft.graph.tensors
+    source, result = tensors[task.inputs[0]], tensors[task.outputs[0]]
+    if is_one_of(task.lead, STRIDED_VIEWS):
+        return target.strided_views and all(tensors[name].dtype == source.dtype for name in task.outputs)
+    if not is_one_of(task.lead, VIEWS) or (source.dtype, source.nbytes) != (result.dtype, result.nbytes):
+        return False
+    if any(name in used for name in task.outputs[1:]):
+        return False  # the mask of a Dropout is a result of its own
+    # A Graph holds no values: a Dropout that is told whether it trains might.
+    return not (task.lead.op_type == "Dropout" and len(task.lead.inputs) > 2 and task.lead.inputs[2])

@@ -1,0 +1,175 @@
+"""The last pass of lowering: tasks over tensors become steps over buffers."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+from spillprof.lowering.aliasing import in_place_update
+from spillprof.lowering.control_flow import body_peak_bytes, body_weights, executed_reads
+from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.layout import align, stored_bytes
+from spillprof.lowering.macs import MacCount, count_macs
+from spillprof.lowering.options import LoweringOptions, WeightsPolicy
+from spillprof.lowering.pinning import pinned_storages
+from spillprof.lowering.workspace import workspaces
+from spillprof.model.graph import Assumption
+from spillprof.model.program import Buffer, BufferKind, Phase, Program, Step, Workspace
+from spillprof.model.target import Target
+
+UNCOSTED = "operators of unknown cost are timed by bytes alone"
+SINGLE_ITERATION = "loops of unknown trip count are costed as one iteration"
+LARGER_BRANCH = "conditionals are costed by their larger branch"
+
+
+def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
+    """Steps and buffers of a draft. Buffers are numbered in the order in which the steps first touch them."""
+    buffers = _buffers(draft, target, options)
+    by_name = {buffer.name: buffer for buffer in buffers}
+    last_read = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.inputs}
+    dying: dict[int, set[int]] = defaultdict(set)
+    for storage, i in last_read.items():
+        if storage in by_name:
+            dying[i].add(by_name[storage].index)
+    counts = [_task_macs(task, draft) for task in draft.tasks]
+    steps = tuple(
+        _step(task, counts[i], by_name, dying[i], draft, target, options) for i, task in enumerate(draft.tasks)
+    )
+    weights = {name: nbytes for task in draft.tasks for name, nbytes in _weights(task, draft).items()}
+    return Program(
+        name=draft.graph.name,
+        steps=steps,
+        buffers=buffers,
+        alignment_bytes=target.alignment_bytes,
+        weight_bytes=sum(weights.values()),
+        weights_persist=options.weights is WeightsPolicy.CACHED,
+        removed_operators=draft.removed_operators,
+        folded_operators=draft.folded_operators,
+        assumptions=_assumptions(draft, counts),
+        notes=draft.notes,
+    )
+
+
+def _buffers(draft: Draft, target: Target, options: LoweringOptions) -> tuple[Buffer, ...]:
+    graph = draft.graph
+    inputs, outputs = frozenset(graph.inputs), frozenset(map(draft.storage, graph.outputs))
+    views: dict[str, list[str]] = defaultdict(list)
+    for view, storage in draft.views.items():
+        views[storage].append(view)
+    payload: dict[str, int] = {}  # of each storage, in order of first touch
+    weights: dict[str, int] = {}
+    for task in draft.tasks:
+        if options.weights is WeightsPolicy.CACHED:
+            weights |= _weights(task, draft)
+            payload |= _weights(task, draft)
+        for storage in map(draft.storage, (*task.inputs, *task.outputs)):
+            if storage not in draft.weights and storage not in payload:
+                payload[storage] = graph.tensors[storage].nbytes
+    pinned = pinned_storages(draft, options, payload)
+    buffers: list[Buffer] = []
+    for index, (name, nbytes) in enumerate(payload.items()):
+        if name in weights:
+            kind, size_bytes = BufferKind.WEIGHT, align(nbytes, target.alignment_bytes)
+        else:
+            size_bytes = stored_bytes(graph.tensors[name], target)
+            if name in inputs:
+                kind = BufferKind.INPUT
+            else:
+                kind = BufferKind.OUTPUT if name in outputs else BufferKind.ACTIVATION
+        buffers.append(
+            Buffer(
+                index=index,
+                name=name,
+                tensors=(name, *views[name]) if name in views else (name,),
+                kind=kind,
+                payload_bytes=nbytes,
+                size_bytes=size_bytes,
+                dedicated=name in pinned,
+            )
+        )
+    return tuple(buffers)
+
+
+def _step(
+    task: Task,
+    count: MacCount,
+    by_name: Mapping[str, Buffer],
+    dying: set[int],
+    draft: Draft,
+    target: Target,
+    options: LoweringOptions,
+) -> Step:
+    weights = _weights(task, draft)
+    cached = options.weights is WeightsPolicy.CACHED
+    operands = [(n, by_name[s]) for n in task.inputs if (s := draft.storage(n)) not in draft.weights]
+    reads = dict.fromkeys(by_name[s].index for n in task.inputs if (s := draft.storage(n)) in by_name)
+    if cached:
+        reads |= dict.fromkeys(by_name[name].index for name in weights)
+    written = [by_name[draft.storage(name)] for name in task.outputs]
+    update = None
+    if options.inplace and len(written) == 1:
+        update = in_place_update(task, operands, written[0], dying, draft)
+    streamed = sum(weights.values())
+    return Step(
+        name=task.lead.name,
+        op_type=task.lead.op_type,
+        operators=tuple(op.name for op in task.members),
+        reads=tuple(reads),
+        writes=tuple(buffer.index for buffer in written),
+        updates=() if update is None else (update,),
+        workspaces=(*workspaces(task, draft, target, options.conv), *_body_workspace(task, target)),
+        weight_stream_bytes=streamed if options.weights is WeightsPolicy.STREAM else 0,
+        macs=count.macs,
+        mac_dtype=_mac_dtype(task, draft),
+        touched_bytes=_read_bytes(operands, draft) + sum(b.payload_bytes for b in written) + streamed,
+    )
+
+
+def _weights(task: Task, draft: Draft) -> dict[str, int]:
+    """Distinct weights that a task reads, payload bytes; of a control-flow operator those of its costed bodies too."""
+    names = [name for name in task.inputs if draft.is_weight(name)]
+    if not task.lead.subgraphs:
+        return {(s := draft.storage(name)): draft.weights[s] for name in names}
+    needed = {*task.lead.inputs, *executed_reads(task.lead)}
+    found = {(s := draft.storage(name)): draft.weights[s] for name in names if name in needed}
+    return found | body_weights(task.lead)
+
+
+def _body_workspace(task: Task, target: Target) -> tuple[Workspace, ...]:
+    nbytes = align(body_peak_bytes(task.lead), target.alignment_bytes) if task.lead.subgraphs else 0
+    return (Workspace(purpose="body", size_bytes=nbytes, first=Phase.READ, last=Phase.WRITE),) if nbytes else ()
+
+
+def _read_bytes(operands: Iterable[tuple[str, Buffer]], draft: Draft) -> int:
+    """Payload of the distinct tensors read, no buffer counted for more than it holds."""
+    by_buffer: dict[int, int] = defaultdict(int)
+    payload: dict[int, int] = {}
+    for name, buffer in dict(operands).items():
+        by_buffer[buffer.index] += draft.graph.tensors[name].nbytes
+        payload[buffer.index] = buffer.payload_bytes
+    return sum(min(nbytes, payload[b]) for b, nbytes in by_buffer.items())
+
+
+def _task_macs(task: Task, draft: Draft) -> MacCount:
+    counts = [count_macs(op, draft.graph) for op in task.members]
+    if len(counts) == 1:
+        return counts[0]
+    return MacCount(macs=sum(c.macs for c in counts), uncosted=sum(c.uncosted for c in counts))
+
+
+def _mac_dtype(task: Task, draft: Draft) -> str:
+    """Element type of the first input; of a control-flow operator that of the first that holds numbers to multiply."""
+    types = [draft.graph.tensors[name].dtype for name in (*task.inputs, *task.outputs)]
+    if task.lead.subgraphs:
+        types = [dtype for dtype in types if "float" in dtype]
+    return types[0] if types else "float32"
+
+
+def _assumptions(draft: Draft, counts: Iterable[MacCount]) -> tuple[Assumption, ...]:
+    """Those of the graph and those of the costs, one entry a text."""
+    total: Counter[str] = Counter()
+    for assumption in draft.graph.assumptions:
+        total[assumption.what] += assumption.count
+    for count in counts:
+        total[UNCOSTED] += count.uncosted
+        total[SINGLE_ITERATION] += count.single_iterations
+        total[LARGER_BRANCH] += count.branches
+    return tuple(Assumption(what=what, count=count) for what, count in total.items() if count > 0)

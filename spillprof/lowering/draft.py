@@ -1,0 +1,48 @@
+"""Draft: a Graph on its way to a Program. Every pass of lowering takes a Draft and returns one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spillprof.model.graph import Graph, Operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Operators that will run as one step, and the tensors that cross its border."""
+
+    lead: Operator  # gives the step its name and type
+    members: tuple[Operator, ...]  # all that run in it, in order
+    inputs: tuple[str, ...]  # those present, in operand order, captures last; a name may repeat
+    outputs: tuple[str, ...]  # those present
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Scheduled tasks over the tensors of a graph."""
+
+    graph: Graph
+    tasks: tuple[Task, ...]  # topological order
+    weights: Mapping[str, int]  # tensors known before the run: payload bytes as they lie in DRAM
+    views: Mapping[str, str] = field(default_factory=dict)  # view: the tensor whose storage it shares, never a view
+    strided: frozenset[str] = frozenset()  # views that are a part of their storage, or another order of it
+    folded_operators: int = 0
+    removed_operators: int = 0
+    notes: tuple[str, ...] = ()
+
+    def storage(self, tensor: str) -> str:
+        """The tensor that was written first into the storage of ``tensor``."""
+        return self.views.get(tensor, tensor)
+
+    def is_weight(self, tensor: str) -> bool:
+        """Whether the tensor is known before the run."""
+        return self.views.get(tensor, tensor) in self.weights
+
+
+def task_of(op: Operator) -> Task:
+    """A task of one operator."""
+    return Task(
+        lead=op,
+        members=(op,),
+        inputs=tuple(name for name in (*op.inputs, *op.captures) if name),
+        outputs=tuple(name for name in op.outputs if name),
+    )

@@ -1,0 +1,192 @@
+"""Fitting a Program to a memory: what is reserved, and what happens to operators that cannot fit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spillprof.errors import CapacityError
+from spillprof.lowering.layout import align
+from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
+from spillprof.lowering.streaming import stream_oversized
+from spillprof.model.program import PHASES_PER_STEP, Program, Reservation, Step
+from spillprof.model.target import Target
+from spillprof.planning.liveness import step_demand_bytes
+from spillprof.units import format_size, format_size_exact, format_size_pair
+
+_WEIGHT_STAGING_SHARE = 8  # of the capacity, one part in so many
+_STREAM_STAGING_SHARE = 16
+
+
+def fit(program: Program, target: Target, options: LoweringOptions) -> Program:
+    """The program for ``target.sram_bytes``: reservations taken off, operands of oversized steps streamed.
+
+    ``CapacityError`` if the reservations do not fit, if a step does not fit with everything streamed, or if a step
+    is oversized and the options say that this is an error.
+    """
+    reservations = _reservations(program, target, options, target.sram_bytes)
+    reserved = sum(r.size_bytes for r in reservations)
+    if reserved > target.sram_bytes:
+        raise _over_reserved(program, target, options, reservations)
+    fitted = replace(
+        _without_shared_workspaces(program, target), capacity_bytes=target.sram_bytes, reservations=reservations
+    )
+    pool_bytes = target.sram_bytes - reserved
+    staging_bytes = stream_staging_bytes(target)
+    steps: list[Step] = []
+    for i, step in enumerate(fitted.steps):
+        if step_demand_bytes(fitted, step) <= pool_bytes:
+            steps.append(step)
+            continue
+        if options.oversized is Oversized.ERROR:
+            raise _oversized(program, fitted, target, options)
+        streamed = stream_oversized(fitted, step, pool_bytes, staging_bytes)
+        if streamed is None:
+            raise _not_even_streamed(i, program, fitted, target, options)
+        steps.append(streamed)
+    return replace(fitted, steps=tuple(steps))
+
+
+def unlimited(program: Program, target: Target, options: LoweringOptions) -> Program:
+    """The program for infinite SRAM, the ideal: reservations as ``fit`` takes them off, nothing streamed."""
+    reservations = _reservations(program, target, options, target.sram_bytes)
+    return replace(_without_shared_workspaces(program, target), capacity_bytes=None, reservations=reservations)
+
+
+def min_sram(program: Program, target: Target, options: LoweringOptions) -> tuple[int, int]:
+    """Smallest capacity in bytes at which ``fit`` streams nothing, a multiple of the alignment; and its step.
+
+    The step is the first of those with the largest demand; 0 for a program without steps. What ``fit`` leaves for
+    the pool grows with the capacity, so bisection is exact. Workspaces are those of the program: im2col blocks do
+    not shrink with the capacity tried.
+    """
+    plain = _without_shared_workspaces(program, target)
+    demands = [step_demand_bytes(plain, step) for step in plain.steps]
+    demand = max(demands, default=0)
+
+    def fits(units: int) -> bool:
+        capacity = units * target.alignment_bytes
+        return demand <= capacity - sum(r.size_bytes for r in _reservations(program, target, options, capacity))
+
+    low, high = 1, 1
+    while not fits(high):
+        low, high = high + 1, high * 2
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle + 1, high)
+    return low * target.alignment_bytes, demands.index(demand) if demands else 0
+
+
+def stream_staging_bytes(target: Target) -> int:
+    """Staging buffer of a step with streamed operands: the target's, else a sixteenth of the capacity; aligned."""
+    chosen = target.stream_staging_bytes
+    return align(target.sram_bytes // _STREAM_STAGING_SHARE if chosen is None else chosen, target.alignment_bytes)
+
+
+def _reservations(
+    program: Program, target: Target, options: LoweringOptions, capacity_bytes: int
+) -> tuple[Reservation, ...]:
+    """What is taken off a memory of that capacity, in address order; nothing of size 0."""
+    weights = program.weight_bytes if options.weights is WeightsPolicy.RESIDENT else 0
+    found = [
+        Reservation(what="weight staging", size_bytes=_weight_staging_bytes(program, target, capacity_bytes)),
+        Reservation(what="shared workspace", size_bytes=_workspace_block_bytes(program, target)),
+        Reservation(what="resident weights", size_bytes=align(weights, target.alignment_bytes)),
+    ]
+    slots = [
+        Reservation(what="dedicated slot", size_bytes=b.size_bytes, buffer=b.index)
+        for b in program.buffers
+        if b.dedicated
+    ]
+    return (*(r for r in found if r.size_bytes > 0), *slots)
+
+
+def _weight_staging_bytes(program: Program, target: Target, capacity_bytes: int) -> int:
+    """Staging area for streamed weights: the target's, else an eighth of the capacity; at most the largest need."""
+    largest = max((step.weight_stream_bytes for step in program.steps), default=0)
+    chosen = target.weight_staging_bytes
+    if chosen is None:
+        # From whole alignment units, so that a few bytes more of capacity never leave a smaller pool.
+        chosen = (capacity_bytes - capacity_bytes % target.alignment_bytes) // _WEIGHT_STAGING_SHARE
+    return min(align(chosen, target.alignment_bytes), align(largest, target.alignment_bytes))
+
+
+def _workspace_block_bytes(program: Program, target: Target) -> int:
+    """The shared block: the largest sum of workspaces that any step holds in one phase."""
+    if not target.shared_workspace:
+        return 0
+    return max((max(_workspaces_by_phase(step)) for step in program.steps), default=0)
+
+
+def _workspaces_by_phase(step: Step) -> list[int]:
+    by_phase = [0] * PHASES_PER_STEP
+    for workspace in step.workspaces:
+        for phase in range(workspace.first, workspace.last + 1):
+            by_phase[phase] += workspace.size_bytes
+    return by_phase
+
+
+def _without_shared_workspaces(program: Program, target: Target) -> Program:
+    if not target.shared_workspace or not any(step.workspaces for step in program.steps):
+        return program
+    return replace(program, steps=tuple(replace(s, workspaces=()) if s.workspaces else s for s in program.steps))
+
+
+def _over_reserved(
+    program: Program, target: Target, options: LoweringOptions, reservations: Sequence[Reservation]
+) -> CapacityError:
+    need, have = format_size_pair(sum(r.size_bytes for r in reservations), target.sram_bytes)
+    smallest, _ = min_sram(program, target, options)
+    hint = f"the smallest SRAM that works is {format_size_exact(smallest)}"
+    if any(r.what == "resident weights" for r in reservations):
+        hint += "; or use --weights stream"
+    return CapacityError(
+        f"what stays on-chip for the whole run needs {need}, SRAM is {have}",
+        where=[_reserved(program, reservations)],
+        hint=hint,
+    )
+
+
+def _oversized(program: Program, fitted: Program, target: Target, options: LoweringOptions) -> CapacityError:
+    """About the step with the largest demand, so that the SRAM it needs is the SRAM that all need."""
+    smallest, worst = min_sram(program, target, options)
+    message, where = _demand(worst, program, fitted, target)
+    hint = (
+        f"the smallest SRAM that holds it is {format_size_exact(smallest)}; "
+        "or drop --oversized error to tile it through DRAM"
+    )
+    return CapacityError(message, where=where, hint=hint)
+
+
+def _not_even_streamed(
+    i: int, program: Program, fitted: Program, target: Target, options: LoweringOptions
+) -> CapacityError:
+    smallest, _ = min_sram(program, target, options)
+    message, where = _demand(i, program, fitted, target)
+    hint = (
+        f"its workspace and a staging buffer of {format_size(stream_staging_bytes(target))} do not fit even with every "
+        f"operand tiled through DRAM; the smallest SRAM that holds the model untiled is {format_size_exact(smallest)}"
+    )
+    return CapacityError(message, where=where, hint=hint)
+
+
+def _demand(i: int, program: Program, fitted: Program, target: Target) -> tuple[str, list[str]]:
+    step = fitted.steps[i]
+    need, have = format_size_pair(step_demand_bytes(fitted, step), target.sram_bytes)
+    sizes = [sum(fitted.buffers[b].size_bytes for b in side) for side in (step.reads, step.writes)]
+    sizes.append(max(_workspaces_by_phase(program.steps[i])))
+    parts = ", ".join(
+        f"{what} {format_size(n)}" for what, n in zip(("inputs", "output", "workspace"), sizes, strict=True)
+    )
+    where = [f"{step.name}: {parts}"]
+    message = f"operator {i} needs {need} on-chip at once, SRAM is {have}"
+    if fitted.reservations:
+        message += f" of which {format_size(fitted.reserved_bytes)} is reserved"
+        where.append(_reserved(fitted, fitted.reservations))
+    return message, where
+
+
+def _reserved(program: Program, reservations: Sequence[Reservation]) -> str:
+    named = (
+        f"{r.what} {format_size(r.size_bytes)}" + ("" if r.buffer is None else f" ({program.buffers[r.buffer].name})")
+        for r in reservations
+    )
+    return f"reserved: {', '.join(named)}"

@@ -1,0 +1,40 @@
+"""Lowering: from what the model says (Graph) to what the machine runs (Program)."""
+
+from spillprof.lowering.aliasing import share_views
+from spillprof.lowering.assembly import assemble
+from spillprof.lowering.dead import remove_dead
+from spillprof.lowering.draft import Draft
+from spillprof.lowering.folding import fold_constants
+from spillprof.lowering.fusion import fuse_chains
+from spillprof.lowering.options import Fuse, LoweringOptions, Views
+from spillprof.lowering.quantisation import absorb_quantisation
+from spillprof.lowering.schedule import first_draft
+from spillprof.model.graph import Graph
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+
+
+def lower(graph: Graph, target: Target, options: LoweringOptions) -> Program:
+    """The Program of a Graph, not yet fitted to a memory: no capacity, no reservations, no streamed operands.
+
+    ``ModelError`` for a graph that cannot run, ``UsageError`` for a tensor that cannot be pinned.
+    """
+    return assemble(make_draft(graph, target, options), target, options)
+
+
+def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
+    """All passes up to the assembly: task ``i`` of the draft becomes step ``i``.
+
+    Q/DQ pairs are absorbed before folding, or each dequantised weight would fold into its float form; views are
+    shared before chains are fused, so that a Reshape does not break a chain.
+    """
+    draft = first_draft(graph)
+    if options.fuse is Fuse.STANDARD:
+        draft = absorb_quantisation(draft)
+    if options.fold:
+        draft = remove_dead(fold_constants(draft, options.fuse))
+    if options.views is Views.SHARE:
+        draft = share_views(draft, target)
+    if options.fuse is Fuse.STANDARD:
+        draft = fuse_chains(draft)
+    return draft

@@ -1,0 +1,42 @@
+"""Which storages get a dedicated slot."""
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+from spillprof.errors import UsageError
+from spillprof.lowering.draft import Draft
+from spillprof.lowering.options import LoweringOptions, WeightsPolicy
+
+_LONGEST_NAME = 200  # a name that a user mistypes; also keeps the comparison fast
+
+
+def pinned_storages(draft: Draft, options: LoweringOptions, stored: Collection[str]) -> frozenset[str]:
+    """Storages of the tensors in ``options.pin``. A view pins what it is stored in.
+
+    ``stored`` are the storages that will have a buffer. ``UsageError`` for a tensor that has none.
+    """
+    pinned: set[str] = set()
+    for name in options.pin:
+        storage = draft.storage(name)
+        if storage in stored:
+            pinned.add(storage)
+        elif storage in draft.weights:
+            raise UsageError(f"cannot pin weight '{name}'", hint=_WEIGHT_HINTS[options.weights])
+        elif name in draft.graph.tensors:
+            raise UsageError(
+                f"cannot pin tensor '{name}': it is never stored",
+                hint="it exists only inside of a fused or removed operator; --fuse none or --fold off keeps it",
+            )
+        else:
+            short = [n for n in (*stored, *draft.views) if n and len(n) <= _LONGEST_NAME]
+            near = get_close_matches(name[:_LONGEST_NAME], short, n=3)
+            hint = f"did you mean {', '.join(near)}?" if near else "spillprof inspect lists the tensors"
+            raise UsageError(f"cannot pin '{name}': the model has no such tensor", hint=hint)
+    return frozenset(pinned)
+
+
+_WEIGHT_HINTS = {
+    WeightsPolicy.STREAM: "weights are streamed and never stay in SRAM; use --weights cached to pin one",
+    WeightsPolicy.RESIDENT: "with --weights resident every weight stays in SRAM already",
+    WeightsPolicy.CACHED: "no operator reads it",
+}

@@ -1,0 +1,112 @@
+"""Q/DQ fusion: an operator between DequantizeLinear and QuantizeLinear reads and writes the quantised tensors."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.families import KNOWN_DOMAINS, STRIDED_VIEWS, VIEWS, is_one_of
+from spillprof.model.graph import Operator
+
+_QUANTIZE = frozenset({"QuantizeLinear"})
+_DEQUANTIZE = frozenset({"DequantizeLinear"})
+_KEEP_FLOAT = _QUANTIZE | _DEQUANTIZE | {"DynamicQuantizeLinear", "Shape", "Size", "Constant", "If", "Loop", "Scan"}
+_VIEWS = VIEWS | STRIDED_VIEWS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Uses:
+    """Who writes and who reads each tensor: positions in ``tasks``."""
+
+    tasks: Sequence[Task]
+    writer: Mapping[str, int]
+    readers: Mapping[str, Sequence[int]]
+    outputs: frozenset[str]
+    at_start: frozenset[str]  # weights and graph inputs
+
+
+def absorb_quantisation(draft: Draft) -> Draft:
+    """The draft with Q/DQ joined to the operators that they wrap.
+
+    A DequantizeLinear is joined to each operator that reads it, and is no step of its own if all of its readers
+    take it; so is that of a weight, which stays at its quantised size. A QuantizeLinear is joined to the operator
+    before it if nothing else reads the float value. An operator that only moves data (Reshape, Transpose, ...)
+    takes both or neither, so that it can stay a view. Scales and zero points become operands of the step.
+    """
+    uses = _uses(draft)
+    absorbed: set[int] = set()  # QuantizeLinear tasks that ended in the task before them
+    taken: dict[str, int] = defaultdict(int)  # float tensor: readers that read the quantised tensor instead
+    tasks: list[Task | None] = list(draft.tasks)
+    for i, task in enumerate(draft.tasks):
+        if not _may_absorb(task.lead):
+            continue
+        before = {name: uses.writer[name] for name in task.inputs if _is_dequantised(name, uses)}
+        after = {name: q for name in task.outputs if (q := _only_quantizer(name, uses)) is not None}
+        if is_one_of(task.lead, _VIEWS) and not (
+            task.inputs and task.inputs[0] in before and len(after) == len(task.outputs)
+        ):
+            continue
+        absorbed.update(after.values())
+        for name in before:
+            taken[name] += 1
+        tasks[i] = _joined(
+            task, {n: draft.tasks[d] for n, d in before.items()}, {n: draft.tasks[q] for n, q in after.items()}
+        )
+    for i, task in enumerate(draft.tasks):
+        if is_one_of(task.lead, _DEQUANTIZE):
+            (name, *_) = task.outputs or ("",)
+            if name in taken and taken[name] == len(uses.readers[name]) and name not in uses.outputs:
+                absorbed.add(i)
+    return replace(draft, tasks=tuple(t for i, t in enumerate(tasks) if t is not None and i not in absorbed))
+
+
+def _uses(draft: Draft) -> _Uses:
+    writer: dict[str, int] = {}
+    readers: dict[str, list[int]] = defaultdict(list)
+    for i, task in enumerate(draft.tasks):
+        for name in task.outputs:
+            writer[name] = i
+        for name in dict.fromkeys(task.inputs):
+            readers[name].append(i)
+    return _Uses(
+        tasks=draft.tasks,
+        writer=writer,
+        readers=readers,
+        outputs=frozenset(draft.graph.outputs),
+        at_start=frozenset((*draft.weights, *draft.graph.inputs)),
+    )
+
+
+def _may_absorb(op: Operator) -> bool:
+    return op.domain in KNOWN_DOMAINS and op.op_type not in _KEEP_FLOAT and not op.subgraphs
+
+
+def _is_dequantised(name: str, uses: _Uses) -> bool:
+    return name in uses.writer and is_one_of(uses.tasks[uses.writer[name]].lead, _DEQUANTIZE)
+
+
+def _only_quantizer(name: str, uses: _Uses) -> int | None:
+    """The QuantizeLinear that is the only reader of the tensor, and whose scale is there before the tensor is."""
+    readers = uses.readers.get(name, ())
+    if len(readers) != 1 or name in uses.outputs:
+        return None
+    quantizer = uses.tasks[readers[0]]
+    if not is_one_of(quantizer.lead, _QUANTIZE) or quantizer.inputs[0] != name or not quantizer.outputs:
+        return None
+    return readers[0] if all(scale in uses.at_start for scale in quantizer.inputs[1:]) else None
+
+
+def _joined(task: Task, before: Mapping[str, Task], after: Mapping[str, Task]) -> Task:
+    if not before and not after:
+        return task
+    scales = [name for t in (*before.values(), *after.values()) for name in t.inputs[1:]]
+    return Task(
+        lead=task.lead,
+        members=(
+            *(op for t in before.values() for op in t.members),
+            *task.members,
+            *(op for t in after.values() for op in t.members),
+        ),
+        inputs=(*(before[name].inputs[0] if name in before else name for name in task.inputs), *dict.fromkeys(scales)),
+        outputs=tuple(after[name].outputs[0] if name in after else name for name in task.outputs),
+    )

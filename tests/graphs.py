@@ -1,0 +1,88 @@
+"""Literal graphs from short specifications.
+
+    g = graph(
+        {"x": (1, 3, 8, 8)}, weights={"w": (4, 3, 3, 3)}, tensors={"c": (1, 4, 6, 6), "y": (1, 4, 6, 6)},
+        ops=["Conv x w -> c", "Relu c -> y"], outputs="y",
+    )
+
+A tensor is a shape (float32) or ``(dtype, shape)``. An operator is ``"Type inputs -> outputs"`` or ``op(...)``; ``-``
+is an absent operand. Operators are named after their first output.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from spillprof.model.graph import Assumption, Graph, Operator, Tensor, TensorKind
+
+Spec = tuple[int, ...] | tuple[str, tuple[int, ...]]
+
+
+def graph(
+    inputs: Mapping[str, Spec],
+    ops: Sequence[str | Operator],
+    outputs: str,
+    *,
+    weights: Mapping[str, Spec] | None = None,
+    tensors: Mapping[str, Spec] | None = None,
+    opset: int | None = 17,
+    name: str = "g",
+    assumptions: Sequence[tuple[str, int]] = (),
+) -> Graph:
+    """A Graph; ``tensors`` are the activations (and, for a body, tensors of enclosing graphs by ``weights``)."""
+    named = [
+        *((n, spec, TensorKind.INPUT) for n, spec in inputs.items()),
+        *((n, spec, TensorKind.WEIGHT) for n, spec in (weights or {}).items()),
+        *((n, spec, TensorKind.ACTIVATION) for n, spec in (tensors or {}).items()),
+    ]
+    return Graph(
+        name=name,
+        operators=tuple(op(o) if isinstance(o, str) else o for o in ops),
+        tensors={n: _tensor(n, spec, kind) for n, spec, kind in named},
+        inputs=tuple(inputs),
+        outputs=tuple(outputs.split()),
+        opset=opset,
+        assumptions=tuple(Assumption(what=what, count=count) for what, count in assumptions),
+    )
+
+
+def op(
+    spec: str,
+    *,
+    name: str | None = None,
+    domain: str = "",
+    captures: str = "",
+    subgraphs: Sequence[Graph] = (),
+    **attributes: Any,
+) -> Operator:
+    """An operator from ``"Type inputs -> outputs"``."""
+    left, _, right = spec.partition("->")
+    op_type, *inputs = left.split()
+    outputs = right.split()
+    return Operator(
+        name=name or next((o for o in outputs if o != "-"), op_type),
+        op_type=op_type,
+        domain=domain,
+        inputs=tuple("" if i == "-" else i for i in inputs),
+        outputs=tuple("" if o == "-" else o for o in outputs),
+        attributes=attributes,
+        captures=tuple(captures.split()),
+        subgraphs=tuple(subgraphs),
+    )
+
+
+def chain(length: int, *, elements: int = 16) -> Graph:
+    """``length`` unary operators one after the other, t0 (the input) to t<length> (the output), float32."""
+    names = [f"t{i}" for i in range(length + 1)]
+    return graph(
+        {names[0]: (elements,)},
+        [f"Softmax {a} -> {b}" for a, b in pairwise(names)],
+        outputs=names[-1],
+        tensors=dict.fromkeys(names[1:], (elements,)),
+    )
+
+
+def _tensor(name: str, spec: Spec, kind: TensorKind) -> Tensor:
+    if len(spec) == 2 and isinstance(spec[0], str):
+        return Tensor(name=name, dtype=spec[0], shape=tuple(spec[1]), kind=kind)
+    return Tensor(name=name, dtype="float32", shape=tuple(spec), kind=kind)
