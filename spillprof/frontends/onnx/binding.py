@@ -1,0 +1,191 @@
+"""Gives every dimension of the model's inputs a number."""
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+
+from spillprof.errors import ModelError, ShapeError, UsageError
+from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT, ValueType, check_size, parse_type, tensor_type
+
+_AXIS_KEY = re.compile(r"(.*)\[(-?\d+)\]", re.DOTALL | re.ASCII)
+_LISTED = 8
+
+Axis = int | str | None
+"""A known size, a symbol, or neither."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bindings:
+    """What the user says about dimensions."""
+
+    dims: Mapping[str, int] = field(default_factory=dict)  # by symbol, or by ``INPUT[AXIS]``
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by input
+    batch: int | None = None  # first axis of every input, where it is open
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundInputs:
+    """The inputs' types with every dimension known, and the sizes that symbols got."""
+
+    types: Mapping[str, ValueType]
+    dims: Mapping[str, int]
+
+
+def bind_inputs(inputs: Sequence[tuple[str, onnx.TypeProto | None]], bindings: Bindings) -> BoundInputs:
+    """Sizes of all inputs. ``UsageError`` for bindings that fit nothing, ``ShapeError`` for conflicts and gaps."""
+    binder = _Binder(inputs)
+    for name, shape in bindings.shapes.items():
+        binder.bind_shape(name, shape)
+    for key, size in bindings.dims.items():
+        binder.bind_dim(key, size)
+    if bindings.batch is not None:
+        binder.bind_batch(bindings.batch)
+    return binder.result()
+
+
+class _Binder:
+    """Collects sizes of symbols and of unnamed axes."""
+
+    def __init__(self, inputs: Sequence[tuple[str, onnx.TypeProto | None]]) -> None:
+        self.others: dict[str, ValueType] = {}  # inputs that are no tensors
+        self.dtypes: dict[str, str] = {}
+        self.axes: dict[str, list[Axis] | None] = {}  # None: the rank is unknown
+        self.sizes: dict[str, int] = {}  # by symbol, and by ``INPUT[AXIS]`` for unnamed axes
+        self.sources: dict[str, str] = {}
+        for name, proto in inputs:
+            self._declare(name, proto)
+        self.symbols = {axis for axes in self.axes.values() for axis in axes or () if isinstance(axis, str)}
+
+    def _declare(self, name: str, proto: onnx.TypeProto | None) -> None:
+        stated = None if proto is None else parse_type(proto.SerializeToString())
+        if proto is None or stated is None:
+            raise ModelError(f"the input '{name}' has no type", hint="export the model again, with types")
+        if stated.dtype not in DTYPE_OF_ELEMENT.values():
+            self.others[name] = stated
+            return
+        self.dtypes[name] = stated.dtype
+        if stated.shape is None:
+            self.axes[name] = None
+            return
+        self.axes[name] = [
+            dim if dim is not None and dim >= 0 else (entry.dim_param or None)
+            for dim, entry in zip(stated.shape, proto.tensor_type.shape.dim, strict=True)
+        ]
+
+    def bind_shape(self, name: str, shape: Sequence[int]) -> None:
+        """Takes the whole shape of one input."""
+        if name not in self.axes:
+            raise UsageError(f"the model has no input '{name}'", hint=_nearest(name, list(self.axes)))
+        option = f"--shape {name}={'x'.join(map(str, shape))}"
+        declared = self.axes[name]
+        if any(size < 0 for size in shape):
+            raise UsageError(f"{option}: a size is negative")
+        if declared is None:
+            self.axes[name] = list(shape)
+            return
+        if len(declared) != len(shape):
+            what = f"the input '{name}' has {len(declared)} dimensions, not {len(shape)}"
+            raise ShapeError(what, where=(option, f"declared: {_written(declared)}"))
+        for axis, size in enumerate(shape):
+            self._bind_axis(name, axis, size, option)
+
+    def bind_dim(self, key: str, size: int) -> None:
+        """Takes the size of a symbol, or of one axis of an input."""
+        option = f"--dim {key}={size}"
+        if size < 0:
+            raise UsageError(f"{option}: a size is negative")
+        match = _AXIS_KEY.fullmatch(key)
+        if key in self.symbols:
+            self._set(key, size, option)
+        elif match and match[1] in self.axes:
+            self._bind_axis(match[1], int(match[2]), size, option)
+        else:
+            raise UsageError(f"no input has a dimension '{key}'", hint=_nearest(key, self._keys()))
+
+    def bind_batch(self, size: int) -> None:
+        """Takes the first axis of every input that leaves it open."""
+        option = f"--batch {size}"
+        if size < 0:
+            raise UsageError(f"{option}: a size is negative")
+        ranked = [(name, axes) for name, axes in self.axes.items() if axes]
+        open_inputs = [name for name, axes in ranked if not isinstance(axes[0], int)]
+        for name in open_inputs:
+            self._bind_axis(name, 0, size, option)
+        if not open_inputs and all(axes[0] != size for _, axes in ranked):
+            raise UsageError(f"{option} binds nothing: every input's first dimension is fixed")
+
+    def _bind_axis(self, name: str, axis: int, size: int, option: str) -> None:
+        axes = self.axes[name]
+        if axes is None:
+            hint = f"give the whole shape: --shape {name}=1x3x224x224"
+            raise UsageError(f"{option}: the input '{name}' has no declared rank", hint=hint)
+        if not 0 <= axis < len(axes):
+            raise UsageError(f"{option}: the input '{name}' has {len(axes)} dimensions", where=(_written(axes),))
+        declared = axes[axis]
+        if isinstance(declared, int):
+            if declared != size:
+                raise ShapeError(
+                    f"{option}: that dimension is fixed at {declared}", where=(f"{name}: {_written(axes)}",)
+                )
+            return
+        self._set(declared or f"{name}[{axis}]", size, option)
+
+    def _set(self, key: str, size: int, option: str) -> None:
+        if self.sizes.setdefault(key, size) != size:
+            what = f"the dimension '{key}' is bound to both {self.sizes[key]} and {size}"
+            raise ShapeError(what, where=(self.sources[key], option))
+        self.sources.setdefault(key, option)
+
+    def result(self) -> BoundInputs:
+        """All types; ``ShapeError`` with the options that are still needed."""
+        types: dict[str, ValueType] = dict(self.others)
+        missing: dict[str, str] = {}  # option → where it is needed
+        for name, axes in self.axes.items():
+            if axes is None:
+                missing.setdefault(f"--shape {name}=1x3x224x224", f"{name}: no shape declared")
+                continue
+            shape = [self._size(name, axis, missing) for axis in range(len(axes))]
+            if None not in shape:
+                check_size(self.dtypes[name], tuple(size or 0 for size in shape))
+            types[name] = tensor_type(self.dtypes[name], tuple(shape))
+        if missing:
+            places = list(dict.fromkeys(missing.values()))
+            more = [f"and {len(places) - _LISTED} more"] if len(places) > _LISTED else []
+            what = "the size of an input is open" if len(places) == 1 else f"the sizes of {len(places)} inputs are open"
+            hint = "bind it: " + " ".join(_quoted(option) for option in list(missing)[:_LISTED])
+            raise ShapeError(what, where=(*places[:_LISTED], *more), hint=hint)
+        return BoundInputs(types=types, dims=dict(self.sizes))
+
+    def _size(self, name: str, axis: int, missing: dict[str, str]) -> int | None:
+        axes = self.axes[name]
+        assert axes is not None
+        declared = axes[axis]
+        if isinstance(declared, int):
+            return declared
+        key = declared or f"{name}[{axis}]"
+        if key not in self.sizes:
+            missing.setdefault(f"--dim {key}=1", f"{name}: {_written(axes)}")
+        return self.sizes.get(key)
+
+    def _keys(self) -> list[str]:
+        unnamed = [f"{n}[{i}]" for n, axes in self.axes.items() for i, axis in enumerate(axes or ()) if axis is None]
+        return [*sorted(self.symbols), *unnamed]
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known[:_LISTED]
+    if not close:
+        return "the model leaves none open"
+    return "there is " + ", ".join(f"'{k}'" for k in close)
+
+
+def _written(axes: Sequence[Axis]) -> str:
+    return "[" + ", ".join("?" if axis is None else str(axis) for axis in axes[:64]) + "]"
+
+
+def _quoted(option: str) -> str:
+    flag, value = option.split(" ", 1)
+    return option if re.fullmatch(r"[\w.=,:/@%+-]+", value, re.ASCII) else f'{flag} "{value}"'

@@ -1,0 +1,293 @@
+"""The nodes of a graph as plain values: names made unique, constants set apart, model-local functions inlined."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import onnx
+
+from spillprof.errors import ModelError
+from spillprof.frontends.onnx.constants import Constant, constant_value, node_constant, sparse_constant
+from spillprof.frontends.onnx.elements import ValueType, parse_type
+
+MAX_NODES = 1_000_000
+"""Nodes after inlining. Functions can multiply: thirty nested pairs would make a billion."""
+
+MAX_BODY_DEPTH = 64
+"""If, Loop and Scan inside each other, after inlining."""
+
+MAX_CALL_DEPTH = 256
+"""Functions that call functions."""
+
+FunctionKey = tuple[str, str, str]
+"""Domain, name, overload."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Node:
+    """One operator as the file has it, with names as they will appear."""
+
+    name: str
+    op_type: str
+    domain: str
+    version: int  # of the operator set that it was written for
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: tuple[onnx.AttributeProto, ...]
+    bodies: tuple["Body", ...] = ()
+    captures: tuple[str, ...] = ()  # names that the bodies read from outside
+
+
+@dataclass(slots=True, kw_only=True)
+class Body:
+    """A graph: the model's, or that of a branch or loop."""
+
+    name: str
+    inputs: tuple[tuple[str, onnx.TypeProto | None], ...]
+    outputs: tuple[str, ...]
+    nodes: list[Node] = field(default_factory=list)
+    constants: dict[str, Constant] = field(default_factory=dict)
+    stored_types: dict[str, ValueType] = field(default_factory=dict)  # what the file claims; not trusted
+    free_names: tuple[str, ...] = ()  # read here, defined outside
+
+
+def model_body(model: onnx.ModelProto) -> Body:
+    """The model's main graph, functions inlined. ``ModelError`` for unknown functions, recursion or explosion."""
+    functions = {(_domain(f.domain), f.name, _overload(f)): _Function(f) for f in model.functions}
+    if len(functions) != len(model.functions):
+        raise ModelError("two functions of the model have the same name")
+    context = _Context(
+        opsets=_opsets(model.opset_import),
+        functions=functions,
+        budget=_Budget(MAX_NODES),
+        rename=lambda name: name,
+    )
+    return _body(model.graph, context, depth=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    proto: onnx.FunctionProto
+
+
+@dataclass(slots=True)
+class _Budget:
+    left: int
+
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise ModelError(f"the model's functions expand to more than {MAX_NODES:,} operators")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Context:
+    """Where nodes are read: which names they see, which call they belong to."""
+
+    opsets: Mapping[str, int]
+    functions: Mapping[FunctionKey, _Function]
+    budget: _Budget
+    rename: Callable[[str], str]
+    prefix: str = ""
+    arguments: Mapping[str, onnx.AttributeProto] | None = None  # of the function call that is being inlined
+    calls: tuple[FunctionKey, ...] = ()
+
+
+def _body(graph: onnx.GraphProto, context: _Context, depth: int) -> Body:
+    if depth > MAX_BODY_DEPTH:
+        raise ModelError(f"control flow is nested more than {MAX_BODY_DEPTH} deep")
+    rename = context.rename
+    body = Body(
+        name=graph.name,
+        inputs=tuple((rename(v.name), v.type if v.HasField("type") else None) for v in graph.input),
+        outputs=tuple(rename(v.name) for v in graph.output),
+    )
+    for tensor in graph.initializer:
+        _add_constant(body, rename(tensor.name), constant_value(tensor))
+    for sparse in graph.sparse_initializer:
+        _add_constant(body, rename(sparse.values.name), sparse_constant(sparse))
+    for info in (*graph.value_info, *graph.output):
+        stored = parse_type(info.type.SerializeToString()) if info.HasField("type") else None
+        if stored is not None:
+            body.stored_types[rename(info.name)] = stored
+    names = _Names(node.name for node in graph.node)
+    for node, inner, name in _inlined(graph.node, context, names):
+        outputs = _without_trailing_blanks(inner.rename(output) for output in node.output)
+        domain = _domain(node.domain)
+        attributes = _attributes(node, inner)
+        if domain == "" and node.op_type == "Constant":
+            if len(outputs) != 1:
+                raise ModelError("a Constant node needs exactly one output", where=(name,))
+            _add_constant(body, outputs[0], node_constant(name, attributes))
+            continue
+        bodies = tuple(_body(g, inner, depth + 1) for a in attributes for g in (*_graph_of(a), *a.graphs))
+        captures = tuple(dict.fromkeys(free for b in bodies for free in b.free_names))
+        body.nodes.append(
+            Node(
+                name=name,
+                op_type=node.op_type,
+                domain=domain,
+                version=_version(node, inner, name),
+                inputs=_without_trailing_blanks(inner.rename(x) for x in node.input),
+                outputs=outputs,
+                attributes=attributes,
+                bodies=bodies,
+                captures=captures,
+            )
+        )
+    local = {name for name, _ in body.inputs} | body.constants.keys()
+    local.update(output for node in body.nodes for output in node.outputs)
+    reads = (name for node in body.nodes for name in (*node.inputs, *node.captures))
+    body.free_names = tuple(n for n in dict.fromkeys((*reads, *body.outputs)) if n and n not in local)
+    return body
+
+
+def _inlined(
+    nodes: Iterable[onnx.NodeProto], context: _Context, names: "_Names"
+) -> Iterator[tuple[onnx.NodeProto, _Context, str]]:
+    """Nodes in file order with the context to read them in; a call is replaced by the nodes of its function."""
+    stack = [(enumerate(nodes), context)]
+    while stack:
+        entries, inner = stack[-1]
+        index_and_node = next(entries, None)
+        if index_and_node is None:
+            stack.pop()
+            continue
+        index, node = index_and_node
+        inner.budget.spend()
+        name = names.take(node.name, inner.prefix, f"{node.op_type}_{index}")
+        key = (_domain(node.domain), node.op_type, _overload(node))
+        function = inner.functions.get(key)
+        if function is None:
+            yield node, inner, name
+        else:
+            called = _call(node, function.proto, key, inner, name)
+            stack.append((enumerate(_function_nodes(function.proto)), called))
+
+
+def _call(
+    node: onnx.NodeProto, function: onnx.FunctionProto, key: FunctionKey, context: _Context, name: str
+) -> _Context:
+    """How the nodes of a function read in one call: its formal names mapped to the call's, all others prefixed."""
+    if key in context.calls:
+        raise ModelError(f"the function '{function.name}' calls itself", where=(name,))
+    if len(context.calls) >= MAX_CALL_DEPTH:
+        raise ModelError(f"functions call each other more than {MAX_CALL_DEPTH} deep", where=(name,))
+    if len(node.input) > len(function.input) or len(node.output) > len(function.output):
+        raise ModelError(f"a call of '{function.name}' has more inputs or outputs than the function", where=(name,))
+    prefix = f"{name}/"
+    mapping = dict.fromkeys(function.input, "")
+    mapping.update(zip(function.input, map(context.rename, node.input), strict=False))
+    actual_outputs = {f: context.rename(a) for f, a in zip(function.output, node.output, strict=False) if a}
+    passed_through = {formal: formal for formal in function.input if formal in actual_outputs}
+    mapping.update({f: a for f, a in actual_outputs.items() if f not in passed_through})
+    mapping[""] = ""
+    arguments = {a.name: a for a in function.attribute_proto}
+    arguments.update((a.name, _resolved(a, context)) for a in node.attribute)
+    outputs = {_PASSED_THROUGH + f: actual_outputs[f] for f in passed_through}
+    mapping.update(outputs)
+
+    def rename(inner_name: str) -> str:
+        mapped = mapping.get(inner_name)
+        return prefix + inner_name if mapped is None else mapped
+
+    return _Context(
+        opsets=_opsets(function.opset_import) or context.opsets,
+        functions=context.functions,
+        budget=context.budget,
+        rename=rename,
+        prefix=prefix,
+        arguments=arguments,
+        calls=(*context.calls, key),
+    )
+
+
+_PASSED_THROUGH = "\0output\0"
+
+
+def _function_nodes(function: onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """The function's nodes, and an Identity for each output that is just an input."""
+    yield from function.node
+    inputs = set(function.input)
+    for output in function.output:
+        if output in inputs:
+            yield onnx.NodeProto(op_type="Identity", input=[output], output=[_PASSED_THROUGH + output])
+
+
+def _attributes(node: onnx.NodeProto, context: _Context) -> tuple[onnx.AttributeProto, ...]:
+    """The node's attributes, references to attributes of the enclosing call replaced; unset ones are left out."""
+    if not node.attribute:
+        return ()
+    resolved = [_resolved(a, context) for a in node.attribute]
+    return tuple(a for a in resolved if not a.ref_attr_name)
+
+
+def _resolved(attribute: onnx.AttributeProto, context: _Context) -> onnx.AttributeProto:
+    if not attribute.ref_attr_name or context.arguments is None:
+        return attribute
+    argument = context.arguments.get(attribute.ref_attr_name)
+    if argument is None or argument.ref_attr_name:
+        return attribute
+    renamed = onnx.AttributeProto()
+    renamed.CopyFrom(argument)
+    renamed.name = attribute.name
+    return renamed
+
+
+def _graph_of(attribute: onnx.AttributeProto) -> tuple[onnx.GraphProto, ...]:
+    return (attribute.g,) if attribute.HasField("g") else ()
+
+
+def _version(node: onnx.NodeProto, context: _Context, name: str) -> int:
+    domain = _domain(node.domain)
+    version = context.opsets.get(domain)
+    if version is None:
+        what = (
+            f"operator '{node.op_type}' is of the operator set '{domain or 'ai.onnx'}', which the model does not import"
+        )
+        raise ModelError(what, where=(name,), hint="the exporter must list it in opset_import")
+    return version
+
+
+def _add_constant(body: Body, name: str, constant: Constant) -> None:
+    if name in body.constants:
+        raise ModelError(f"two stored tensors have the name '{name}'")
+    body.constants[name] = constant
+
+
+def _opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    return {_domain(entry.domain): entry.version for entry in imports}
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def _overload(proto: onnx.NodeProto | onnx.FunctionProto) -> str:
+    return getattr(proto, "overload", "")
+
+
+def _without_trailing_blanks(names: Iterable[str]) -> tuple[str, ...]:
+    kept = list(names)
+    while kept and not kept[-1]:
+        kept.pop()
+    return tuple(kept)
+
+
+class _Names:
+    """Gives every node of one graph a name of its own; a name that the file uses once stays as it is."""
+
+    def __init__(self, given: Iterable[str]) -> None:
+        self._taken: set[str] = set()
+        self._reserved = set(given)
+        self._next: dict[str, int] = {}
+
+    def take(self, given: str, prefix: str, fallback: str) -> str:
+        wanted = prefix + (given or fallback)
+        name = wanted
+        reserved = self._reserved if (prefix or not given) else ()
+        while name in self._taken or name in reserved or (name != wanted and name in self._reserved):
+            number = self._next.get(wanted, 1)
+            self._next[wanted] = number + 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name

@@ -1,0 +1,104 @@
+"""Upper bounds where an output's size depends on the data itself."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from spillprof.frontends.onnx.body import Node
+from spillprof.frontends.onnx.constants import Array
+from spillprof.frontends.onnx.elements import ValueType, tensor_type
+
+
+class Bound(NamedTuple):
+    """The largest types the outputs can have, and what was assumed for it."""
+
+    types: tuple[ValueType | None, ...]
+    assumption: str
+
+
+_Known = Sequence[ValueType | None]
+_Values = Sequence[Array | None]
+_Rule = Callable[[Node, _Known, _Values, _Known], tuple[ValueType | None, ...] | None]
+
+
+def upper_bound(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> Bound | None:
+    """Sizes that the outputs cannot pass; None where no bound follows cleanly."""
+    rule = _RULES.get(node.op_type) if node.domain == "" else None
+    if rule is None or not inputs or inputs[0] is None or not inputs[0].is_sized:
+        return None
+    types = rule(node, inputs, values, inferred)
+    if types is None:
+        return None
+    return Bound(types, f"the output of {node.op_type} depends on the data: its largest size is taken")
+
+
+def _nonzero(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
+    shape = _shape(inputs[0])
+    return (tensor_type("int64", (max(len(shape), 1), math.prod(shape))),)
+
+
+def _non_max_suppression(
+    node: Node, inputs: _Known, values: _Values, inferred: _Known
+) -> tuple[ValueType | None, ...] | None:
+    scores = inputs[1] if len(inputs) > 1 else None
+    if scores is None or not scores.is_sized or len(scores.sized_shape) != 3:
+        return None
+    batch, classes, boxes = scores.sized_shape
+    if len(node.inputs) < 3 or not node.inputs[2]:
+        return (tensor_type("int64", (0, 3)),)
+    limit = values[2]
+    kept = boxes if limit is None else min(boxes, max(int(limit.reshape(-1)[0]), 0))
+    return (tensor_type("int64", (batch * classes * kept, 3)),)
+
+
+def _like_input(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
+    """Slice, TopK, Split, Compress: no dimension of an output passes that of the first input."""
+    limit = _shape(inputs[0])
+    types: list[ValueType | None] = []
+    for output in inferred:
+        if output is None:
+            return None
+        shape = output.shape if output.shape is not None else (None,) * len(limit)
+        if len(shape) != len(limit):
+            return None
+        bounded = tuple(most if dim is None else dim for dim, most in zip(shape, limit, strict=True))
+        types.append(tensor_type(output.dtype, bounded))
+    return tuple(types)
+
+
+def _compress(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
+    first = inputs[0]
+    assert first is not None
+    axis = next((a.i for a in node.attributes if a.name == "axis"), None)
+    if axis is None:
+        return (tensor_type(first.dtype, (math.prod(_shape(first)),)),)
+    return (first,)
+
+
+def _unique(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
+    first = inputs[0]
+    assert first is not None
+    shape = _shape(first)
+    axis = next((a.i for a in node.attributes if a.name == "axis"), None)
+    if axis is not None and not -len(shape) <= axis < len(shape):
+        return None
+    count = math.prod(shape) if axis is None else shape[axis]
+    unique = tensor_type(first.dtype, (count,) if axis is None else shape)
+    index = tensor_type("int64", (count,))
+    return (unique, index, index, index)[: len(node.outputs)]
+
+
+def _shape(known: ValueType | None) -> tuple[int, ...]:
+    assert known is not None
+    return known.sized_shape
+
+
+_RULES: Mapping[str, _Rule] = {
+    "Compress": _compress,
+    "NonMaxSuppression": _non_max_suppression,
+    "NonZero": _nonzero,
+    "Slice": _like_input,
+    "Split": _like_input,
+    "TopK": _like_input,
+    "Unique": _unique,
+}

@@ -1,0 +1,89 @@
+"""ONNX element types, and what a value's type says about its size."""
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import onnx
+
+from spillprof.errors import ModelError
+from spillprof.model.dtypes import DTYPE_BITS
+
+DTYPE_OF_ELEMENT: dict[int, str] = {
+    number: dtype
+    for name, number in onnx.TensorProto.DataType.items()
+    if (dtype := {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())) in DTYPE_BITS or dtype == "string"
+}
+"""Our name of each ONNX element type that has a known width, and ``string``."""
+
+ELEMENT_OF_DTYPE = {dtype: number for number, dtype in DTYPE_OF_ELEMENT.items()}
+
+MAX_BYTES = (1 << 63) - 1
+
+Shape = tuple[int | None, ...]
+"""Dimensions; None where one is unknown."""
+
+
+class ValueType(NamedTuple):
+    """What is known of a value: its type, its shape as far as known, and the same as a serialized TypeProto."""
+
+    dtype: str  # a name of ours; "sequence", "map" or "optional" for what is no tensor
+    shape: Shape | None  # None: not even the rank is known
+    proto: bytes
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether every dimension is known."""
+        return self.shape is not None and None not in self.shape
+
+    @property
+    def sized_shape(self) -> tuple[int, ...]:
+        """The dimensions of a sized value."""
+        assert self.shape is not None
+        return tuple(dim for dim in self.shape if dim is not None)
+
+
+@lru_cache(maxsize=1 << 16)
+def tensor_type(dtype: str, shape: Shape | None) -> ValueType:
+    """The type of a tensor. ``ModelError`` if it is larger than any machine."""
+    proto = onnx.TypeProto()
+    proto.tensor_type.elem_type = ELEMENT_OF_DTYPE[dtype]
+    if shape is not None:
+        proto.tensor_type.shape.SetInParent()
+        for dim in shape:
+            entry = proto.tensor_type.shape.dim.add()
+            if dim is not None:
+                entry.dim_value = dim
+        if None not in shape:
+            check_size(dtype, tuple(dim for dim in shape if dim is not None))
+    return ValueType(dtype, shape, proto.SerializeToString())
+
+
+def check_size(dtype: str, shape: tuple[int, ...]) -> None:
+    """``ModelError`` if elements or bytes do not fit 63 bits."""
+    count = math.prod(shape)
+    if count > MAX_BYTES or count * DTYPE_BITS.get(dtype, 0) > 8 * MAX_BYTES:
+        raise ModelError(f"a tensor of shape {list(shape)[:16]} has more elements than any memory holds")
+
+
+@lru_cache(maxsize=1 << 16)
+def parse_type(serialized: bytes) -> ValueType | None:
+    """The type that a serialized TypeProto states; None if it states nothing. Negative dimensions are kept."""
+    proto = onnx.TypeProto.FromString(serialized)
+    kind = proto.WhichOneof("value")
+    if kind is None:
+        return None
+    if kind in ("sequence_type", "map_type", "optional_type"):
+        return ValueType(kind.removesuffix("_type"), (), serialized)
+    if kind != "tensor_type":
+        raise ModelError(f"values of kind '{kind.removesuffix('_type')}' are not supported")
+    tensor = proto.tensor_type
+    if tensor.elem_type == 0:
+        return None
+    dtype = DTYPE_OF_ELEMENT.get(tensor.elem_type)
+    if dtype is None:
+        raise ModelError(f"a tensor has the unknown element type {tensor.elem_type}")
+    if not tensor.HasField("shape"):
+        return tensor_type(dtype, None)
+    shape = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim)
+    return tensor_type(dtype, shape)

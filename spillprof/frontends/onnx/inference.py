@@ -1,0 +1,134 @@
+"""Types of one operator's outputs, from onnx's own rules, each distinct case asked once."""
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+import onnx.defs
+import onnx.numpy_helper
+import onnx.shape_inference
+
+from spillprof.errors import ModelError, ShapeError
+from spillprof.frontends.onnx.body import Node
+from spillprof.frontends.onnx.constants import Array
+from spillprof.frontends.onnx.elements import ValueType, parse_type
+
+Types = tuple[ValueType | None, ...]
+
+_FLOATS_MATTER = frozenset({"Resize", "Upsample", "Range"})
+"""Operators whose output size follows from floating-point inputs."""
+
+_TAKES_CONTENTS = frozenset({"int64", "int32", "uint64", "uint32"})
+
+
+class NodeInference:
+    """Onnx's per-operator inference behind a memory: a hundred thousand equal layers cost one question."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, Types] = {}
+
+    def has_schema(self, node: Node) -> bool:
+        """Whether onnx knows the operator in the version it was written for."""
+        return _find_schema(node) is not None
+
+    def known_attributes(
+        self, op_type: str, version: int, attributes: Sequence[onnx.AttributeProto]
+    ) -> tuple[onnx.AttributeProto, ...]:
+        """Those attributes that a standard operator has: vendors add their own to it."""
+        known = onnx.defs.get_schema(op_type, version, "").attributes
+        return tuple(a for a in attributes if a.name in known)
+
+    def outputs(self, node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> Types:
+        """One type per output, None where onnx says nothing.
+
+        ``ShapeError`` if the inputs contradict each other; ``ModelError`` for an operator that onnx does not have.
+        """
+        contents = tuple(_content_key(node, value) for value in values)
+        signature = (
+            node.op_type,
+            node.domain,
+            node.version,
+            tuple(a.SerializeToString() for a in node.attributes),
+            tuple(None if t is None else t.proto if name else "" for t, name in zip(types, node.inputs, strict=True)),
+            contents,
+            tuple(bool(name) for name in node.outputs),
+        )
+        known = self._known.get(signature)
+        if known is None:
+            known = self._known[signature] = _ask(node, types, [v if c else None for v, c in zip(values, contents)])
+        return known
+
+
+def _content_key(node: Node, value: Array | None) -> object:
+    if value is None or (str(value.dtype) not in _TAKES_CONTENTS and node.op_type not in _FLOATS_MATTER):
+        return None
+    return (str(value.dtype), value.shape, value.tobytes())
+
+
+def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> Types:
+    schema = _schema(node)
+    nothing: Types = (None,) * len(node.outputs)
+    if schema is None:
+        return nothing
+    if any(name and t is None for name, t in zip(node.inputs, types, strict=True)):
+        return nothing
+    renamed = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attributes)
+    input_types: dict[str, onnx.TypeProto] = {}
+    input_data: dict[str, onnx.TensorProto] = {}
+    for i, (name, known, value) in enumerate(zip(node.inputs, types, values, strict=True)):
+        renamed.input.append(f"i{i}" if name else "")
+        if name and known is not None:
+            input_types[f"i{i}"] = onnx.TypeProto.FromString(known.proto)
+            if value is not None:
+                input_data[f"i{i}"] = onnx.numpy_helper.from_array(value)
+    renamed.output.extend(f"o{i}" if name else "" for i, name in enumerate(node.outputs))
+    imports = [onnx.OperatorSetIdProto(domain=node.domain, version=node.version)]
+    try:
+        found: Mapping[str, onnx.TypeProto] = onnx.shape_inference.infer_node_outputs(
+            schema, renamed, input_types, input_data, opset_imports=imports
+        )
+        return tuple(_type(found.get(f"o{i}")) for i in range(len(node.outputs)))
+    except ModelError as error:
+        raise ShapeError(error.message, where=(place(node),), hint=error.hint) from error
+    except Exception as error:  # the C++ side raises many kinds, all meaning: this operator cannot be
+        text = (str(error).strip().splitlines() or [""])[0].removeprefix("[ShapeInferenceError] ")
+        text = text.removeprefix("[TypeInferenceError] ").rstrip(".")[:300]
+        where = (place(node), *_inputs_written(node, types))
+        raise ShapeError(f"the shapes do not fit: {text[:1].lower()}{text[1:]}", where=where) from error
+
+
+def _schema(node: Node) -> onnx.defs.OpSchema | None:
+    schema = _find_schema(node)
+    if schema is None and node.domain == "":
+        what = f"operator set {node.version} has no operator '{node.op_type}'"
+        raise ModelError(what, where=(place(node),), hint="if it is a custom operator, its domain must say so")
+    return schema
+
+
+def _find_schema(node: Node) -> onnx.defs.OpSchema | None:
+    try:
+        return onnx.defs.get_schema(node.op_type, max(min(node.version, (1 << 31) - 1), 0), node.domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def _type(found: onnx.TypeProto | None) -> ValueType | None:
+    if found is None:
+        return None
+    known = parse_type(found.SerializeToString())
+    if known is not None and known.shape is not None and any(dim is not None and dim < 0 for dim in known.shape):
+        raise ShapeError(f"the output would have a negative size: {list(known.shape)}")
+    return known
+
+
+def place(node: Node) -> str:
+    """How errors name an operator."""
+    return f"{node.name} ({node.op_type})"
+
+
+def _inputs_written(node: Node, types: Sequence[ValueType | None]) -> tuple[str, ...]:
+    shapes = (
+        f"{name[:80]}: {list(t.shape) if t is not None and t.shape is not None else 'unknown shape'}"
+        for name, t in zip(node.inputs[:6], types[:6], strict=True)
+        if name
+    )
+    return tuple(shapes)

@@ -1,0 +1,122 @@
+"""From an ONNX file to a Graph: read, strip, parse, bind, size."""
+
+import hashlib
+import mmap
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+
+from spillprof.errors import ModelError
+from spillprof.frontends.onnx.binding import Bindings, bind_inputs
+from spillprof.frontends.onnx.body import model_body
+from spillprof.frontends.onnx.scope import Scope, Tally
+from spillprof.frontends.onnx.session import Session
+from spillprof.frontends.onnx.signature import looks_like
+from spillprof.frontends.onnx.topology import check_model_body
+from spillprof.frontends.onnx.walk import size_body
+from spillprof.frontends.onnx.wire import strip_payloads
+from spillprof.model.graph import Assumption, Graph, TensorKind
+
+_CHUNK_BYTES = 1 << 20
+_NO_DIMS: Mapping[str, int] = {}
+_NO_SHAPES: Mapping[str, tuple[int, ...]] = {}
+
+
+def read_onnx(
+    path: str | Path,
+    *,
+    dims: Mapping[str, int] = _NO_DIMS,
+    shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
+    batch: int | None = None,
+) -> Graph:
+    """The graph of a model file, every tensor sized. Weights are neither loaded nor looked for.
+
+    ``dims`` binds symbols by name and unnamed dimensions as ``INPUT[AXIS]``, ``shapes`` whole inputs, ``batch`` the
+    open first axes. ``ModelError`` for files that are no sound model, ``ShapeError`` where sizes stay unknown or
+    contradict each other, ``UsageError`` for bindings that fit nothing.
+    """
+    shown = os.fspath(path)
+    bindings = Bindings(dims=dims, shapes=shapes, batch=batch)
+    try:
+        with open(path, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                hint = "pipe a model through '-' instead"
+                raise ModelError("not a regular file", where=(shown,), hint=hint)
+            digest = hashlib.sha256()
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+            if file.tell() == 0:
+                raise ModelError("the file is empty", where=(shown,), hint="was the download or export cut off?")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                stripped = _stripped(data, shown)
+    except IsADirectoryError:
+        raise ModelError("this is a directory, not a model file", where=(shown,)) from None
+    except FileNotFoundError:
+        raise ModelError("there is no such file", where=(shown,)) from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ModelError(f"the file cannot be read: {reason.lower()}", where=(shown,)) from error
+    return _graph(stripped, shown, digest.hexdigest(), bindings)
+
+
+def read_onnx_bytes(
+    data: bytes,
+    *,
+    name: str,
+    dims: Mapping[str, int] = _NO_DIMS,
+    shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
+    batch: int | None = None,
+) -> Graph:
+    """The graph of a model held in memory; ``name`` stands for its path. Otherwise as ``read_onnx``."""
+    if not data:
+        raise ModelError("the input is empty", where=(name,), hint="was the download or export cut off?")
+    bindings = Bindings(dims=dims, shapes=shapes, batch=batch)
+    return _graph(_stripped(data, name), name, hashlib.sha256(data).hexdigest(), bindings)
+
+
+def _stripped(data: bytes | mmap.mmap, shown: str) -> bytes:
+    """The model without payloads; an error says what else the file looks like."""
+    try:
+        return strip_payloads(data)
+    except ModelError as error:
+        hint = looks_like(bytes(data[:512])) or error.hint or "is the file complete, and an ONNX model?"
+        raise ModelError(error.message, where=(shown, *error.where), hint=hint) from None
+
+
+def _graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -> Graph:
+    try:
+        model = onnx.ModelProto.FromString(stripped)
+    except Exception as error:  # protobuf raises its own type, and others for odd text
+        raise ModelError(f"not a readable ONNX model: {error}", where=(shown,)) from error
+    if not model.HasField("graph"):
+        raise ModelError("the model holds no graph", where=(shown,), hint="is it an ONNX model, and complete?")
+    body = model_body(model)
+    check_model_body(body)
+    fed = [(name, proto) for name, proto in body.inputs if name not in body.constants]
+    bound = bind_inputs(fed, bindings)
+    scope = Scope(types=dict(bound.types), kinds=dict.fromkeys(bound.types, TensorKind.INPUT))
+    session = Session(symbols=bound.dims)
+    graph = size_body(body, scope, session).graph
+    tally = session.tally
+    if repeated := len(body.inputs) - len(fed):
+        tally.notes["a weight is listed as an input too, and counts as a weight"] = repeated
+    return Graph(
+        name=graph.name,
+        operators=graph.operators,
+        tensors=graph.tensors,
+        inputs=graph.inputs,
+        outputs=graph.outputs,
+        opset=next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), None),
+        path=shown,
+        sha256=sha256,
+        dims=bound.dims,
+        assumptions=tuple(Assumption(what=what, count=count) for what, count in tally.assumptions.items()),
+        notes=_notes(tally),
+    )
+
+
+def _notes(tally: Tally) -> tuple[str, ...]:
+    return tuple(what if count == 1 else f"{what} ({count} times)" for what, count in tally.notes.items())

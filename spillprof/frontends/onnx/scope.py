@@ -1,0 +1,67 @@
+"""What is known of the values of a graph while it is walked, those of the graphs around it included."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from spillprof.frontends.onnx.constants import Array
+from spillprof.frontends.onnx.elements import ValueType
+from spillprof.model.graph import TensorKind
+
+
+@dataclass(slots=True, kw_only=True)
+class Scope:
+    """Types and small contents of values by name. A name not known here is looked up in the graph around."""
+
+    parent: "Scope | None" = None
+    types: dict[str, ValueType | None] = field(default_factory=dict)  # None: nothing is known
+    values: dict[str, Array] = field(default_factory=dict)
+    kinds: dict[str, TensorKind] = field(default_factory=dict)
+    bounded: set[str] = field(default_factory=set)  # values whose size, or contents, follow from an upper bound
+
+    def holder(self, name: str) -> "Scope | None":
+        """The innermost scope that defines a name."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.types:
+            scope = scope.parent
+        return scope
+
+    def type_of(self, name: str) -> ValueType | None:
+        """The type as far as known."""
+        scope = self.holder(name)
+        return None if scope is None else scope.types[name]
+
+    def value_of(self, name: str) -> Array | None:
+        """The contents, if they are known and small."""
+        scope = self.holder(name)
+        return None if scope is None else scope.values.get(name)
+
+    def kind_of(self, name: str) -> TensorKind:
+        """Where the value comes from."""
+        scope = self.holder(name)
+        return TensorKind.ACTIVATION if scope is None else scope.kinds.get(name, TensorKind.ACTIVATION)
+
+    def is_bounded(self, name: str) -> bool:
+        """Whether size or contents are an upper bound, not exact."""
+        scope = self.holder(name)
+        return scope is not None and name in scope.bounded
+
+
+@dataclass(slots=True)
+class Tally:
+    """Assumptions and notes with how often each was needed, in order of appearance."""
+
+    assumptions: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+
+    def assume(self, what: str) -> None:
+        """Counts something taken as true."""
+        self.assumptions[what] += 1
+
+    def note(self, what: str) -> None:
+        """Counts something the user should know."""
+        self.notes[what] += 1
+
+    def add(self, other: "Tally") -> None:
+        """Takes over another tally."""
+        self.assumptions.update(other.assumptions)
+        self.notes.update(other.notes)

@@ -1,0 +1,248 @@
+"""Walks a graph in topological order and sizes every value in it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from spillprof.errors import ShapeError
+from spillprof.frontends.onnx.attributes import plain_attributes
+from spillprof.frontends.onnx.body import Body, Node
+from spillprof.frontends.onnx.bounds import upper_bound
+from spillprof.frontends.onnx.constants import Array, array_constant
+from spillprof.frontends.onnx.contrib import Case, Standard, apply_rule, contrib_rule
+from spillprof.frontends.onnx.control_flow import visit_bodies
+from spillprof.frontends.onnx.elements import ValueType, tensor_type
+from spillprof.frontends.onnx.folding import Call, can_fold, fold
+from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.scope import Scope
+from spillprof.frontends.onnx.session import Session, SizedBody
+from spillprof.frontends.onnx.topology import topological_order
+from spillprof.model.dtypes import UNSIZED_DTYPES
+from spillprof.model.graph import AttributeValue, Graph, Operator, Tensor, TensorKind
+
+_LISTED = 8
+
+
+def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
+    """The graph of a body whose inputs are in ``scope``. ``ShapeError`` lists what stays unknown."""
+    order = session.orders.get(id(body))
+    if order is None:
+        order = session.orders[id(body)] = topological_order(body)
+    for name, constant in body.constants.items():
+        scope.types[name] = constant.type
+        scope.kinds[name] = TensorKind.WEIGHT
+        if constant.value is not None:
+            scope.values[name] = constant.value
+        if constant.is_sparse:
+            session.tally.assume("sparse weights are counted as dense")
+    operators: list[Operator | None] = [None] * len(body.nodes)
+    roots: list[tuple[Node, str]] = []
+    for index in order:
+        session.steps.spend()
+        node = body.nodes[index]
+        settings = plain_attributes(node.attributes)
+        subgraphs: tuple[Graph, ...] = ()
+        if node.bodies:
+            result = visit_bodies(node, settings, scope, session, size_body)
+            subgraphs = result.subgraphs
+            for name, known, value in zip(node.outputs, result.types, result.values, strict=True):
+                if name:
+                    _set_output(name, known, scope, session, body)
+                    if value is not None:
+                        scope.values[name] = value
+                    if result.is_bounded:
+                        scope.bounded.add(name)
+        else:
+            _visit(node, settings, scope, session, body)
+        inputs_known = all(_is_sized(scope, name) for name in (*node.inputs, *node.captures) if name)
+        for output in node.outputs:
+            if output and inputs_known and not _is_sized(scope, output):
+                roots.append((node, output))
+        operators[index] = Operator(
+            name=node.name,
+            op_type=node.op_type,
+            domain=node.domain,
+            inputs=node.inputs,
+            outputs=node.outputs,
+            attributes=settings,
+            captures=node.captures,
+            subgraphs=subgraphs,
+        )
+    if roots:
+        raise _unsized(roots)
+    return SizedBody(graph=_graph(body, [op for op in operators if op is not None], scope, session), scope=scope)
+
+
+def _set_output(name: str, found: ValueType | None, scope: Scope, session: Session, body: Body) -> None:
+    """Records the type of an output; what the file claims fills gaps, and is overruled where it differs."""
+    stored = body.stored_types.get(name)
+    if stored is not None and stored.shape is not None and any(d is not None and d < 0 for d in stored.shape):
+        stored = None
+    if found is None or not found.is_sized:
+        if stored is not None and stored.is_sized and _agree(found, stored):
+            session.tally.assume("a size that cannot be inferred is taken from the file's value_info")
+            found = stored
+    elif stored is not None and not _agree(found, stored):
+        session.tally.note("a type or shape stored in the file contradicts inference, and is overruled")
+    scope.types[name] = found
+
+
+def _visit(node: Node, settings: Mapping[str, AttributeValue], scope: Scope, session: Session, body: Body) -> None:
+    """Sizes the outputs of an operator without bodies: evaluated, inferred, by rule, by bound, or from the file."""
+    types = [scope.type_of(name) if name else None for name in node.inputs]
+    values = [scope.value_of(name) if name else None for name in node.inputs]
+    is_bounded = any(scope.is_bounded(name) for name in node.inputs if name)
+    contents = _contents(node, settings, types, values)
+    found: Sequence[ValueType | None]
+    if contents is not None:
+        found = [array_constant(value).type for value in contents]
+        scope.values.update({name: v for name, v in zip(node.outputs, contents, strict=False) if name})
+    else:
+        found = _types(node, settings, types, values, session)
+        if not all(f is not None and f.is_sized for f, name in zip(found, node.outputs, strict=True) if name):
+            bound = upper_bound(node, types, values, found)
+            if bound is not None:
+                session.tally.assume(bound.assumption)
+                found, is_bounded = bound.types, True
+    for name, output in zip(node.outputs, found, strict=True):
+        if name:
+            _set_output(name, output, scope, session, body)
+            if is_bounded:
+                scope.bounded.add(name)
+
+
+def _contents(
+    node: Node,
+    settings: Mapping[str, AttributeValue],
+    types: Sequence[ValueType | None],
+    values: Sequence[Array | None],
+) -> tuple[Array, ...] | None:
+    """The outputs' contents, if they follow from what is known."""
+    if node.domain != "":
+        return None
+    if node.op_type in ("Shape", "Size"):
+        return _shape_contents(node, settings, types[0])
+    if not can_fold(node.op_type) or any(
+        value is None for value, name in zip(values, node.inputs, strict=True) if name
+    ):
+        return None
+    call = Call(
+        op_type=node.op_type,
+        version=node.version,
+        attributes=settings,
+        protos=node.attributes,
+        n_outputs=len(node.outputs),
+    )
+    outputs = fold(call, values)
+    return outputs if outputs is not None and len(outputs) == len(node.outputs) else None
+
+
+def _shape_contents(
+    node: Node, settings: Mapping[str, AttributeValue], known: ValueType | None
+) -> tuple[Array, ...] | None:
+    """What Shape and Size give for a sized input."""
+    if known is None or not known.is_sized or known.dtype in UNSIZED_DTYPES - {"string"}:
+        return None
+    shape = known.sized_shape
+    if node.op_type == "Size":
+        return (np.array(math.prod(shape), np.int64),)
+    start, end = settings.get("start", 0), settings.get("end", len(shape))
+    return (np.array(shape[start:end], np.int64),) if isinstance(start, int) and isinstance(end, int) else None
+
+
+def _types(
+    node: Node,
+    settings: Mapping[str, AttributeValue],
+    types: Sequence[ValueType | None],
+    values: Sequence[Array | None],
+    session: Session,
+) -> Sequence[ValueType | None]:
+    """The outputs' types from onnx's rules, and from ours where it has none."""
+    rule = contrib_rule(node)
+    found: Sequence[ValueType | None] = (None,) * len(node.outputs)
+    if rule is None or session.inference.has_schema(node):
+        found = session.inference.outputs(node, types, values)
+    if rule is None or all(f is not None and f.is_sized for f, name in zip(found, node.outputs, strict=True) if name):
+        return found
+    ruled = apply_rule(rule, Case(node=node, types=types, settings=settings))
+    if isinstance(ruled, Standard):
+        ruled = _standard_types(node, ruled, types, values, session)
+    return [r if f is None or not f.is_sized else f for f, r in zip(found, ruled or found, strict=True)]
+
+
+def _standard_types(
+    node: Node,
+    standard: Standard,
+    types: Sequence[ValueType | None],
+    values: Sequence[Array | None],
+    session: Session,
+) -> Sequence[ValueType | None]:
+    alike = replace(
+        node,
+        op_type=standard.op_type,
+        domain="",
+        version=standard.version,
+        inputs=tuple(node.inputs[i] for i in standard.inputs),
+        outputs=node.outputs[:1],
+        attributes=session.inference.known_attributes(standard.op_type, standard.version, node.attributes),
+    )
+    found = session.inference.outputs(alike, [types[i] for i in standard.inputs], [values[i] for i in standard.inputs])
+    first = found[0]
+    if first is not None and standard.dtype is not None:
+        first = tensor_type(standard.dtype, first.shape)
+    return [first, *[None] * (len(node.outputs) - 1)]
+
+
+def _is_sized(scope: Scope, name: str) -> bool:
+    known = scope.type_of(name)
+    return known is not None and known.is_sized
+
+
+def _agree(found: ValueType | None, stored: ValueType) -> bool:
+    """Whether two descriptions of a value can both be true."""
+    if found is None:
+        return True
+    if found.dtype != stored.dtype:
+        return False
+    if found.shape is None or stored.shape is None:
+        return True
+    pairs = zip(found.shape, stored.shape, strict=False)
+    return len(found.shape) == len(stored.shape) and all(a is None or b is None or a == b for a, b in pairs)
+
+
+def _unsized(roots: Sequence[tuple[Node, str]]) -> ShapeError:
+    """The error that lists what stays unknown, by producer."""
+    lines = [f"{output}, the output of {place(node)}" for node, output in roots[:_LISTED]]
+    if len(roots) > _LISTED:
+        lines.append(f"and {len(roots) - _LISTED} more")
+    types = ", ".join(dict.fromkeys(node.op_type for node, _ in roots[:_LISTED]))
+    hint = (
+        f"the size depends on run-time data or on an operator without a rule ({types}); "
+        "export the model with fixed shapes, or run shape inference on it so that the file stores them"
+    )
+    count = "a tensor" if len(roots) == 1 else f"{len(roots)} tensors"
+    return ShapeError(f"the size of {count} stays unknown", where=lines, hint=hint)
+
+
+def _graph(body: Body, operators: Sequence[Operator], scope: Scope, session: Session) -> Graph:
+    """The finished graph with all the tensors that it names."""
+    inputs = tuple(name for name, _ in body.inputs if name not in body.constants)
+    named = dict.fromkeys(inputs)
+    for op in operators:
+        named.update(dict.fromkeys(name for name in (*op.inputs, *op.captures, *op.outputs) if name))
+    named.update(dict.fromkeys(body.outputs))
+    tensors: dict[str, Tensor] = {}
+    unknown = []
+    for name in named:
+        known = scope.type_of(name)
+        if known is None or not known.is_sized:
+            unknown.append(name)
+            continue
+        tensors[name] = Tensor(name=name, dtype=known.dtype, shape=known.sized_shape, kind=scope.kind_of(name))
+        if known.dtype in UNSIZED_DTYPES:
+            session.tally.assume(f"a value of type {known.dtype} is counted as 0 bytes")
+    if unknown:
+        raise ShapeError("the size of a tensor stays unknown", where=unknown[:_LISTED])
+    return Graph(name=body.name, operators=tuple(operators), tensors=tensors, inputs=inputs, outputs=body.outputs)

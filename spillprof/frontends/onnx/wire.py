@@ -1,0 +1,253 @@
+"""Walks the wire format of a model file and leaves the weight payloads out.
+
+Protobuf knows how to parse a model, but not how to leave two gigabytes of it on disk. So the bytes are first walked
+field by field: lengths, wire types, nesting and text are checked, what is only payload or prose is skipped, and the
+small rest is handed to protobuf. The layout comes from protobuf's own descriptors. Nothing here recurses.
+"""
+
+import mmap
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cache
+from typing import Any
+
+import onnx
+
+from spillprof.errors import ModelError
+from spillprof.frontends.onnx.payload import TensorFacts
+
+MAX_NESTING = 100
+"""Messages inside messages. Protobuf itself refuses more."""
+
+MAX_FIELDS = 50_000_000
+"""Fields in one file: far above any real model, low enough to end in a minute."""
+
+MAX_STRIPPED_BYTES = 1 << 30
+"""What may be left without payloads. The largest real graphs have a few megabytes."""
+
+LARGE_ATTRIBUTE_BYTES = 1 << 16
+"""Byte strings of attributes above this are embedded files, not settings."""
+
+_PROSE = {"doc_string", "metadata_props", "training_info", "quantization_annotation", "device_configurations"}
+_PAYLOAD = {"raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data"}
+
+
+def strip_payloads(data: bytes | mmap.mmap) -> bytes:
+    """The serialized ModelProto without large tensor payloads and prose. ``ModelError`` where the bytes are malformed."""
+    size = len(data)
+    stack = [_Frame(layout=_layout(onnx.ModelProto.DESCRIPTOR), end=size, field_name="model")]
+    position = 0
+    n_fields = 0
+    while True:
+        frame = stack[-1]
+        if position >= frame.end:
+            if len(stack) == 1:
+                break
+            stack.pop()
+            _close(frame, stack[-1], data)
+            continue
+        start = position
+        key = data[position]
+        position += 1
+        if key >= 0x80:
+            key, position = _varint(data, start, frame.end, stack)
+        n_fields += 1
+        item = frame.layout.get(key)
+        if item is None:
+            position = _skip_unknown(data, start, position, key, stack)
+            continue
+        action = item.action
+        if action == _Action.VARINT:
+            if position < frame.end and data[position] < 0x80:
+                value = data[position]
+                position += 1
+            else:
+                value, position = _varint(data, position, frame.end, stack)
+            if frame.tensor is not None:
+                frame.tensor.scalar(item.name, value, start, position)
+            continue
+        if action == _Action.FIXED:
+            position += item.width
+            if position > frame.end:
+                raise _broken("the file is cut off", start, stack)
+            if frame.tensor is not None:
+                frame.tensor.payload(item.name, start, position, item.width)
+            continue
+        if position < frame.end and data[position] < 0x80:
+            length = data[position]
+            position += 1
+        else:
+            length, position = _varint(data, position, frame.end, stack)
+        body_start, position = position, position + length
+        if position > frame.end:
+            raise _broken("the file is cut off", start, stack)
+        if n_fields > MAX_FIELDS:
+            raise _broken(f"more than {MAX_FIELDS:,} fields", start, stack)
+        if item.once:
+            if item.name in frame.seen:
+                raise _broken(f"'{item.name}' occurs twice: two files joined into one?", start, stack)
+            frame.seen.add(item.name)
+        if action == _Action.TEXT:
+            try:
+                str(data[body_start:position], "utf-8")
+            except UnicodeDecodeError:
+                raise _broken(f"'{item.name}' is not valid UTF-8 text", start, stack) from None
+        elif action == _Action.MESSAGE:
+            if len(stack) >= MAX_NESTING:
+                raise _broken(f"messages are nested more than {MAX_NESTING} deep", start, stack)
+            assert item.message is not None
+            tensor = TensorFacts() if item.message.full_name == "onnx.TensorProto" else None
+            layout = _layout(item.message)
+            stack.append(_Frame(layout=layout, end=position, field_name=item.name, start=start, tensor=tensor))
+            position = body_start
+        elif action == _Action.DROP or (action == _Action.BLOB and length > LARGE_ATTRIBUTE_BYTES):
+            frame.edits.append((start, position, b""))
+        elif action == _Action.PAYLOAD or action == _Action.PACKED:
+            if frame.tensor is not None:
+                if item.name == "dims":
+                    frame.tensor.dims.extend(_packed_varints(data, body_start, position, stack))
+                else:
+                    frame.tensor.payload(item.name, start, position, length)
+    stripped = stack[0].content(data, 0)
+    if len(stripped) > MAX_STRIPPED_BYTES:
+        raise ModelError(f"the graph alone takes {len(stripped):,} bytes", hint="is this really one model?")
+    return stripped
+
+
+class _Action(IntEnum):
+    VARINT = 0
+    FIXED = 1
+    TEXT = 2
+    MESSAGE = 3
+    BLOB = 4  # a byte string: dropped if large
+    PAYLOAD = 5  # tensor contents
+    PACKED = 6  # several numbers in one field
+    DROP = 7  # checked for length, then left out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Item:
+    name: str
+    action: _Action
+    width: int = 0  # bytes of a fixed-size number
+    once: bool = False  # a second occurrence would be merged into the first, silently
+    message: Any = None  # descriptor of the nested message
+
+
+@dataclass(slots=True, kw_only=True)
+class _Frame:
+    """One open message: where it ends, and what has to change in it."""
+
+    layout: dict[int, _Item]
+    end: int
+    field_name: str
+    start: int = 0
+    tensor: TensorFacts | None = None
+    seen: set[str] = field(default_factory=set)
+    edits: list[tuple[int, int, bytes]] = field(default_factory=list)  # (start, end, replacement)
+
+    def content(self, data: bytes | mmap.mmap, begin: int) -> bytes:
+        parts = []
+        for start, end, replacement in sorted(self.edits):
+            parts.append(data[begin:start])
+            parts.append(replacement)
+            begin = end
+        parts.append(data[begin : self.end])
+        return b"".join(parts)
+
+
+def _close(frame: _Frame, parent: _Frame, data: bytes | mmap.mmap) -> None:
+    """Checks a message at its end, and hands its changes to the message around it."""
+    if frame.tensor is not None:
+        frame.edits.extend((start, end, b"") for start, end in frame.tensor.payload_to_skip(frame.field_name))
+    if not frame.edits:
+        return
+    key, body = _varint(data, frame.start, frame.end, [])
+    _, body = _varint(data, body, frame.end, [])
+    content = frame.content(data, body)
+    parent.edits.append((frame.start, frame.end, _encode(key) + _encode(len(content)) + content))
+
+
+@cache
+def _layout(message: Any) -> dict[int, _Item]:
+    """What to do with each field of a message, by its wire key."""
+    layout: dict[int, _Item] = {}
+    is_tensor = message.full_name == "onnx.TensorProto"
+    for f in message.fields:
+        repeated = f.is_repeated if hasattr(f, "is_repeated") else f.label == f.LABEL_REPEATED
+        if f.type in (f.TYPE_MESSAGE, f.TYPE_STRING, f.TYPE_BYTES):
+            if f.name in _PROSE:
+                action = _Action.DROP
+            elif f.type == f.TYPE_MESSAGE:
+                action = _Action.MESSAGE
+            elif is_tensor and f.name in _PAYLOAD:
+                action = _Action.PAYLOAD
+            else:
+                action = _Action.TEXT if f.type == f.TYPE_STRING else _Action.BLOB
+            once = not repeated and action in (_Action.MESSAGE, _Action.PAYLOAD)
+            layout[f.number << 3 | 2] = _Item(name=f.name, action=action, once=once, message=f.message_type)
+            continue
+        width = {f.TYPE_FLOAT: 4, f.TYPE_DOUBLE: 8}.get(f.type, 0)
+        wire_type = {0: 0, 4: 5, 8: 1}[width]
+        action = _Action.FIXED if width else _Action.VARINT
+        layout[f.number << 3 | wire_type] = _Item(name=f.name, action=action, width=width)
+        if repeated:
+            layout[f.number << 3 | 2] = _Item(name=f.name, action=_Action.PACKED)
+    return layout
+
+
+def _skip_unknown(data: bytes | mmap.mmap, start: int, position: int, key: int, stack: list[_Frame]) -> int:
+    """The position after a field that the layout does not know. Only nested messages may grow new fields."""
+    frame, number, wire_type = stack[-1], key >> 3, key & 7
+    if any(known >> 3 == number for known in frame.layout):
+        raise _broken(f"field {number} has the wrong wire type {wire_type}", start, stack)
+    if number == 0 or number >= 1 << 29 or wire_type not in (0, 1, 2, 5):
+        raise _broken("this is not a protobuf field", start, stack)
+    if len(stack) == 1:
+        raise _broken(f"an ONNX model has no field {number}", start, stack)
+    if wire_type == 0:
+        return _varint(data, position, frame.end, stack)[1]
+    if wire_type == 2:
+        length, position = _varint(data, position, frame.end, stack)
+    else:
+        length = 8 if wire_type == 1 else 4
+    if position + length > frame.end:
+        raise _broken("the file is cut off", start, stack)
+    return position + length
+
+
+def _varint(data: bytes | mmap.mmap, position: int, end: int, stack: list[_Frame]) -> tuple[int, int]:
+    """A base-128 number of at most ten bytes, and the position after it."""
+    value = shift = 0
+    start = position
+    while position < end and shift < 70:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, position
+        shift += 7
+    raise _broken("the file is cut off" if position >= end else "a number is longer than ten bytes", start, stack)
+
+
+def _packed_varints(data: bytes | mmap.mmap, position: int, end: int, stack: list[_Frame]) -> list[int]:
+    values = []
+    while position < end:
+        value, position = _varint(data, position, end, stack)
+        values.append(value - (1 << 64) if value >= 1 << 63 else value)
+    return values
+
+
+def _encode(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _broken(what: str, position: int, stack: list[_Frame]) -> ModelError:
+    """The error for malformed bytes, with their place in the file and in the model."""
+    path = ".".join(frame.field_name for frame in stack[:12])
+    return ModelError(f"not a readable ONNX model: {what}", where=(f"byte {position:,}, in {path}",))
