@@ -1,6 +1,7 @@
 """Columns of numbers: one unit a column, the same number of decimals, ready to be right-aligned."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from spillprof.units import format_size, format_time
 
@@ -9,10 +10,46 @@ _TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 MISSING = "-"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How the numbers of one column are written."""
+
+    unit: str
+    factor: float  # value in base units that makes 1 of ``unit``
+    decimals: int
+
+    def text(self, value: float | None) -> str:
+        """``21.40 MiB``. Zero is ``0``, None is ``-``, less than the last digit is ``<0.01 MiB``."""
+        if value is None:
+            return MISSING
+        if value == 0:
+            return "0"
+        scaled = value / self.factor
+        if 0 < scaled < 0.5 * 10**-self.decimals:
+            return f"<{10**-self.decimals:.{self.decimals}f} {self.unit}"
+        return f"{scaled:,.{self.decimals}f} {self.unit}".replace("-", "−")
+
+
+def size_scale(sizes_bytes: Sequence[int | None]) -> Scale:
+    """The unit of the largest size, with as many decimals as the column deserves."""
+    return _scale(sizes_bytes, _SIZE_UNITS, threshold=1023.5)
+
+
+def time_scale(times_s: Sequence[float | None]) -> Scale:
+    """The unit of the largest time, with as many decimals as the column deserves."""
+    return _scale(times_s, _TIME_UNITS, threshold=999.5)
+
+
 def size_column(sizes_bytes: Sequence[int | None]) -> tuple[str, ...]:
-    """Sizes in the unit of the largest. Zero is ``0``, None is ``-``, less than the last digit is ``<0.1 MiB``."""
-    unit, factor = _unit(sizes_bytes, _SIZE_UNITS, threshold=1023.5)
-    return _column(sizes_bytes, unit, factor, decimals=0 if factor == 1 else None)
+    """Sizes in the unit of the largest."""
+    scale = size_scale(sizes_bytes)
+    return tuple(scale.text(size) for size in sizes_bytes)
+
+
+def time_column(times_s: Sequence[float | None]) -> tuple[str, ...]:
+    """Times in the unit of the largest."""
+    scale = time_scale(times_s)
+    return tuple(scale.text(time) for time in times_s)
 
 
 def comparison_size_column(sizes_bytes: Sequence[int | None]) -> tuple[str, ...]:
@@ -22,12 +59,6 @@ def comparison_size_column(sizes_bytes: Sequence[int | None]) -> tuple[str, ...]
     if len(set(known)) == len({text for text, size in zip(column, sizes_bytes, strict=True) if size is not None}):
         return column
     return tuple(MISSING if size is None else f"{size:,} B" if size else "0" for size in sizes_bytes)
-
-
-def time_column(times_s: Sequence[float | None]) -> tuple[str, ...]:
-    """Times in the unit of the largest. Zero is ``0``, None is ``-``."""
-    unit, factor = _unit(times_s, _TIME_UNITS, threshold=999.5)
-    return _column(times_s, unit, factor, decimals=None)
 
 
 def signed_time(delta_s: float) -> str:
@@ -48,25 +79,9 @@ def percent(share: float | None) -> str:
     return "0 %" if value == 0 else f"{value:.1f} %" if abs(value) < 9.95 else f"{value:,.0f} %"
 
 
-def _unit(values: Sequence[float | None], units: Sequence[tuple[str, float]], *, threshold: float) -> tuple[str, float]:
-    largest = max((abs(v) for v in values if v is not None), default=0.0)
-    return next(((unit, factor) for unit, factor in units if largest < threshold * factor), units[-1])
-
-
-def _column(values: Sequence[float | None], unit: str, factor: float, *, decimals: int | None) -> tuple[str, ...]:
-    scaled = [None if v is None else v / factor for v in values]
-    if decimals is None:
-        largest = max((abs(v) for v in scaled if v is not None), default=0.0)
-        whole = all(v is None or v == int(v) for v in scaled)
-        decimals = 0 if whole else 1 if largest >= 99.95 else 2
-    return tuple(_cell(v, unit, decimals) for v in scaled)
-
-
-def _cell(value: float | None, unit: str, decimals: int) -> str:
-    if value is None:
-        return MISSING
-    if value == 0:
-        return "0"
-    if 0 < value < 0.5 * 10**-decimals:
-        return f"<{10**-decimals:.{decimals}f} {unit}"
-    return f"{value:,.{decimals}f} {unit}".replace("-", "−")
+def _scale(values: Sequence[float | None], units: Sequence[tuple[str, float]], *, threshold: float) -> Scale:
+    known = [v for v in values if v is not None]
+    largest = max((abs(v) for v in known), default=0.0)
+    unit, factor = next(((unit, factor) for unit, factor in units if largest < threshold * factor), units[-1])
+    whole = all(v / factor == int(v / factor) for v in known)
+    return Scale(unit=unit, factor=factor, decimals=0 if whole else 1 if largest >= 99.95 * factor else 2)
