@@ -8,6 +8,7 @@ kilobytes. README.md beside this file says what each model shows.
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import onnx
 from onnx import TensorProto, helper
@@ -17,15 +18,16 @@ IR_VERSION = 8
 
 # residual_cnn: sizes are float16, 2 bytes an element.
 STAGES = 72
-IMAGE_PIXELS = 592  # height and width
-FEATURE_CHANNELS = 110  # of all five shared features
-LARGE_FEATURE_STRIDE = 4  # 110 x 148 x 148: 4.82 MB
-SMALL_FEATURE_STRIDE = 8  # 110 x 74 x 74: 1.20 MB
-SMALL_FEATURES = 4
-MAP_CHANNELS = 32  # of the short-lived map: 32 x 592 x 592 is 22.4 MB
-CONTEXT_CHANNELS = 162  # running tensor; its 3x3 kernel takes 0.49 MB, and there is one a stage: 35 MB
-CONTEXT_PIXELS = 10
-HALVING_PERIOD = 2  # every second stage halves the large feature before it is used
+MAP_PIXELS = 600  # height and width of the image and of the short-lived map
+MAP_CHANNELS = 32  # 32 x 600 x 600: 23.0 MB
+LARGE_STRIDE, LARGE_CHANNELS = 4, 106  # the large shared feature f0, 106 x 150 x 150: 4.77 MB
+SMALL_STRIDE = 8
+SMALL_CHANNELS = (116, 110, 110, 110)  # f1 to f4, 116 x 75 x 75: 1.31 MB, 110 x 75 x 75: 1.24 MB
+CONTEXT_PIXELS = 8
+CONTEXT_CHANNELS = 164  # running tensor; its 3x3 kernel takes 0.48 MB, and there is one a stage: 35 MB
+SQUEEZE_CHANNELS = 16
+JOIN_AFTER = 2  # the running tensor is joined with the first answers after this feature
+FINE_PERIOD = 3  # every third stage makes a full-size template of f1, the others a quarter of it
 RESIDUAL_CLASSES = 10
 
 # three_branch: 8 x 64 x 456 x 456 in float32 is 426 MB, and five of them are live at the peak.
@@ -56,48 +58,51 @@ def build_all() -> dict[str, onnx.ModelProto]:
 def residual_cnn() -> onnx.ModelProto:
     """Stages that read five shared features in turn, with a large short-lived map live between the reads."""
     net = _Net("residual_cnn", TensorProto.FLOAT16)
-    net.input("image", (1, 3, IMAGE_PIXELS, IMAGE_PIXELS))
-    large_pixels = IMAGE_PIXELS // LARGE_FEATURE_STRIDE
-    small_pixels = IMAGE_PIXELS // SMALL_FEATURE_STRIDE
-    large = net.conv("image", 3, FEATURE_CHANNELS, kernel=LARGE_FEATURE_STRIDE, stride=LARGE_FEATURE_STRIDE, out="f0")
-    halving = SMALL_FEATURE_STRIDE // LARGE_FEATURE_STRIDE
-    small = [net.conv(large, FEATURE_CHANNELS, FEATURE_CHANNELS, kernel=halving, stride=halving, out="f1")]
-    for j in range(1, SMALL_FEATURES):
-        small.append(net.conv(small[-1], FEATURE_CHANNELS, FEATURE_CHANNELS, out=f"f{j + 1}"))
-    context = net.conv(
-        small[-1], FEATURE_CHANNELS, CONTEXT_CHANNELS, stride=_stride(small_pixels, CONTEXT_PIXELS), out="c0"
-    )
+    net.input("image", (1, 3, MAP_PIXELS, MAP_PIXELS))
+    net.conv("image", 3, LARGE_CHANNELS, kernel=LARGE_STRIDE, stride=LARGE_STRIDE, out="f0")
+    widths = (LARGE_CHANNELS, *SMALL_CHANNELS)
+    for j in range(1, len(widths)):
+        halving = SMALL_STRIDE // LARGE_STRIDE if j == 1 else 1
+        net.conv(f"f{j - 1}", widths[j - 1], widths[j], kernel=halving, stride=halving, out=f"f{j}")
+    stride = -(-MAP_PIXELS // SMALL_STRIDE // CONTEXT_PIXELS)
+    context = net.conv(f"f{len(widths) - 1}", widths[-1], CONTEXT_CHANNELS, stride=stride, out="c0")
 
-    # Stages share their small kernels; each owns one large kernel.
-    expand_kernel = net.weight("expand", (MAP_CHANNELS, CONTEXT_CHANNELS, 1, 1))
-    head_kernels = [
-        net.weight(f"head{j}", (FEATURE_CHANNELS, MAP_CHANNELS, 1, 1)) for j in range(SMALL_FEATURES + 1)
-    ]
-    halve_kernel = net.weight("halve", (FEATURE_CHANNELS, FEATURE_CHANNELS, 1, 1))
-    map_sizes = net.integers("map_sizes", (1, MAP_CHANNELS, IMAGE_PIXELS, IMAGE_PIXELS))
+    # The stages share their small kernels; each owns one large kernel.
+    channels = CONTEXT_CHANNELS
+    expand = net.weight("expand", (MAP_CHANNELS, channels, 1, 1))
+    template_kernels = [net.weight(f"template{j}", (MAP_CHANNELS, width, 1, 1)) for j, width in enumerate(widths)]
+    enter = net.weight("enter", (channels, channels + len(widths), 1, 1))
+    leave = net.weight("leave", (channels, channels, 1, 1))
+    squeeze = net.weight("squeeze", (SQUEEZE_CHANNELS, channels, 1, 1))
+    excite = net.weight("excite", (channels, SQUEEZE_CHANNELS, 1, 1))
+    norm = (net.weight("norm_scale", (channels,)), net.weight("norm_bias", (channels,)))
+    map_sizes = net.integers("map_sizes", (1, MAP_CHANNELS, MAP_PIXELS, MAP_PIXELS))
     for stage in range(STAGES):
         at = f"{stage}/"
-        seed = net.node("Conv", [context, expand_kernel], at + "e")
-        wide = net.node("Resize", [seed, "", "", map_sizes], at + "m")
-        answers = []
-        for j, feature in [*enumerate(small, start=1), (0, large)]:
-            # A query is pooled from the map and correlated with the feature. The map is live all through; the
-            # query's own map, as large as a small feature, is dead before the feature is read.
-            head = net.node("Conv", [wide, head_kernels[j]], f"{at}s{j}", strides=[SMALL_FEATURE_STRIDE] * 2)
-            query = net.node("GlobalAveragePool", [head], f"{at}q{j}")
-            pixels = small_pixels if j else large_pixels
-            if j == 0 and stage % HALVING_PERIOD == 0:
-                feature = net.node("Conv", [feature, halve_kernel], at + "y", strides=[halving] * 2)
-                pixels = small_pixels
-            stride = _stride(pixels, CONTEXT_PIXELS)
-            answers.append(net.node("Conv", [feature, query], f"{at}r{j}", strides=[stride] * 2))
-        joined = net.node("Concat", [*answers, context], at + "z", axis=1)
-        change = net.conv(
-            joined, CONTEXT_CHANNELS + len(answers), CONTEXT_CHANNELS, kernel=3, pad=1, out=at + "h", weight=at + "w"
-        )
-        context = net.node("Add", [context, change], f"c{stage + 1}")
+        seed = net.node("Conv", [context, expand], at + "seed")
+        wide = net.node("Resize", [seed, "", "", map_sizes], at + "map")
+        joined, answers = context, []
+        for j in (*range(1, len(widths)), 0):
+            # A feature becomes a template that is correlated with the map (a convolution whose kernel is computed,
+            # as in Siamese trackers). The map is live all through, the template for two operators.
+            halve = j == 0 or (j == 1 and stage % FINE_PERIOD != 0)
+            strides = {"strides": [2, 2]} if halve else {}
+            template = net.node("Conv", [f"f{j}", template_kernels[j]], f"{at}t{j}", **strides)
+            answer_strides = [MAP_PIXELS // CONTEXT_PIXELS] * 2
+            answers.append(net.node("Conv", [wide, template], f"{at}a{j}", strides=answer_strides))
+            if j in (JOIN_AFTER, 0):
+                joined = net.node("Concat", [joined, *answers], f"{at}join{j}", axis=1)
+                answers = []
+        change = net.node("Conv", [joined, enter], at + "enter")
+        change = net.node("InstanceNormalization", [change, *norm], at + "norm")
+        change = net.conv(change, channels, channels, kernel=3, pad=1, out=at + "conv", weight=at + "w")
+        change = net.node("Conv", [change, leave], at + "leave")
+        gate = net.node("GlobalAveragePool", [change], at + "pool")
+        gate = net.node("Conv", [gate, squeeze], at + "squeeze")
+        gate = net.node("Sigmoid", [net.node("Conv", [gate, excite], at + "excite")], at + "gate")
+        context = net.node("Add", [context, net.node("Mul", [change, gate], at + "mul")], f"c{stage + 1}")
     pooled = net.node("Flatten", [net.node("GlobalAveragePool", [context], "pooled")], "flat")
-    net.node("Gemm", [pooled, net.weight("classes", (CONTEXT_CHANNELS, RESIDUAL_CLASSES))], "logits")
+    net.node("Gemm", [pooled, net.weight("classes", (channels, RESIDUAL_CLASSES))], "logits")
     net.output("logits", (1, RESIDUAL_CLASSES))
     return net.model()
 
@@ -201,7 +206,7 @@ class _Net:
     def output(self, name: str, shape: Sequence[int]) -> None:
         self._outputs.append(helper.make_tensor_value_info(name, self._dtype, shape))
 
-    def node(self, op_type: str, inputs: Sequence[str], out: str, **attributes: object) -> str:
+    def node(self, op_type: str, inputs: Sequence[str], out: str, **attributes: Any) -> str:
         self._nodes.append(helper.make_node(op_type, inputs, [out], name=out, **attributes))
         return out
 
@@ -225,7 +230,7 @@ class _Net:
     ) -> str:  # fmt: skip
         """A square convolution without bias; attributes only where they differ from the defaults."""
         name = self.weight(weight or f"{out}_weight", (channels_out, channels_in, kernel, kernel))
-        attributes: dict[str, object] = {}
+        attributes: dict[str, Any] = {}
         if stride != 1:
             attributes["strides"] = [stride] * 2
         if pad:
@@ -259,15 +264,8 @@ class _Net:
         return model
 
 
-def _stride(pixels: int, wanted: int) -> int:
-    """Stride at which a 1x1 kernel turns ``pixels`` into ``wanted`` of them."""
-    stride = -(-pixels // wanted)
-    if -(-pixels // stride) != wanted:
-        raise ValueError(f"no stride turns {pixels} pixels into {wanted}")
-    return stride
-
-
 def main() -> None:
+    """Write every model into the folder that ``--out`` names."""
     parser = argparse.ArgumentParser(description="Write the sample models.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder for the .onnx files")
     folder: Path = parser.parse_args().out
