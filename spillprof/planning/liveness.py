@@ -87,7 +87,12 @@ def live_bytes_by_step(program: Program, *, stored: bool) -> Bytes:
 
 
 def step_demand_bytes(program: Program, step: Step) -> int:
-    """Pool bytes that a step needs at once: the largest phase, streamed and dedicated operands left out."""
+    """Pool bytes that a step needs at once: the largest phase, streamed and dedicated operands left out.
+
+    Buffers leave between steps, so an operand that is read again later stays to the end of the step; as this
+    function does not know which are, all count in WRITE too. That matters only beside a workspace that lives in
+    WRITE alone.
+    """
     by_phase = [step.stream_staging_bytes] * PHASES_PER_STEP
     replaced = {u.old for u in step.updates}
     streamed_reads, streamed_writes = frozenset(step.streamed_reads), frozenset(step.streamed_writes)
@@ -96,6 +101,7 @@ def step_demand_bytes(program: Program, step: Step) -> int:
             by_phase[Phase.READ] += program.buffers[b].size_bytes
             if b not in replaced:
                 by_phase[Phase.COMPUTE] += program.buffers[b].size_bytes
+                by_phase[Phase.WRITE] += program.buffers[b].size_bytes
     for b in step.writes:
         if b not in streamed_writes and not program.buffers[b].dedicated:
             by_phase[Phase.COMPUTE] += program.buffers[b].size_bytes

@@ -40,7 +40,7 @@ class Start(StrEnum):
     COLD = "cold"  # the first
 
 
-STRATEGIES = ("lru", "size", "belady", "interval")
+STRATEGIES = ("lru", "size", "belady", "cost", "interval")
 """Strategies that spill, in the order of the strategy table; ``none`` (infinite SRAM) is always added as the ideal."""
 
 PLACEMENTS = ("first-fit", "best-fit", "recent-same-size", "size-classes")

@@ -1,0 +1,39 @@
+"""Placement policies: at which address a new segment goes."""
+
+from difflib import get_close_matches
+from typing import Protocol
+
+from spillprof.errors import UsageError
+from spillprof.model.program import Program
+from spillprof.planning.free_list import FreeList
+from spillprof.planning.placement.fits import BestFit, FirstFit
+from spillprof.planning.placement.owner import Owner
+from spillprof.planning.placement.recent import RecentSameSize
+from spillprof.planning.placement.size_classes import SizeClasses
+
+
+class Placement(Protocol):
+    """Chooses addresses for one run. ``choose`` returns an address where ``size`` bytes are free, or None."""
+
+    def choose(self, free: FreeList, size: int, owner: Owner) -> int | None:
+        """The address for a new segment of ``size`` bytes; None if no hole is large enough."""
+
+    def freed(self, address: int, size: int) -> None:
+        """Told after each segment's end."""
+
+
+def make_placement(name: str, program: Program) -> Placement:
+    """A fresh policy of that name for one run of the program. ``UsageError`` for an unknown name."""
+    match name:
+        case "first-fit":
+            return FirstFit()
+        case "best-fit":
+            return BestFit()
+        case "recent-same-size":
+            return RecentSameSize()
+        case "size-classes":
+            return SizeClasses(program)
+    names = ("first-fit", "best-fit", "recent-same-size", "size-classes")
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    raise UsageError(f"unknown placement '{name}'", hint=f"{hint}available: {', '.join(names)}")

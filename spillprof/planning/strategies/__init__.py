@@ -1,0 +1,1 @@
+"""Strategies: which buffer leaves SRAM when space is needed."""

@@ -1,0 +1,183 @@
+"""Residency blocks: what offline placement gives one address to, once it is decided which gaps are off-chip.
+
+A block is the time that a buffer spends on-chip without a break, together with the buffers that take over its
+address in place. Its time is a few intervals of ticks: one, or two where a cached weight stays for the next
+inference.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program
+from spillprof.planning.gaps import GapOption, gap_options
+from spillprof.planning.liveness import lifetimes
+from spillprof.planning.options import Inputs, PlanningOptions, Start
+from spillprof.planning.placement.owner import Owner
+from spillprof.planning.release import release_steps
+
+Gap = tuple[int, int]
+"""(buffer, step of the use before the gap)."""
+Ticks = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Space at one address over some ticks."""
+
+    ticks: Ticks  # half-open intervals, ascending
+    size_bytes: int
+    owners: tuple[Owner, ...]  # who asks for the address, and when
+    chain: int | None  # the first buffer of its chain of in-place updates; None: scratch of a step
+
+    @property
+    def start(self) -> int:
+        """First tick."""
+        return self.ticks[0][0]
+
+    @property
+    def duration(self) -> int:
+        """Ticks that it is held."""
+        return sum(end - start for start, end in self.ticks)
+
+
+class BlockBuilder:
+    """Blocks of a program, chain by chain, for any set of gaps that are off-chip."""
+
+    def __init__(self, program: Program, options: PlanningOptions) -> None:
+        self._program = program
+        self._options = options
+        self._n = len(program.steps)
+        self._lives = lifetimes(program)
+        self._release = release_steps(program, self._lives, options.release)
+        self._successor = {u.old: u.new for step in program.steps for u in step.updates}
+        self._taken_over_at = {u.old: i for i, step in enumerate(program.steps) for u in step.updates}
+        self._streamed = {(b, i) for i, s in enumerate(program.steps) for b in (*s.streamed_reads, *s.streamed_writes)}
+        head = {b: b for b in range(len(program.buffers))}
+        for step in program.steps:  # in schedule order, so that the head of old is known when new joins
+            for update in step.updates:
+                head[update.new] = head[update.old]
+        self._head = head
+        self._gaps: dict[int, list[GapOption]] = {}
+        for gap in gap_options(program, options):
+            self._gaps.setdefault(head[gap.buffer], []).append(gap)
+
+    def all_blocks(self, off: set[Gap]) -> list[Block]:
+        """Blocks of every chain and of every step's scratch."""
+        blocks = [
+            block
+            for buffer in self._program.buffers
+            if self._head[buffer.index] == buffer.index
+            for block in self.chain_blocks(buffer.index, off)
+        ]
+        for i, step in enumerate(self._program.steps):
+            tick = PHASES_PER_STEP * i
+            scratch = [("stream staging", step.stream_staging_bytes, Phase.READ, Phase.WRITE)]
+            scratch += [(w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
+            blocks += [
+                Block(((tick + first, tick + last + 1),), size, ((purpose, tick + first),), None)
+                for purpose, size, first, last in scratch
+                if size
+            ]
+        return blocks
+
+    def chain_blocks(self, head: int, off: set[Gap]) -> list[Block]:
+        """Blocks of the buffers that share addresses with ``head``, in time order."""
+        blocks: list[Block] = []
+        b: int | None = head
+        carried: tuple[int, Owner] | None = None  # start and owner of the block that an update continues
+        while b is not None:
+            segments, ends_in_update = self._segments(b, off, carried)
+            carried = None
+            if ends_in_update and segments:
+                start, _, owner = segments.pop()
+                carried = (start, owner)
+            blocks += self._as_blocks(b, segments, off)
+            b = self._successor.get(b)
+        return blocks
+
+    def cuts(self, block: Block, off: set[Gap]) -> Iterable[GapOption]:
+        """Gaps of the block that are not off-chip yet: where it can be cut."""
+        if block.chain is None:
+            return
+        for gap in self._gaps.get(block.chain, ()):
+            if (gap.buffer, gap.last_use) not in off and all(
+                any(s <= start and end <= e for s, e in block.ticks) for start, end in self.off_ticks(gap)
+            ):
+                yield gap
+
+    def off_ticks(self, gap: GapOption) -> Ticks:
+        """Ticks in which the buffer needs no space if the gap is spent off-chip."""
+        life = self._lives[gap.buffer]
+        leaves = PHASES_PER_STEP * (gap.last_use + 1)
+        n_ticks = PHASES_PER_STEP * self._n
+        if gap.next_use is None:
+            return ((leaves, PHASES_PER_STEP * (self._release[gap.buffer] + 1)),)
+        if gap.next_use >= self._n:
+            wrapped = ((0, PHASES_PER_STEP * life.read_steps[0]), (leaves, n_ticks))
+            return tuple((start, end) for start, end in wrapped if start < end)
+        return ((leaves, PHASES_PER_STEP * gap.next_use),)
+
+    def _segments(
+        self, b: int, off: set[Gap], carried: tuple[int, Owner] | None
+    ) -> tuple[list[tuple[int, int, Owner]], bool]:
+        """``(start, end, owner)`` of each stretch on-chip, and whether an update continues the last one."""
+        buffer, life = self._program.buffers[b], self._lives[b]
+        if buffer.dedicated or not buffer.size_bytes or life.last_step < 0:
+            return [], False
+        n_ticks = PHASES_PER_STEP * self._n
+        if buffer.kind is BufferKind.INPUT and self._options.inputs is Inputs.RESIDENT:
+            return [(0, n_ticks, (b, 0))], False
+        points = life.read_steps if life.write_step is None else (life.write_step, *life.read_steps)
+        segments: list[tuple[int, int, Owner]] = []
+        open_at = carried
+        for position, point in enumerate(points):
+            if (b, point) in self._streamed:
+                open_at = None
+                continue
+            if open_at is None:
+                start = PHASES_PER_STEP * point + (Phase.COMPUTE if life.write_step == point else Phase.READ)
+                open_at = (start, (b, start))
+            is_last = position == len(points) - 1
+            if is_last and b in self._taken_over_at:
+                return [*segments, (*open_at[:1], PHASES_PER_STEP * point + Phase.COMPUTE, open_at[1])], True
+            leaves = (b, point) in off or (not is_last and (b, points[position + 1]) in self._streamed)
+            if leaves or is_last:
+                end = PHASES_PER_STEP * (point + 1) if leaves else self._end_of_life(b)
+                segments.append((open_at[0], end, open_at[1]))
+                open_at = None
+        return segments, False
+
+    def _end_of_life(self, b: int) -> int:
+        life, output = self._lives[b], self._program.buffers[b].kind is BufferKind.OUTPUT
+        if self._program.buffers[b].kind is BufferKind.WEIGHT and self._program.weights_persist:
+            return PHASES_PER_STEP * self._n
+        released = self._release[b]
+        if released > life.last_step or life.write_step == life.last_step or output:
+            return PHASES_PER_STEP * (released + 1)
+        return PHASES_PER_STEP * life.last_step + Phase.COMPUTE + 1
+
+    def _as_blocks(self, b: int, segments: list[tuple[int, int, Owner]], off: set[Gap]) -> list[Block]:
+        buffer = self._program.buffers[b]
+        blocks = [Block(((s, e),), buffer.size_bytes, (owner,), self._head[b]) for s, e, owner in segments]
+        steady = self._program.weights_persist and self._options.start is Start.STEADY
+        last = self._lives[b].last_step
+        if (
+            not (blocks and steady and buffer.kind is BufferKind.WEIGHT)
+            or (b, last) in off
+            or (b, last) in self._streamed
+        ):
+            return blocks
+        first_read = self._lives[b].read_steps[0]
+        if (b, first_read) in self._streamed:
+            return blocks
+        # It stays for the next inference: the last stretch and the first are one.
+        n_ticks, first, final = PHASES_PER_STEP * self._n, blocks[0], blocks[-1]
+        if first is final:
+            return [Block(((0, n_ticks),), buffer.size_bytes, ((b, 0),), self._head[b])]
+        joined = Block(
+            ((0, first.ticks[0][1]), (final.start, n_ticks)),
+            buffer.size_bytes,
+            ((b, 0), *final.owners),
+            self._head[b],
+        )
+        return [joined, *blocks[1:-1]]

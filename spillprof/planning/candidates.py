@@ -1,0 +1,107 @@
+"""The buffers that may be evicted, as columns, so that a rule ranks all of them at once."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from spillprof.model.program import Program
+from spillprof.planning.costs import TransferCosts
+
+Column = npt.NDArray[np.float64]
+
+
+class Candidates:
+    """A view of the evictable buffers, one a row, when ``need_bytes`` found no hole at step ``now``.
+
+    Columns have shape (n_candidates,) and are gathered when asked for.
+    """
+
+    __slots__ = ("_rows", "_table", "need_bytes", "now")
+
+    def __init__(self, table: "CandidateTable", rows: npt.NDArray[np.int64], now: int, need_bytes: int) -> None:
+        self._table = table
+        self._rows = rows
+        self.now = now
+        self.need_bytes = need_bytes
+
+    @property
+    def size_bytes(self) -> Column:
+        """Bytes that eviction frees."""
+        return self._table.size_bytes[self._rows]
+
+    @property
+    def last_use(self) -> Column:
+        """Step of the last read or write."""
+        return self._table.last_use[self._rows]
+
+    @property
+    def next_use(self) -> Column:
+        """Step of the next read."""
+        return self._table.next_use[self._rows]
+
+    @property
+    def dirty(self) -> Column:
+        """1 where eviction costs a write-back, else 0."""
+        return self._table.dirty[self._rows]
+
+    @property
+    def read_cost_s(self) -> Column:
+        """Time of the reload, alone."""
+        return self._table.read_cost_s[self._rows]
+
+    @property
+    def write_cost_s(self) -> Column:
+        """Time of a write-back, alone."""
+        return self._table.write_cost_s[self._rows]
+
+
+class CandidateTable:
+    """Columns over all buffers, and which of them are evictable now. Adding and removing take constant time."""
+
+    def __init__(self, program: Program, costs: TransferCosts) -> None:
+        n = len(program.buffers)
+        self.size_bytes = np.array([b.size_bytes for b in program.buffers], dtype=np.float64)
+        self.last_use = np.zeros(n)
+        self.next_use = np.zeros(n)
+        self.dirty = np.zeros(n)
+        self.read_cost_s = costs.read_s
+        self.write_cost_s = costs.write_s
+        self._rows = np.zeros(n, dtype=np.int64)
+        self._count = 0
+        self._position: dict[int, int] = {}
+
+    def __contains__(self, buffer: int) -> bool:
+        return buffer in self._position
+
+    def add(self, buffer: int, *, last_use: int, next_use: int, dirty: bool) -> None:
+        """The buffer may be evicted from now on. Empty buffers free nothing and are left out."""
+        if not self.size_bytes[buffer]:
+            return
+        self.last_use[buffer] = last_use
+        self.next_use[buffer] = next_use
+        self.dirty[buffer] = dirty
+        self._rows[self._count] = buffer
+        self._position[buffer] = self._count
+        self._count += 1
+
+    def remove(self, buffer: int) -> None:
+        """The buffer may not be evicted any more, or is gone. Nothing happens if it was no candidate."""
+        position = self._position.pop(buffer, None)
+        if position is None:
+            return
+        self._count -= 1
+        if position < self._count:
+            moved = int(self._rows[self._count])
+            self._rows[position] = moved
+            self._position[moved] = position
+
+    def choose(self, rule: Callable[[Candidates], tuple[Column, ...]], *, now: int, need_bytes: int) -> int | None:
+        """The buffer that the rule evicts first; None if there is no candidate."""
+        if not self._count:
+            return None
+        rows = self._rows[: self._count]
+        best = np.arange(self._count)
+        for key in rule(Candidates(self, rows, now, need_bytes)):
+            best = best[key[best] == key[best].max()]
+        return int(rows[best].min())

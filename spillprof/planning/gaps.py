@@ -1,0 +1,78 @@
+"""Gaps: the stretches between two consecutive uses of one buffer, the only places where a spill can happen."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from spillprof.model.program import BufferKind, Program
+from spillprof.planning.liveness import Lifetime, lifetimes, step_demand_bytes
+from spillprof.planning.options import Inputs, PlanningOptions, Start
+from spillprof.planning.release import release_steps
+
+
+@dataclass(frozen=True, slots=True)
+class GapOption:
+    """A buffer that may be off-chip between two uses. Ranges of steps are half-open."""
+
+    buffer: int
+    last_use: int  # step of the use before
+    next_use: int | None  # step of the use after (+ n_steps in the next inference); None: it dies here
+    ranges: tuple[tuple[int, int], ...]  # steps that need not hold it: one range, or two if it wraps around
+    size_bytes: int
+
+    @property
+    def length(self) -> int:
+        """Steps in which the buffer is idle."""
+        return sum(end - start for start, end in self.ranges)
+
+
+def gap_options(program: Program, options: PlanningOptions) -> list[GapOption]:
+    """Every gap that a planner may choose, in program order.
+
+    Gaps that begin or end with a streamed use are off-chip in any case, and are left out, like gaps without a step
+    between and buffers that take no pool space or may not leave it. A buffer that is freed late has a last gap
+    from its last use to its release.
+    """
+    n = len(program.steps)
+    lives = lifetimes(program)
+    releases = release_steps(program, lives, options.release)
+    streamed = {(b, i) for i, s in enumerate(program.steps) for b in (*s.streamed_reads, *s.streamed_writes)}
+    found: list[GapOption] = []
+    for buffer, life, release in zip(program.buffers, lives, releases, strict=True):
+        if not _can_leave(buffer.kind, options) or buffer.dedicated or not buffer.size_bytes:
+            continue
+        b, points = buffer.index, _points(life)
+        for p, u in pairwise(points):
+            if u > p + 1 and (b, p) not in streamed and (b, u) not in streamed:
+                found.append(GapOption(b, p, u, ((p + 1, u),), buffer.size_bytes))
+        if not points or (b, points[-1]) in streamed:
+            continue
+        last, first = points[-1], points[0]
+        if buffer.kind is BufferKind.WEIGHT and program.weights_persist:
+            if options.start is Start.STEADY and (b, first) not in streamed:
+                ranges = tuple(r for r in ((last + 1, n), (0, first)) if r[0] < r[1])
+                if ranges:
+                    found.append(GapOption(b, last, first + n, ranges, buffer.size_bytes))
+        elif release > last:
+            found.append(GapOption(b, last, None, ((last + 1, release + 1),), buffer.size_bytes))
+    return found
+
+
+def locked_bytes(program: Program, options: PlanningOptions) -> list[int]:
+    """Pool bytes that each step needs whatever is spilled. Shape (n_steps,)."""
+    fixed = 0
+    if options.inputs is Inputs.RESIDENT:
+        fixed = sum(b.size_bytes for b in program.buffers if b.kind is BufferKind.INPUT and not b.dedicated)
+        inputs = {b.index for b in program.buffers if b.kind is BufferKind.INPUT}
+        return [
+            fixed + step_demand_bytes(program, s) - sum(program.buffers[b].size_bytes for b in s.reads if b in inputs)
+            for s in program.steps
+        ]
+    return [step_demand_bytes(program, step) for step in program.steps]
+
+
+def _can_leave(kind: BufferKind, options: PlanningOptions) -> bool:
+    return not (kind is BufferKind.INPUT and options.inputs is Inputs.RESIDENT)
+
+
+def _points(life: Lifetime) -> tuple[int, ...]:
+    return life.read_steps if life.write_step is None else (life.write_step, *life.read_steps)

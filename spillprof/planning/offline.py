@@ -1,0 +1,84 @@
+"""Plans whose gaps were chosen beforehand: all addresses are given offline, then the plan is assembled.
+
+The chosen gaps say what is off-chip and when; packing gives every residency block an address in several greedy
+orders, each with its own repair; the assembled plan that moves the fewest spill bytes wins. Programs of very many
+blocks are placed in order of start only: the other orders compare all blocks with all.
+"""
+
+from spillprof.model.plan import Plan
+from spillprof.model.program import BufferKind, Program
+from spillprof.model.target import Target
+from spillprof.planning.blocks import BlockBuilder, Gap
+from spillprof.planning.costs import transfer_costs
+from spillprof.planning.free_list import FreeList
+from spillprof.planning.gaps import GapOption
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.packing import ORDERS, Packing, pack
+from spillprof.planning.placement import make_placement
+from spillprof.planning.placement.owner import Owner
+from spillprof.planning.simulator import Setting
+from spillprof.planning.steady import run_to_steady_state
+from spillprof.planning.strategies.online import cost
+from spillprof.planning.traffic import count_traffic
+
+MANY_BLOCKS = 6_000
+
+
+def plan_offline(
+    program: Program,
+    target: Target,
+    chosen: list[tuple[GapOption, int]],
+    strategy: str,
+    options: PlanningOptions,
+) -> Plan:
+    """The plan that keeps exactly the chosen gaps off-chip, and as few more as placement needs."""
+    off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
+    packings = [Packing(off=off, complete=False)]  # no addresses given: each is chosen when it is asked for
+    if program.capacity_bytes is not None:
+        builder = BlockBuilder(program, options)
+        if len(builder.all_blocks(set(off))) <= MANY_BLOCKS:
+            packings += [pack(program, builder, off, order) for order in ORDERS]
+    plans = [_assemble(program, target, packing, strategy, options) for packing in packings]
+    return min(plans, key=lambda plan: _preference(program, plan))
+
+
+def _preference(program: Program, plan: Plan) -> tuple[int, int, int]:
+    traffic = count_traffic(program, plan)
+    return traffic.spill_bytes, traffic.moved_bytes, len(plan.spills)
+
+
+def _assemble(program: Program, target: Target, packing: Packing, strategy: str, options: PlanningOptions) -> Plan:
+    """Walk the steps with the given addresses. What could not be placed is placed and, if need be, spilled online."""
+    setting = Setting(
+        program=program,
+        strategy=strategy,
+        rule=cost,
+        costs=transfer_costs(program, target),
+        options=options,
+        off_chip=packing.off,
+    )
+    weights = {
+        b.index: packing.addresses[b.index, 0][0]
+        for b in program.buffers
+        if b.kind is BufferKind.WEIGHT and (b.index, 0) in packing.addresses
+    }
+    return run_to_steady_state(setting, lambda: _GivenAddresses(program, packing, options), weights)
+
+
+class _GivenAddresses:
+    """Placement that looks addresses up; best fit where none was given or it is taken."""
+
+    def __init__(self, program: Program, packing: Packing, options: PlanningOptions) -> None:
+        self._given = {owner: list(addresses) for owner, addresses in packing.addresses.items()}
+        self._fallback = make_placement(options.placement, program)
+
+    def choose(self, free: FreeList, size: int, owner: Owner) -> int | None:
+        """The address given to the owner, else the fallback's choice."""
+        given = self._given.get(owner)
+        if given and free.is_free(given[0], size):
+            return given.pop(0)
+        return self._fallback.choose(free, size, owner)
+
+    def freed(self, address: int, size: int) -> None:
+        """Pass it on."""
+        self._fallback.freed(address, size)

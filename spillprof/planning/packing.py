@@ -1,0 +1,205 @@
+"""Offline placement: an address for every residency block at once, in a few greedy orders, with repair.
+
+Where a block finds no hole, the cheapest extra spill makes one: either blocks in its way are idle while it is
+there and leave for that gap, or the block itself leaves in a gap of its own and its parts are placed apart.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from spillprof.model.program import Program
+from spillprof.planning.blocks import Block, BlockBuilder, Gap
+from spillprof.planning.gaps import GapOption
+from spillprof.planning.placement.owner import Owner
+
+Priority = Callable[[Block], tuple[int, ...]]
+
+ORDERS: dict[str, Priority] = {
+    "size": lambda b: (-b.size_bytes, b.start),
+    "area": lambda b: (-b.size_bytes * b.duration, b.start),
+    "duration": lambda b: (-b.duration, b.start),
+    "start": lambda b: (b.start, -b.size_bytes),
+}
+"""Greedy orders: which block is placed next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """Addresses, and the gaps off-chip: those given and those that repair added."""
+
+    addresses: dict[Owner, list[int]] = field(default_factory=dict)
+    off: dict[Gap, int] = field(default_factory=dict)  # gap -> the step that forces it
+    complete: bool = True  # False: some block found no place whatever leaves
+
+
+def pack(program: Program, builder: BlockBuilder, off: dict[Gap, int], order: str) -> Packing:
+    """Place all blocks first-fit in the given order, spilling more where nothing fits."""
+    return _Packer(program, builder, off, ORDERS[order]).run()
+
+
+class _Packer:
+    def __init__(self, program: Program, builder: BlockBuilder, off: dict[Gap, int], priority: Priority) -> None:
+        if program.capacity_bytes is None:
+            raise ValueError("infinite memory needs no packing")
+        self._program = program
+        self._builder = builder
+        self._off = dict(off)
+        self._off_gaps = set(off)
+        self._written = {b for b, _ in off}
+        self._low, self._high = program.reserved_bytes, program.capacity_bytes
+        self._priority = priority
+        blocks = builder.all_blocks(self._off_gaps)
+        self._queue = [(*priority(block), k) for k, block in enumerate(blocks)]
+        heapify(self._queue)
+        self._blocks = blocks
+        self._placed = _PlacedPieces(len(blocks))
+        self._address: dict[int, int] = {}
+        self._complete = True
+
+    def run(self) -> Packing:
+        while self._queue:
+            k = heappop(self._queue)[-1]
+            block = self._blocks[k]
+            neighbours = self._placed.overlapping(block)
+            address = self._first_fit(block, neighbours)
+            if address is not None:
+                self._place(k, address)
+            elif not self._repair(k, neighbours):
+                self._complete = False
+        addresses: dict[Owner, list[int]] = {}
+        for k, address in sorted(self._address.items()):
+            for owner in self._blocks[k].owners:
+                addresses.setdefault(owner, []).append(address)
+        return Packing(addresses=addresses, off=self._off, complete=self._complete)
+
+    def _first_fit(self, block: Block, neighbours: list[int]) -> int | None:
+        address = self._low
+        for start, end in self._spans(neighbours):
+            if start - address >= block.size_bytes:
+                return address
+            address = max(address, end)
+        return address if self._high - address >= block.size_bytes else None
+
+    def _spans(self, neighbours: list[int]) -> list[tuple[int, int]]:
+        return sorted((self._address[k], self._address[k] + self._blocks[k].size_bytes) for k in neighbours)
+
+    def _place(self, k: int, address: int) -> None:
+        self._address[k] = address
+        self._placed.add(k, self._blocks[k])
+
+    # --- repair
+
+    def _repair(self, k: int, neighbours: list[int]) -> bool:
+        """Spill more so that block ``k`` can be placed (now, or its parts later)."""
+        block = self._blocks[k]
+        window = self._cheapest_window(block, neighbours)
+        own = min(self._builder.cuts(block, self._off_gaps), key=self._cut_key, default=None)
+        if window is not None and (own is None or window[0] <= self._bytes_moved(own)):
+            _, address, cuts = window
+            for neighbour, gap in cuts:
+                self._cut(neighbour, gap, forced_by=block.start // 3)
+            self._place(k, address)
+            return True
+        if own is None:
+            return False
+        self._cut(k, own, forced_by=self._fullest_step(own))
+        return True
+
+    def _cut_key(self, gap: GapOption) -> tuple[int, int, int, int]:
+        return self._bytes_moved(gap), -gap.length, gap.buffer, gap.last_use
+
+    def _bytes_moved(self, gap: GapOption) -> int:
+        clean = self._program.buffers[gap.buffer].in_dram_at_start or gap.buffer in self._written
+        reload = 0 if gap.next_use is None else gap.size_bytes
+        return reload + (0 if clean else gap.size_bytes)
+
+    def _fullest_step(self, gap: GapOption) -> int:
+        return gap.ranges[0][0]
+
+    def _cheapest_window(
+        self, block: Block, neighbours: list[int]
+    ) -> tuple[int, int, list[tuple[int, GapOption]]] | None:
+        """(bytes moved, address, [(neighbour, its gap)]) of the cheapest place from which all can leave."""
+        leaving = {k: self._gap_beside(block, k) for k in neighbours}
+        spans = sorted((self._address[k], self._address[k] + self._blocks[k].size_bytes, k) for k in neighbours)
+        starts = {self._low, *(end for _, end, _ in spans), *(start - block.size_bytes for start, _, _ in spans)}
+        best: tuple[int, int, list[tuple[int, GapOption]]] | None = None
+        for address in sorted(starts):
+            if address < self._low or address + block.size_bytes > self._high:
+                continue
+            cuts: list[tuple[int, GapOption]] = []
+            for start, end, k in spans:
+                if start < address + block.size_bytes and address < end:
+                    gap = leaving[k]
+                    if gap is None:
+                        break
+                    cuts.append((k, gap))
+            else:
+                moved = sum(self._bytes_moved(gap) for _, gap in cuts)
+                if best is None or moved < best[0]:
+                    best = (moved, address, cuts)
+        return best
+
+    def _gap_beside(self, block: Block, k: int) -> GapOption | None:
+        """The gap of block ``k`` that covers all the time it shares with ``block``; None if it is used then."""
+        shared = [
+            (max(s, t), min(e, f)) for s, e in block.ticks for t, f in self._blocks[k].ticks if max(s, t) < min(e, f)
+        ]
+        for gap in self._builder.cuts(self._blocks[k], self._off_gaps):
+            off = self._builder.off_ticks(gap)
+            if all(any(s <= start and end <= e for s, e in off) for start, end in shared):
+                return gap
+        return None
+
+    def _cut(self, k: int, gap: GapOption, *, forced_by: int) -> None:
+        """Replace block ``k`` by its parts without the gap. Parts of a placed block keep its address."""
+        block = self._blocks[k]
+        self._off[gap.buffer, gap.last_use] = forced_by
+        self._off_gaps.add((gap.buffer, gap.last_use))
+        self._written.add(gap.buffer)
+        address = self._address.pop(k, None)
+        if address is not None:
+            self._placed.remove(k)
+        if block.chain is None:
+            raise ValueError("scratch has no gaps")
+        for part in self._builder.chain_blocks(block.chain, self._off_gaps):
+            if all(any(s <= start and end <= e for s, e in block.ticks) for start, end in part.ticks):
+                self._blocks.append(part)
+                new = len(self._blocks) - 1
+                if address is not None:
+                    self._place(new, address)
+                else:
+                    heappush(self._queue, (*self._priority(part), new))
+
+
+class _PlacedPieces:
+    """Time intervals of placed blocks: which of them overlap a block."""
+
+    def __init__(self, capacity: int) -> None:
+        self._start: npt.NDArray[np.int64] = np.zeros(2 * capacity + 16, dtype=np.int64)
+        self._end = np.zeros_like(self._start)
+        self._block = np.zeros_like(self._start)
+        self._count = 0
+
+    def add(self, k: int, block: Block) -> None:
+        for start, end in block.ticks:
+            if self._count == len(self._start):
+                self._start, self._end, self._block = (
+                    np.concatenate([column, np.zeros_like(column)]) for column in (self._start, self._end, self._block)
+                )
+            self._start[self._count], self._end[self._count], self._block[self._count] = start, end, k
+            self._count += 1
+
+    def remove(self, k: int) -> None:
+        self._end[: self._count][self._block[: self._count] == k] = -1  # an interval that overlaps nothing
+
+    def overlapping(self, block: Block) -> list[int]:
+        found: set[int] = set()
+        n = self._count
+        for start, end in block.ticks:
+            found.update(self._block[:n][(self._start[:n] < end) & (self._end[:n] > start)].tolist())
+        return sorted(found)

@@ -1,0 +1,31 @@
+"""When a dead buffer's space is freed, by release policy."""
+
+from spillprof.model.program import Program
+from spillprof.planning.liveness import Lifetime
+from spillprof.planning.options import Release
+
+
+def release_steps(program: Program, lifetimes: tuple[Lifetime, ...], release: Release) -> list[int]:
+    """The step at whose end each buffer's space is freed (never before its last use). Shape (n_buffers,)."""
+    last = [life.last_step for life in lifetimes]
+    match release:
+        case Release.LAST_USE:
+            return last
+        case Release.END:
+            return [len(program.steps) - 1 if step >= 0 else step for step in last]
+        case Release.SCOPE:
+            ends = _scope_ends(program)
+            return [ends[step] if step >= 0 else step for step in last]
+
+
+def _scope_ends(program: Program) -> list[int]:
+    """Last step of the run of steps that share a scope, for each step.
+
+    The scope of a step is its name up to the last '/': the module path that exporters write.
+    """
+    scopes = [step.name.rpartition("/")[0] for step in program.steps]
+    ends = list(range(len(scopes)))
+    for i in range(len(scopes) - 2, -1, -1):
+        if scopes[i] == scopes[i + 1]:
+            ends[i] = ends[i + 1]
+    return ends

@@ -1,0 +1,421 @@
+"""Online simulator: walks the steps with a contiguous memory and picks victims when an allocation fails.
+
+It also follows decisions made beforehand: ``off_chip`` names gaps in which a buffer leaves right after its use.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spillprof.errors import CapacityError
+from spillprof.model.plan import Plan, Scratch, Spill, TransferKind
+from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
+from spillprof.planning.candidates import CandidateTable
+from spillprof.planning.compaction import Block, compact
+from spillprof.planning.costs import TransferCosts
+from spillprof.planning.free_list import INFINITE_BYTES, FreeList
+from spillprof.planning.liveness import lifetimes
+from spillprof.planning.options import Inputs, PlanningOptions, Start, WriteBack
+from spillprof.planning.placement import Placement
+from spillprof.planning.recorder import PlanRecorder
+from spillprof.planning.release import release_steps
+from spillprof.planning.strategies.online import Rule
+from spillprof.units import format_size_exact
+
+Gap = tuple[int, int]
+"""(buffer, step of the use before the gap)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a run is given: everything but the weights that are resident at its start."""
+
+    program: Program
+    strategy: str  # name that the plan will carry
+    rule: Rule
+    costs: TransferCosts
+    options: PlanningOptions
+    off_chip: Mapping[Gap, int]  # gap -> the step that forces it
+
+
+class Run:
+    """One inference. ``plan()`` may be called once; ``kept_weights`` then tells what stays for the next one.
+
+    ``at_start`` gives the address of each cached weight that is resident when the run starts. With ``keep`` only
+    those of its weights may stay at the end.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        placement: Placement,
+        at_start: Mapping[int, int],
+        keep: frozenset[int] | None = None,
+    ) -> None:
+        program = setting.program
+        self._setting = setting
+        self._program = program
+        self._n = len(program.steps)
+        self._placement = placement
+        self._keep = keep
+        self._lives = lifetimes(program)
+        self._uses_done = [0] * len(program.buffers)
+        self._streams = {(b, i) for i, step in enumerate(program.steps) for b in step.streamed_reads}
+        self._slot = _slot_addresses(program)
+        self._inputs_resident = setting.options.inputs is Inputs.RESIDENT
+        self._steady = program.weights_persist and setting.options.start is Start.STEADY
+        self._release = [
+            self._n if self._outlives_run(b) else step
+            for b, step in enumerate(release_steps(program, self._lives, setting.options.release))
+        ]
+        end = INFINITE_BYTES if program.capacity_bytes is None else program.capacity_bytes
+        self._pool = (program.reserved_bytes, max(program.reserved_bytes, end))
+        self._free = FreeList(*self._pool)
+        self._address: dict[int, int] = {}  # of every resident buffer
+        self._candidates = CandidateTable(program, setting.costs)
+        self._in_dram = [b.in_dram_at_start for b in program.buffers]
+        self._loaded = [self._steady and b.kind is BufferKind.WEIGHT for b in program.buffers]
+        self._recorder = PlanRecorder(program)
+        self._gone_at_once: set[int] = set()  # residents that were evicted before the first step
+        self.kept_weights: dict[int, int] = {}
+        self._enter_residents(at_start)
+
+    def plan(self) -> Plan:
+        """Run all steps. ``CapacityError`` if all that is resident is in use or cannot leave, and too much."""
+        late: dict[int, list[int]] = {}
+        for b, released in enumerate(self._release):
+            if self._lives[b].last_step < released < self._n:
+                late.setdefault(released, []).append(b)
+        for i, step in enumerate(self._program.steps):
+            self._run_step(i, step)
+            for b in late.get(i, ()):
+                if b in self._address:
+                    self._free_buffer(b, PHASES_PER_STEP * (i + 1))
+        self._finish()
+        return self._recorder.plan(self._setting.strategy, inputs_resident=self._inputs_resident)
+
+    # --- start and end of the run
+
+    def _outlives_run(self, b: int) -> bool:
+        kind = self._program.buffers[b].kind
+        return (kind is BufferKind.WEIGHT and self._program.weights_persist) or (
+            kind is BufferKind.INPUT and self._inputs_resident
+        )
+
+    def _is_fixed(self, b: int) -> bool:
+        """Whether the buffer can never be evicted."""
+        return b in self._slot or (self._inputs_resident and self._program.buffers[b].kind is BufferKind.INPUT)
+
+    def _enter_residents(self, at_start: Mapping[int, int]) -> None:
+        for buffer in self._program.buffers:
+            b = buffer.index
+            if buffer.kind is BufferKind.WEIGHT and self._steady:
+                address = self._slot.get(b, at_start.get(b))
+                if address is not None:
+                    self._enter(b, address)
+        for buffer in self._program.buffers:
+            if buffer.kind is BufferKind.INPUT and self._inputs_resident:
+                address = self._slot.get(buffer.index)
+                if address is None:
+                    address = self._placement.choose(self._free, buffer.size_bytes, (buffer.index, 0))
+                if address is None:
+                    raise self._no_space(f"graph input '{buffer.name}'", buffer.size_bytes)
+                self._enter(buffer.index, address)
+
+    def _enter(self, b: int, address: int) -> None:
+        if b not in self._slot:
+            self._free.take(address, self._program.buffers[b].size_bytes)
+        self._address[b] = address
+        self._recorder.open(b, 0, address)
+        self._loaded[b] = True
+        if not self._is_fixed(b):
+            self._add_candidate(b, self._lives[b].last_step - self._n)
+
+    def _finish(self) -> None:
+        for b in sorted(self._address):
+            if self._program.buffers[b].kind is BufferKind.WEIGHT and b not in self._slot:
+                if b in self._gone_at_once:
+                    pass  # left as soon as the run began: not worth keeping for the next one
+                elif self._keep is None or b in self._keep:
+                    self.kept_weights[b] = self._address[b]
+                elif self._steady:
+                    self._record_spill(b, self._n, self._lives[b].last_step, self._n - 1, written=False)
+            self._recorder.close(b, PHASES_PER_STEP * self._n)
+
+    # --- one step
+
+    def _run_step(self, i: int, step: Step) -> None:
+        for b in step.streamed_reads:
+            if b in self._address:
+                self._evict(b, i, forced_by=i)
+        for b in step.reads:
+            self._candidates.remove(b)
+        needs = self._needs(i, step)
+        addresses = self._place(i, step, needs)
+        if addresses is None:
+            self._compact(i, step, needs)
+            return
+        self._record_step(i, step, needs, addresses)
+
+    def _needs(self, i: int, step: Step) -> list["_Need"]:
+        """Space that the step asks for, by first phase: operands to load, staging, workspaces, results."""
+        buffers = self._program.buffers
+        needs = [
+            _Need(b, "", buffers[b].size_bytes, Phase.READ, self._given_back(b, i, step))
+            for b in step.reads
+            if b not in self._address and b not in self._slot and b not in step.streamed_reads
+        ]
+        if step.stream_staging_bytes:
+            needs.append(_Need(None, "stream staging", step.stream_staging_bytes, Phase.READ, Phase.WRITE))
+        needs += [_Need(None, w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
+        new = {u.new for u in step.updates}
+        needs += [
+            _Need(b, "", buffers[b].size_bytes, Phase.COMPUTE, None if self._survives(b, i) else Phase.WRITE)
+            for b in step.writes
+            if b not in self._slot and b not in step.streamed_writes and b not in new
+        ]
+        return sorted(needs, key=lambda need: need.first)
+
+    def _survives(self, b: int, i: int) -> bool:
+        return self._release[b] > i
+
+    def _given_back(self, b: int, i: int, step: Step) -> Phase | None:
+        """The phase after which the space of an operand that is read becomes free; None if it stays taken."""
+        for update in step.updates:
+            if update.old == b:
+                return None if self._survives(update.new, i) else Phase.WRITE
+        if self._survives(b, i):
+            return None
+        return Phase.WRITE if self._is_output(b) else Phase.COMPUTE  # it is drained when the step has ended
+
+    def _place(self, i: int, step: Step, needs: list["_Need"]) -> list[int] | None:
+        """Take an address for each need, evicting as the rule says. None, and nothing taken, if that fails."""
+        leaving = [
+            (self._given_back(b, i, step), self._address[b], self._program.buffers[b].size_bytes)
+            for b in step.reads
+            if b in self._address and b not in self._slot
+        ]
+        addresses: list[int] = []
+        for phase in Phase:
+            for need in needs:
+                if need.first is phase:
+                    address = self._allocate(i, need)
+                    if address is None:
+                        self._rebuild_free_list()
+                        return None
+                    addresses.append(address)
+                    leaving.append((need.given_back, address, need.size_bytes))
+            for given_back, address, size in leaving:
+                if given_back is phase:
+                    self._free.give(address, size)
+        return addresses
+
+    def _allocate(self, i: int, need: "_Need") -> int | None:
+        size = need.size_bytes
+        if not size:
+            return self._pool[0]
+        owner = (need.purpose if need.buffer is None else need.buffer, PHASES_PER_STEP * i + need.first)
+        address = self._placement.choose(self._free, size, owner)
+        while address is None:
+            victim = self._candidates.choose(self._setting.rule, now=i, need_bytes=size)
+            if victim is None:
+                return None
+            self._evict(victim, i, forced_by=i, fragmentation=self._free.free_bytes >= size)
+            address = self._placement.choose(self._free, size, owner)
+        self._free.take(address, size)
+        return address
+
+    def _rebuild_free_list(self) -> None:
+        self._free = FreeList(*self._pool)
+        for b, address in self._address.items():
+            if b not in self._slot:
+                self._free.take(address, self._program.buffers[b].size_bytes)
+
+    def _compact(self, i: int, step: Step, needs: list["_Need"]) -> None:
+        """Nothing can leave any more: move what is resident so that the step's needs find holes."""
+        resident = [b for b in sorted(self._address) if b not in self._slot and self._program.buffers[b].size_bytes]
+        blocks = [
+            Block(
+                size_bytes=self._program.buffers[b].size_bytes,
+                first=Phase.READ,
+                last=self._last_phase(b, i, step),
+                address=self._address[b],
+            )
+            for b in resident
+        ] + [Block(size_bytes=need.size_bytes, first=need.first, last=need.last) for need in needs]
+        self._check_demand(step, blocks)
+        addresses = compact(blocks, self._pool)
+        for b, address in zip(resident, addresses, strict=False):
+            if address != self._address[b]:
+                self._recorder.move(b, i, address)
+                self._address[b] = address
+        self._record_step(i, step, needs, addresses[len(resident) :])
+        self._rebuild_free_list()
+
+    def _last_phase(self, b: int, i: int, step: Step) -> Phase:
+        given_back = self._given_back(b, i, step) if b in step.reads else None
+        return Phase.WRITE if given_back is None else given_back
+
+    def _check_demand(self, step: Step, blocks: list[Block]) -> None:
+        demand = max(sum(b.size_bytes for b in blocks if b.first <= phase <= b.last) for phase in Phase)
+        if demand > self._pool[1] - self._pool[0]:
+            raise self._no_space(f"operator '{step.name}'", demand)
+
+    def _no_space(self, what: str, nbytes: int) -> CapacityError:
+        pool = self._pool[1] - self._pool[0]
+        return CapacityError(
+            f"{what} cannot fit even after spilling: {format_size_exact(nbytes)} are needed at once",
+            where=[f"{format_size_exact(pool)} are left after what is reserved, the rest is pinned or in use"],
+            hint="pin less, keep inputs on demand (--inputs on-demand), or give more --sram",
+        )
+
+    # --- what a step changes
+
+    def _record_step(self, i: int, step: Step, needs: list["_Need"], addresses: list[int]) -> None:
+        tick, buffers, record = PHASES_PER_STEP * i, self._program.buffers, self._recorder
+        placed = dict(self._slot)
+        for need, address in zip(needs, addresses, strict=True):
+            if need.buffer is not None:
+                placed[need.buffer] = address
+            else:
+                start, end = tick + need.first, tick + need.last + 1
+                record.scratch(
+                    Scratch(
+                        step=i, purpose=need.purpose, size_bytes=need.size_bytes, address=address, start=start, end=end
+                    )
+                )
+        for b in step.reads:
+            if b not in self._address and b not in step.streamed_reads:
+                self._address[b] = placed[b]
+                record.open(b, tick, placed[b])
+                kind = TransferKind.RELOAD if self._loaded[b] else TransferKind.FETCH
+                record.transfer(kind, b, issue_step=i, needed_step=i)
+                self._loaded[b] = True
+        for update in step.updates:
+            placed[update.new] = self._address.pop(update.old)
+            record.close(update.old, tick + Phase.COMPUTE)
+        for b in step.writes:
+            self._loaded[b] = True
+            if b not in step.streamed_writes:
+                self._address[b] = placed[b]
+                record.open(b, tick + Phase.COMPUTE, placed[b])
+        for b in step.reads:
+            self._uses_done[b] += 1
+            if b in self._address:
+                self._after_use(b, i, tick + 1 + (Phase.WRITE if self._is_output(b) else Phase.COMPUTE))
+            elif b in step.streamed_reads:
+                self._after_stream(b, i)
+        for b in step.writes:
+            if b in step.streamed_writes:
+                self._in_dram[b] = True
+                self._after_stream(b, i)
+            elif b in self._address and buffers[b].index not in step.reads:
+                self._after_use(b, i, tick + Phase.WRITE + 1)
+
+    def _after_use(self, b: int, i: int, tick: int) -> None:
+        if self._is_output(b) and self._lives[b].last_step == i and not self._in_dram[b]:
+            self._recorder.transfer(TransferKind.DRAIN, b, issue_step=i + 1, needed_step=i + 1)
+            self._in_dram[b] = True
+        if not self._survives(b, i):
+            # Within _place() the pool space was given back already.
+            self._recorder.close(b, tick)
+            self._placement.freed(self._address.pop(b), self._program.buffers[b].size_bytes)
+        elif not self._is_fixed(b):
+            self._add_candidate(b, i)
+            if (b, i) in self._setting.off_chip:
+                self._evict(b, i + 1, forced_by=self._setting.off_chip[b, i])
+
+    def _after_stream(self, b: int, i: int) -> None:
+        self._loaded[b] = True
+        if self._next_use(b) is not None:
+            self._record_spill(b, i + 1, i, i, written=False)
+
+    def _evict(self, b: int, i: int, *, forced_by: int, fragmentation: bool = False) -> None:
+        """The buffer leaves when step ``i`` is about to start."""
+        self._candidates.remove(b)
+        if i == 0:
+            self._gone_at_once.add(b)
+        writes = self._is_dirty(b)
+        last_use = int(self._candidates.last_use[b])
+        if writes:
+            self._recorder.transfer(TransferKind.WRITE_BACK, b, issue_step=i, needed_step=i)
+            self._in_dram[b] = True
+        if self._next_use(b) is not None or writes:
+            self._record_spill(b, i, last_use, forced_by, written=writes, fragmentation=fragmentation)
+        self._free_buffer(b, PHASES_PER_STEP * i)
+
+    def _free_buffer(self, b: int, tick: int) -> None:
+        self._candidates.remove(b)
+        self._recorder.close(b, tick)
+        address = self._address.pop(b)
+        if b not in self._slot:
+            self._free.give(address, self._program.buffers[b].size_bytes)
+            self._placement.freed(address, self._program.buffers[b].size_bytes)
+
+    def _record_spill(
+        self, b: int, evict_step: int, last_use: int, forced_by: int, *, written: bool, fragmentation: bool = False
+    ) -> None:
+        needed = self._next_use(b)
+        self._recorder.spill(
+            Spill(
+                buffer=b,
+                last_use_step=last_use,
+                evict_step=evict_step,
+                needed_step=needed,
+                forced_by_step=forced_by,
+                written=written,
+                reloaded=needed is not None and (b, needed % max(self._n, 1)) not in self._streams,
+                fragmentation=fragmentation,
+            )
+        )
+
+    # --- facts about a buffer
+
+    def _add_candidate(self, b: int, last_use: int) -> None:
+        next_use = self._next_use(b)
+        never = 2 * self._n + 1
+        self._candidates.add(
+            b, last_use=last_use, next_use=never if next_use is None else next_use, dirty=self._is_dirty(b)
+        )
+
+    def _next_use(self, b: int) -> int | None:
+        """Step of the next read; + n_steps if it is in the next inference; None if there is none."""
+        reads = self._lives[b].read_steps
+        if self._uses_done[b] < len(reads):
+            return reads[self._uses_done[b]]
+        if self._steady and self._program.buffers[b].kind is BufferKind.WEIGHT and reads:
+            return reads[0] + self._n
+        return None
+
+    def _is_dirty(self, b: int) -> bool:
+        if self._setting.options.writeback is WriteBack.ALWAYS:
+            return not self._program.buffers[b].in_dram_at_start
+        return not self._in_dram[b]
+
+    def _is_output(self, b: int) -> bool:
+        return self._program.buffers[b].kind is BufferKind.OUTPUT
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """Space that a step asks for."""
+
+    buffer: int | None  # None: scratch
+    purpose: str
+    size_bytes: int
+    first: Phase
+    given_back: Phase | None  # the phase after which it becomes free; None if it stays taken
+
+    @property
+    def last(self) -> Phase:
+        """The last phase of this step in which it is held."""
+        return Phase.WRITE if self.given_back is None else self.given_back
+
+
+def _slot_addresses(program: Program) -> dict[int, int]:
+    slots: dict[int, int] = {}
+    address = 0
+    for reservation in program.reservations:
+        if reservation.buffer is not None:
+            slots[reservation.buffer] = address
+        address += reservation.size_bytes
+    return slots

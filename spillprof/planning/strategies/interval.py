@@ -1,0 +1,86 @@
+"""Strategy ``interval``: chooses over the whole run which gaps are spent off-chip, before any address is given.
+
+While some step is over capacity, take the worst such step and send off-chip, for its whole gap, the gap spanning
+it with the greatest length x size (screened candidates last). Then take back, dearest first, what still fits.
+"""
+
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.planning.gaps import GapOption, gap_options, locked_bytes
+from spillprof.planning.liveness import lifetimes
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.range_max import RangeMax, StabbingIndex
+from spillprof.planning.screening import points_lost
+
+
+def choose_gaps(program: Program, target: Target, options: PlanningOptions) -> list[tuple[GapOption, int]]:
+    """(gap, step that forces it) for every gap to be spent off-chip so that the rest fits, in program order."""
+    if program.capacity_bytes is None or not program.steps:
+        return []
+    pool = program.capacity_bytes - program.reserved_bytes
+    lives = lifetimes(program)
+    gaps = sorted(
+        gap_options(program, options),
+        key=lambda g: (points_lost(g, lives[g.buffer].read_steps, target), -g.length * g.size_bytes),
+    )
+    in_use = _load(program, options, gaps)
+    spanning = StabbingIndex(len(program.steps))
+    for rank, gap in enumerate(gaps):
+        for start, end in gap.ranges:
+            spanning.append(rank, start, end)
+
+    forced_by: dict[int, int] = {}
+    taken = [False] * len(gaps)
+    while True:
+        most, step = in_use.overall()
+        if most <= pool:
+            break
+        best = spanning.first(step, taken)
+        if best is None:  # no gap can help: what is locked does not fit, and placement will say so
+            in_use.add(step, step + 1, -most)
+            continue
+        taken[best] = True
+        forced_by[best] = step
+        _add(in_use, gaps[best], -1)
+
+    for rank in _dearest_first(program, gaps, list(forced_by)):
+        gap = gaps[rank]
+        if max(in_use.max(start, end) for start, end in gap.ranges) + gap.size_bytes <= pool:
+            _add(in_use, gap, 1)
+            del forced_by[rank]
+    chosen = [(gaps[rank], step) for rank, step in forced_by.items()]
+    return sorted(chosen, key=lambda item: (item[0].buffer, item[0].last_use))
+
+
+def _load(program: Program, options: PlanningOptions, gaps: list[GapOption]) -> RangeMax:
+    """Pool bytes in use at each step if nothing is spilled."""
+    change = [0] * (len(program.steps) + 1)
+    for gap in gaps:
+        for start, end in gap.ranges:
+            change[start] += gap.size_bytes
+            change[end] -= gap.size_bytes
+    load, running = locked_bytes(program, options), 0
+    for i in range(len(load)):
+        running += change[i]
+        load[i] += running
+    return RangeMax(load)
+
+
+def _add(in_use: RangeMax, gap: GapOption, sign: int) -> None:
+    for start, end in gap.ranges:
+        in_use.add(start, end, sign * gap.size_bytes)
+
+
+def _dearest_first(program: Program, gaps: list[GapOption], ranks: list[int]) -> list[int]:
+    """By bytes moved: the reload, and the write-back's share of a buffer that must be written once."""
+    chosen: dict[int, int] = {}
+    for rank in ranks:
+        chosen[gaps[rank].buffer] = chosen.get(gaps[rank].buffer, 0) + 1
+
+    def moved(rank: int) -> float:
+        gap = gaps[rank]
+        reload = 0 if gap.next_use is None else gap.size_bytes
+        clean = program.buffers[gap.buffer].in_dram_at_start
+        return reload + (0 if clean else gap.size_bytes / chosen[gap.buffer])
+
+    return sorted(ranks, key=lambda rank: (-moved(rank), gaps[rank].buffer, gaps[rank].last_use))

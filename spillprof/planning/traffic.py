@@ -1,0 +1,48 @@
+"""DRAM bytes of a plan, split as semantics: compulsory, spill, streamed."""
+
+from spillprof.model.plan import Plan, Traffic, TransferKind
+from spillprof.model.program import BufferKind, Program
+
+
+def count_traffic(program: Program, plan: Plan) -> Traffic:
+    """Bytes that the plan moves.
+
+    Compulsory is what infinite SRAM would move too: the first load of each input (on-chip or streamed), the first
+    write of each output, and the weights of steps that stream them. Everything else counts as spill or streamed.
+    """
+    loaded = [b.kind is BufferKind.INPUT and plan.inputs_resident for b in program.buffers]
+    written = [b.kind is not BufferKind.OUTPUT for b in program.buffers]
+    compulsory_read = sum(step.weight_stream_bytes for step in program.steps)
+    compulsory_write = spill_write = spill_read = streamed_read = streamed_write = 0
+    # In time order: a step's streamed operands move after the transfers that are issued before it.
+    for t in plan.transfers:
+        if t.kind is TransferKind.FETCH:
+            loaded[t.buffer] = True
+            compulsory_read += t.size_bytes
+        elif t.kind is TransferKind.RELOAD:
+            spill_read += t.size_bytes
+        elif not written[t.buffer]:
+            written[t.buffer] = True
+            compulsory_write += t.size_bytes
+        else:
+            spill_write += t.size_bytes
+    for s in plan.streamed:
+        if s.write and not written[s.buffer]:
+            written[s.buffer] = True
+            compulsory_write += s.size_bytes
+        elif s.write:
+            streamed_write += s.size_bytes
+        elif program.buffers[s.buffer].kind is BufferKind.INPUT and not loaded[s.buffer]:
+            loaded[s.buffer] = True
+            compulsory_read += s.size_bytes
+        else:
+            streamed_read += s.size_bytes
+    return Traffic(
+        compulsory_read_bytes=compulsory_read,
+        compulsory_write_bytes=compulsory_write,
+        spill_write_bytes=spill_write,
+        spill_read_bytes=spill_read,
+        streamed_read_bytes=streamed_read,
+        streamed_write_bytes=streamed_write,
+        moved_bytes=sum(m.size_bytes for m in plan.moves),
+    )

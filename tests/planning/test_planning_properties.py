@@ -1,0 +1,79 @@
+"""Every plan of every strategy, on random programs: legal, accounted for, deterministic."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import target
+from random_programs import random_program
+
+from spillprof.errors import CapacityError
+from spillprof.model.program import Program
+from spillprof.planning.options import (
+    PLACEMENTS,
+    STRATEGIES,
+    Inputs,
+    PlanningOptions,
+    Release,
+    Start,
+    WriteBack,
+)
+from spillprof.planning.planner import make_plan
+from spillprof.planning.traffic import count_traffic
+from spillprof.verify import recount, verify
+
+TARGET = target(dram_read_setup_s=8.0, dram_write_setup_s=4.0)
+OPTIONS = st.builds(
+    PlanningOptions,
+    placement=st.sampled_from(PLACEMENTS),
+    inputs=st.sampled_from(Inputs),
+    writeback=st.sampled_from(WriteBack),
+    release=st.sampled_from(Release),
+    start=st.sampled_from(Start),
+)
+
+
+def plan_or_none(program: Program, strategy: str, options: PlanningOptions):  # type: ignore[no-untyped-def]
+    """The plan; None where resident inputs leave too little for a step, which the planner must say itself."""
+    try:
+        return make_plan(program, TARGET, strategy, options)
+    except CapacityError:
+        assert options.inputs is Inputs.RESIDENT
+        return None
+
+
+@settings(max_examples=1000, deadline=None)
+@given(seed=st.integers(0, 10**9), strategy=st.sampled_from(STRATEGIES), options=OPTIONS)
+def test_every_plan_is_legal_and_its_bytes_are_counted_alike(
+    seed: int, strategy: str, options: PlanningOptions
+) -> None:
+    program = random_program(seed)
+    plan = plan_or_none(program, strategy, options)
+    if plan is not None:
+        assert verify(program, plan) == ()
+        assert count_traffic(program, plan) == recount(program, plan)
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 10**9), strategy=st.sampled_from(["none", *STRATEGIES]))
+def test_infinite_capacity_spills_nothing(seed: int, strategy: str) -> None:
+    program = replace(random_program(seed), capacity_bytes=None)
+    plan = make_plan(program, TARGET, strategy, PlanningOptions())
+    assert verify(program, plan) == ()
+    assert count_traffic(program, plan).spill_bytes == 0
+    assert plan.spills == ()
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10**9), strategy=st.sampled_from(STRATEGIES), options=OPTIONS)
+def test_same_input_gives_the_same_plan(seed: int, strategy: str, options: PlanningOptions) -> None:
+    first = plan_or_none(random_program(seed), strategy, options)
+    assert first == plan_or_none(random_program(seed), strategy, options)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_unlimited_room_equals_none(strategy: str) -> None:
+    program = replace(random_program(7), capacity_bytes=1 << 30)
+    plan = make_plan(program, TARGET, strategy, PlanningOptions())
+    assert count_traffic(program, plan).spill_bytes == 0
