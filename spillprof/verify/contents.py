@@ -40,7 +40,7 @@ def segments(f: Facts) -> Iterator[Violation]:
             if segment.start < end:
                 message = f"{f.name(b)} is on-chip at two places at tick {segment.start}"
                 yield Violation(rule=Rule.BAD_SEGMENT, message=message, step=step, buffer=b)
-            if written is not None and segment.start < PHASES_PER_STEP * written + Phase.COMPUTE:
+            elif written is not None and segment.start < PHASES_PER_STEP * written + Phase.COMPUTE:
                 message = f"{f.name(b)} is on-chip at tick {segment.start}, before step {written} writes it"
                 yield Violation(rule=Rule.BAD_SEGMENT, message=message, step=step, buffer=b)
             elif not f.holds_data_at_start(k) and not f.fills[k]:

@@ -84,9 +84,10 @@ class Facts:
 
     def is_moved(self, k: int) -> bool:
         """Whether segment ``k`` starts with a compaction move from the segment before it."""
-        segment, before = self.plan.segments[k], self.before(k)
+        segment = self.plan.segments[k]
         source = self.moved_from.get((segment.buffer, segment.start, segment.address))
-        if source is None or before is None:
+        before = None if source is None else self.before(k)
+        if before is None:
             return False
         return self.plan.segments[before].end == segment.start and self.plan.segments[before].address == source
 

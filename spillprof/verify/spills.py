@@ -35,13 +35,16 @@ def _evictions(f: Facts) -> Iterator[Spill]:
             written_at.setdefault(transfer.buffer, transfer.issue_step)
     for b, own in enumerate(f.segments):
         uses = sorted(f.reads[b] + f.streamed_reads[b])
-        for k, after in zip(own, [*own[1:], None], strict=True):
+        for k, after in zip(own, [*own[1:], None], strict=False):
             end = f.plan.segments[k].end
             evict_step = -(-end // PHASES_PER_STEP)
             next_use = bisect_left(uses, evict_step)
             if next_use == len(uses) or (after is not None and f.is_moved(after)):
                 continue
             needed = uses[next_use]
+            start = PHASES_PER_STEP * needed
+            if (needed, b) not in f.streamed and f.covering(b, start, start + 1) is None:
+                continue  # an absent operand, which is reported as such
             last_use = uses[next_use - 1] if next_use else f.write_step[b]
             yield Spill(
                 buffer=b,
@@ -56,17 +59,19 @@ def _evictions(f: Facts) -> Iterator[Spill]:
 
 def _may_be_recorded(f: Facts, spill: Spill) -> bool:
     """Gaps that are no eviction before a use of this run, and yet worth a record."""
-    b, uses = spill.buffer, sorted(f.reads[spill.buffer] + f.streamed_reads[spill.buffer])
+    b, n_steps, written = spill.buffer, len(f.program.steps), f.write_step[spill.buffer]
+    reads = sorted(f.reads[b] + f.streamed_reads[b])
+    uses = reads if written is None else [written, *reads]
+    if spill.needed_step is not None and spill.needed_step < n_steps:  # streamed out before, so never evicted
+        at = uses.index(spill.needed_step) if spill.needed_step in uses else 0
+        return at > 0 and (uses[at - 1], b) in f.streamed and uses[at - 1] < spill.evict_step <= spill.needed_step
     leaves = any(-(-f.plan.segments[k].end // PHASES_PER_STEP) == spill.evict_step for k in f.segments[b])
+    if not leaves or not uses or spill.last_use_step != uses[-1] or uses[-1] >= spill.evict_step:
+        return False
     if spill.needed_step is None:  # dead, but written back by a runtime that does not know
-        return leaves and (not uses or uses[-1] < spill.evict_step)
-    if spill.needed_step >= len(f.program.steps):  # a cached weight: wanted by the next inference
-        wraps = f.program.weights_persist and f.program.buffers[b].kind is BufferKind.WEIGHT
-        return wraps and leaves and bool(uses) and spill.needed_step - len(f.program.steps) == uses[0]
-    written = f.write_step[b]
-    used = uses if written is None else [written, *uses]
-    at = used.index(spill.needed_step) if spill.needed_step in used else 0
-    return at > 0 and (used[at - 1], b) in f.streamed and used[at - 1] < spill.evict_step <= spill.needed_step
+        return True
+    wraps = f.program.weights_persist and f.program.buffers[b].kind is BufferKind.WEIGHT
+    return wraps and spill.needed_step == n_steps + uses[0]  # wanted by the next inference
 
 
 def _bad(f: Facts, spill: Spill, problem: str) -> Violation:

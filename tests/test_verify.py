@@ -1,0 +1,447 @@
+"""Literal legal plans, and for each rule a plan that breaks it alone."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import plan, program, step
+
+from spillprof.model.plan import Plan, TransferKind
+from spillprof.model.program import Program
+from spillprof.verify import Rule, recount, verify
+
+# x is loaded; a waits from step 1 to step 3 in DRAM, because b and c need the room; y is the output.
+SPILL = program(
+    {"x": ("input", 64), "a": 64, "b": 64, "c": 64, "y": ("output", 64)},
+    ["x -> a", "a -> b", "b -> c", "a, c -> y"],
+    alignment=64,
+    capacity=192,
+)
+SPILL_PLAN = plan(
+    SPILL,
+    capacity=192,
+    segments=[("x", 0, 2, 0), ("a", 1, 5, 64), ("b", 4, 8, 0), ("c", 7, 11, 64), ("a", 9, 11, 0), ("y", 10, 12, 128)],
+    transfers=[("fetch", "x", 0, 0), ("write-back", "a", 2, 2), ("reload", "a", 3, 3, 1), ("drain", "y", 4, 4)],
+    spills=[{"buffer": "a", "last_use_step": 1, "evict_step": 2, "needed_step": 3}],
+)
+# a is updated in place by b; a workspace lies over the place of x once it is read; c is moved at step 3.
+INPLACE = program(
+    {"x": ("input", 32), "a": 64, "b": 64, "c": 32, "y": ("output", 32)},
+    [
+        "x -> a",
+        step("a -> b", updates={"a": "b"}),
+        step("b -> c", workspaces=[("im2col", 32, 0, 1), ("accumulator", 32, 1, 2)]),
+        "c -> y",
+    ],
+    reservations=[("weight staging", 64)],
+)
+INPLACE_PLAN = plan(
+    INPLACE,
+    capacity=256,
+    segments=[("x", 0, 2, 64), ("a", 1, 4, 96), ("b", 4, 8, 96), ("c", 7, 9, 64), ("c", 9, 11, 96), ("y", 10, 12, 64)],
+    transfers=[("fetch", "x", 0, 0), ("drain", "y", 4, 4)],
+    moves=[("c", 3, 64, 96)],
+    scratch=[(2, "im2col", 32, 160, 6, 8), (2, "accumulator", 32, 192, 7, 9)],
+)
+# Oversized step 1 reads x and writes b through DRAM; b is read back by step 2. p is pinned.
+STREAM = program(
+    {"x": ("input", 512), "p": 64, "b": 512, "y": ("output", 64)},
+    [
+        "-> p",
+        step("x, p -> b", streamed_reads="x", streamed_writes="b", stream_staging_bytes=64),
+        step("b, p -> y", streamed_reads="b", stream_staging_bytes=64),
+    ],
+    dedicated="p",
+    reservations=[("shared workspace", 16), ("dedicated slot", 64, "p")],
+)
+STREAM_PLAN = plan(
+    STREAM,
+    capacity=208,
+    segments=[("p", 1, 8, 16), ("y", 7, 9, 80)],
+    transfers=[("drain", "y", 3, 3)],
+    streamed=[(1, "x", "in"), (1, "b", "out"), (2, "b", "in")],
+    scratch=[(1, "stream staging", 64, 80, 3, 6), (2, "stream staging", 64, 144, 6, 9)],
+)
+# w stays from one inference to the next; v is dropped after step 0 and comes back for the next one.
+CACHED = program(
+    {"w": ("weight", 64), "v": ("weight", 64), "a": 64, "y": ("output", 64)},
+    ["w, v -> a", "a -> y", "w -> "],
+    weights_persist=True,
+)
+CACHED_PLAN = plan(
+    CACHED,
+    capacity=256,
+    segments=[("w", 0, 9, 0), ("v", 0, 2, 64), ("a", 1, 5, 128), ("y", 4, 6, 64)],
+    transfers=[("reload", "v", 0, 0), ("drain", "y", 2, 2)],
+    spills=[{"buffer": "v", "last_use_step": 0, "evict_step": 1, "needed_step": 3, "written": False}],
+)
+LEGAL = {
+    "spill": (SPILL, SPILL_PLAN),
+    "in place": (INPLACE, INPLACE_PLAN),
+    "stream": (STREAM, STREAM_PLAN),
+    "cached": (CACHED, CACHED_PLAN),
+}
+
+
+def rules(p: Program, q: Plan) -> set[Rule]:
+    return {violation.rule for violation in verify(p, q)}
+
+
+def changed(q: Plan, part: str, index: int, **fields: Any) -> Plan:
+    """The plan with one entry of one of its lists changed; with no fields given, the entry is dropped."""
+    entries = list(getattr(q, part))
+    entries[index : index + 1] = [replace(entries[index], **fields)] if fields else []
+    return replace(q, **{part: tuple(entries)})
+
+
+def added(q: Plan, part: str, index: int, **fields: Any) -> Plan:
+    """The plan with a changed copy of an entry at the end of its list."""
+    entries = getattr(q, part)
+    return replace(q, **{part: (*entries, replace(entries[index], **fields))})
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_legal_plans_have_no_violation(name: str) -> None:
+    assert verify(*LEGAL[name]) == ()
+
+
+def test_empty_plan_of_empty_program_is_legal() -> None:
+    p = program({}, [])
+    assert verify(p, plan(p)) == ()
+
+
+A, B, C, A2, Y = 1, 2, 3, 4, 5  # segments of SPILL_PLAN
+
+BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
+    "buffer that does not exist": (SPILL, changed(SPILL_PLAN, "segments", A, buffer=9), Rule.MALFORMED),
+    "negative buffer": (SPILL, changed(SPILL_PLAN, "segments", A, buffer=-1), Rule.MALFORMED),
+    "segment that does not exist": (SPILL, changed(SPILL_PLAN, "transfers", 0, segment=6), Rule.MALFORMED),
+    "tick after the run": (SPILL, changed(SPILL_PLAN, "segments", Y, end=13), Rule.MALFORMED),
+    "segment of no time": (SPILL, changed(SPILL_PLAN, "segments", Y, end=10), Rule.MALFORMED),
+    "issue after the run": (SPILL, changed(SPILL_PLAN, "transfers", 3, issue_step=5), Rule.MALFORMED),
+    "other reserved part": (SPILL, replace(SPILL_PLAN, reserved_bytes=64), Rule.RESERVED),
+    "pinned out of its slot": (
+        STREAM, replace(changed(STREAM_PLAN, "segments", 0, address=512), capacity_bytes=None), Rule.RESERVED,
+    ),
+    "beyond the capacity": (SPILL, replace(SPILL_PLAN, capacity_bytes=191), Rule.OUT_OF_RANGE),
+    "made for more memory": (SPILL, replace(SPILL_PLAN, capacity_bytes=193), Rule.OUT_OF_RANGE),
+    "in the reserved part": (INPLACE, changed(INPLACE_PLAN, "segments", 0, address=32), Rule.OUT_OF_RANGE),
+    "scratch in the reserved part": (INPLACE, changed(INPLACE_PLAN, "scratch", 0, address=0), Rule.OUT_OF_RANGE),
+    "below zero": (SPILL, changed(SPILL_PLAN, "segments", 0, address=-64), Rule.OUT_OF_RANGE),
+    "odd address": (
+        replace(SPILL, capacity_bytes=256),
+        replace(changed(SPILL_PLAN, "segments", Y, address=129), capacity_bytes=256),
+        Rule.MISALIGNED,
+    ),
+    "operands share bytes": (SPILL, changed(SPILL_PLAN, "segments", A, address=0), Rule.OVERLAP),
+    "late write overwritten by scratch": (
+        program({"a": 64, "y": ("output", 64)}, ["-> a", step("a -> ", workspaces=[("requant", 64, 2, 2)]), "a -> y"]),
+        plan(
+            program({"a": 64, "y": ("output", 64)}, ["-> a", "a -> ", "a -> y"]),
+            segments=[("a", 1, 5, 0), ("a", 6, 8, 64), ("y", 7, 9, 0)],
+            transfers=[("write-back", "a", 2, 2), ("reload", "a", 2, 2, 1), ("drain", "y", 3, 3)],
+            spills=[{"buffer": "a", "last_use_step": 1, "evict_step": 2, "needed_step": 2}],
+            scratch=[(1, "requant", 64, 0, 5, 6)],
+        ),
+        Rule.OVERLAP,
+    ),
+    "scratch over an operand": (INPLACE, changed(INPLACE_PLAN, "scratch", 0, address=128), Rule.OVERLAP),
+    "freed before its last reader": (SPILL, changed(SPILL_PLAN, "segments", C, end=9), Rule.OPERAND_ABSENT),
+    "result gone before its write phase ends": (
+        STREAM, changed(STREAM_PLAN, "segments", 1, end=8), Rule.OPERAND_ABSENT,
+    ),
+    "no workspace": (INPLACE, changed(INPLACE_PLAN, "scratch", 0), Rule.SCRATCH_ABSENT),
+    "workspace too small": (INPLACE, changed(INPLACE_PLAN, "scratch", 1, size_bytes=31), Rule.SCRATCH_ABSENT),
+    "workspace ends early": (INPLACE, changed(INPLACE_PLAN, "scratch", 1, end=8), Rule.SCRATCH_ABSENT),
+    "no staging": (STREAM, changed(STREAM_PLAN, "scratch", 0), Rule.SCRATCH_ABSENT),
+    "in-place result elsewhere": (
+        INPLACE, replace(changed(INPLACE_PLAN, "segments", 2, address=224), capacity_bytes=None), Rule.BAD_UPDATE,
+    ),
+    "on-chip before it is written": (SPILL, changed(SPILL_PLAN, "segments", Y, start=9), Rule.BAD_SEGMENT),
+    "at two places at once": (SPILL, added(SPILL_PLAN, "segments", Y, start=11, address=0), Rule.BAD_SEGMENT),
+    "input without a load": (SPILL, changed(SPILL_PLAN, "transfers", 0), Rule.NOT_FILLED),
+    "return without a reload": (SPILL, changed(SPILL_PLAN, "transfers", 2), Rule.NOT_FILLED),
+    "weight gone at the end": (CACHED, changed(CACHED_PLAN, "segments", 0, end=8), Rule.NOT_STEADY),
+    "pinned leaves": (
+        STREAM,
+        replace(
+            changed(added(STREAM_PLAN, "segments", 0, start=6), "segments", 0, end=5),
+            transfers=plan(
+                replace(STREAM),
+                segments=[("p", 1, 5, 16), ("y", 7, 9, 80), ("p", 6, 8, 16)],
+                transfers=[("write-back", "p", 1, 2), ("reload", "p", 2, 2, 1), ("drain", "y", 3, 3)],
+            ).transfers,
+            spills=plan(
+                STREAM, spills=[{"buffer": "p", "last_use_step": 1, "evict_step": 2, "needed_step": 2}]
+            ).spills,
+        ),
+        Rule.EVICTED_PINNED,
+    ),
+    "reload of what was never written": (
+        SPILL,
+        changed(changed(SPILL_PLAN, "spills", 0, written=False), "transfers", 1),
+        Rule.NO_DRAM_COPY,
+    ),
+    "streamed before it was written": (
+        program(
+            {"a": 64, "y": ("output", 64)},
+            ["-> a", step("a -> y", streamed_reads="a", stream_staging_bytes=8)],
+        ),
+        plan(
+            program({"a": 64, "y": ("output", 64)}, ["-> a", "a -> y"]),
+            segments=[("a", 1, 3, 0), ("y", 4, 6, 64)],
+            transfers=[("drain", "y", 2, 2)],
+            spills=[{"buffer": "a", "last_use_step": 0, "evict_step": 1, "needed_step": 1, "written": False,
+                     "reloaded": False}],
+            streamed=[(1, "a", "in")],
+            scratch=[(1, "stream staging", 8, 0, 3, 6)],
+        ),
+        Rule.NO_DRAM_COPY,
+    ),
+    "wrong size": (SPILL, changed(SPILL_PLAN, "transfers", 0, size_bytes=63), Rule.BAD_TRANSFER),
+    "second load of one segment": (
+        SPILL,
+        replace(SPILL_PLAN, transfers=(*SPILL_PLAN.transfers[:3], *SPILL_PLAN.transfers[2:])),
+        Rule.BAD_TRANSFER,
+    ),
+    "segment of another buffer": (
+        SPILL,
+        replace(
+            SPILL_PLAN,
+            transfers=(
+                SPILL_PLAN.transfers[0],
+                replace(SPILL_PLAN.transfers[0], segment=A2, issue_step=1),
+                *SPILL_PLAN.transfers[1:],
+            ),
+        ),
+        Rule.BAD_TRANSFER,
+    ),
+    "written before it is there": (SPILL, changed(SPILL_PLAN, "transfers", 1, issue_step=0), Rule.BAD_TRANSFER),
+    "written after it has gone": (
+        SPILL,
+        changed(changed(SPILL_PLAN, "spills", 0, written=False), "transfers", 1, issue_step=3, needed_step=3),
+        Rule.BAD_TRANSFER,
+    ),
+    "drain of no output": (SPILL, changed(SPILL_PLAN, "transfers", 1, kind=TransferKind.DRAIN), Rule.BAD_TRANSFER),
+    "first load called a reload": (
+        SPILL, changed(SPILL_PLAN, "transfers", 0, kind=TransferKind.RELOAD), Rule.BAD_TRANSFER,
+    ),
+    "reload called a first load": (
+        SPILL, changed(SPILL_PLAN, "transfers", 2, kind=TransferKind.FETCH), Rule.BAD_TRANSFER,
+    ),
+    "needed at another step": (SPILL, changed(SPILL_PLAN, "transfers", 2, needed_step=2), Rule.BAD_TRANSFER),
+    "space held later than issue": (SPILL, changed(SPILL_PLAN, "transfers", 2, issue_step=2), Rule.BAD_TRANSFER),
+    "not in issue order": (
+        SPILL, replace(SPILL_PLAN, transfers=tuple(reversed(SPILL_PLAN.transfers))), Rule.BAD_TRANSFER,
+    ),
+    "loaded for nobody": (
+        SPILL,
+        replace(
+            SPILL_PLAN,
+            transfers=plan(
+                SPILL,
+                segments=[("x", 0, 2, 0), ("a", 1, 5, 64), ("b", 4, 8, 0), ("c", 7, 11, 64), ("a", 9, 11, 0),
+                          ("y", 10, 12, 128), ("x", 9, 12, 0)],
+                transfers=[("fetch", "x", 0, 0), ("write-back", "a", 2, 2), ("reload", "a", 3, 3, 1),
+                           ("reload", "x", 3, 3, 1), ("drain", "y", 4, 4)],
+            ).transfers,
+            segments=(*SPILL_PLAN.segments, replace(SPILL_PLAN.segments[0], start=9, end=12, address=192)),
+            capacity_bytes=None,
+        ),
+        Rule.BAD_TRANSFER,
+    ),
+    "streamed without need": (
+        SPILL,
+        replace(SPILL_PLAN, streamed=plan(SPILL, streamed=[(1, "x", "in")]).streamed),
+        Rule.BAD_STREAM,
+    ),
+    "streamed in part": (STREAM, changed(STREAM_PLAN, "streamed", 0, size_bytes=511), Rule.BAD_STREAM),
+    "streamed twice": (STREAM, added(STREAM_PLAN, "streamed", 0), Rule.BAD_STREAM),
+    "streamed the other way": (STREAM, changed(STREAM_PLAN, "streamed", 0, write=True), Rule.BAD_STREAM),
+    "streamed while on-chip": (
+        STREAM,
+        replace(
+            STREAM_PLAN,
+            capacity_bytes=None,
+            inputs_resident=True,
+            segments=(*STREAM_PLAN.segments, replace(STREAM_PLAN.segments[0], buffer=0, start=0, end=4, address=512)),
+        ),
+        Rule.BAD_STREAM,
+    ),
+    "move from elsewhere": (INPLACE, added(INPLACE_PLAN, "moves", 0, step=2), Rule.BAD_MOVE),
+    "move in part": (INPLACE, changed(INPLACE_PLAN, "moves", 0, size_bytes=1), Rule.BAD_MOVE),
+    "move twice": (INPLACE, added(INPLACE_PLAN, "moves", 0), Rule.BAD_MOVE),
+    "spill without a record": (SPILL, changed(SPILL_PLAN, "spills", 0), Rule.BAD_SPILL),
+    "record without a spill": (SPILL, added(SPILL_PLAN, "spills", 0, buffer=2), Rule.BAD_SPILL),
+    "record twice": (SPILL, added(SPILL_PLAN, "spills", 0), Rule.BAD_SPILL),
+    "record of another gap": (SPILL, changed(SPILL_PLAN, "spills", 0, last_use_step=0), Rule.BAD_SPILL),
+    "record of a streamed use": (SPILL, changed(SPILL_PLAN, "spills", 0, reloaded=False), Rule.BAD_SPILL),
+    "record of a dead buffer": (SPILL, changed(SPILL_PLAN, "spills", 0, needed_step=None), Rule.BAD_SPILL),
+    "output never written": (SPILL, changed(SPILL_PLAN, "transfers", 3), Rule.OUTPUT_LOST),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_plan_breaks_exactly_this_rule(name: str) -> None:
+    p, q, rule = BROKEN[name]
+    assert rules(p, q) == {rule}, verify(p, q)
+
+
+def test_every_rule_is_broken_by_some_plan() -> None:
+    assert {rule for _, _, rule in BROKEN.values()} == set(Rule)
+
+
+def test_violation_names_step_and_buffer() -> None:
+    (violation,) = verify(SPILL, changed(SPILL_PLAN, "segments", C, end=9))
+    assert (violation.step, violation.buffer) == (3, C)
+    assert violation.message == "'c' is read in step 3, but not on-chip through ticks 9 to 11"
+
+
+def test_recount_splits_the_spill_from_the_compulsory() -> None:
+    traffic = recount(SPILL, SPILL_PLAN)
+    assert (traffic.compulsory_read_bytes, traffic.compulsory_write_bytes) == (64, 64)
+    assert (traffic.spill_write_bytes, traffic.spill_read_bytes, traffic.streamed_bytes) == (64, 64, 0)
+
+
+def test_recount_takes_a_streamed_inputs_first_read_as_compulsory() -> None:
+    traffic = recount(STREAM, STREAM_PLAN)
+    assert (traffic.compulsory_read_bytes, traffic.compulsory_write_bytes) == (512, 64)
+    assert (traffic.streamed_read_bytes, traffic.streamed_write_bytes) == (512, 512)
+
+
+def test_recount_takes_an_outputs_early_write_back_as_compulsory() -> None:
+    p = program({"y": ("output", 8)}, ["-> y", "y -> "])
+    q = plan(
+        p,
+        segments=[("y", 1, 3, 0), ("y", 3, 6, 0)],
+        transfers=[("write-back", "y", 1, 1), ("reload", "y", 1, 1, 1), ("drain", "y", 2, 2, 1)],
+        spills=[{"buffer": "y", "last_use_step": 0, "evict_step": 1, "needed_step": 1}],
+    )
+    assert verify(p, q) == ()
+    traffic = recount(p, q)
+    assert (traffic.compulsory_write_bytes, traffic.spill_write_bytes, traffic.spill_read_bytes) == (8, 8, 8)
+
+
+def test_recount_counts_streamed_weights_and_moves() -> None:
+    p = replace(INPLACE, steps=(replace(INPLACE.steps[0], weight_stream_bytes=1000), *INPLACE.steps[1:]))
+    traffic = recount(p, INPLACE_PLAN)
+    assert (traffic.compulsory_read_bytes, traffic.moved_bytes, traffic.spill_bytes) == (1032, 32, 0)
+
+
+def test_cold_run_fetches_its_weights() -> None:
+    q = replace(
+        CACHED_PLAN,
+        transfers=plan(
+            CACHED,
+            segments=[("w", 0, 9, 0), ("v", 0, 2, 64), ("a", 1, 5, 128), ("y", 4, 6, 64)],
+            transfers=[("fetch", "w", 0, 0), ("fetch", "v", 0, 0), ("drain", "y", 2, 2)],
+        ).transfers,
+        spills=(),
+    )
+    assert verify(CACHED, q) == ()
+    assert recount(CACHED, q).compulsory_read_bytes == 128
+
+
+def test_resident_inputs_need_no_load() -> None:
+    q = changed(SPILL_PLAN, "transfers", 0)
+    assert verify(SPILL, replace(q, inputs_resident=True)) == ()
+    assert recount(SPILL, replace(q, inputs_resident=True)).compulsory_read_bytes == 0
+
+
+def test_dead_buffer_written_back_by_a_late_runtime_may_be_recorded() -> None:
+    p = program({"a": 8, "b": 8, "y": ("output", 8)}, ["-> a", "a -> b", "-> y"])
+    q = plan(
+        p,
+        segments=[("a", 1, 6, 0), ("b", 4, 6, 8), ("y", 7, 9, 0)],
+        transfers=[("write-back", "a", 2, 2), ("drain", "y", 3, 3)],
+        spills=[{"buffer": "a", "last_use_step": 1, "evict_step": 2, "needed_step": None, "reloaded": False}],
+    )
+    assert verify(p, q) == ()
+
+
+def test_reload_issued_with_the_write_back_that_makes_its_copy() -> None:
+    p = program({"a": 8, "y": ("output", 8)}, ["-> a", "a -> y"])
+    q = plan(
+        p,
+        segments=[("a", 1, 3, 0), ("a", 3, 5, 8), ("y", 4, 6, 0)],
+        transfers=[("write-back", "a", 1, 1), ("reload", "a", 1, 1, 1), ("drain", "y", 2, 2)],
+        spills=[{"buffer": "a", "last_use_step": 0, "evict_step": 1, "needed_step": 1}],
+    )
+    assert verify(p, q) == ()
+
+
+NUDGES = {
+    "segments": ("start", "end", "address", "buffer"),
+    "transfers": ("buffer", "size_bytes", "issue_step", "needed_step", "segment"),
+    "spills": ("buffer", "last_use_step", "evict_step", "needed_step"),
+    "streamed": ("step", "buffer", "size_bytes"),
+    "moves": ("step", "buffer", "size_bytes", "from_address", "to_address"),
+    "scratch": ("step", "size_bytes", "address", "start", "end"),
+}
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), name=st.sampled_from(sorted(LEGAL)))
+def test_any_part_dropped_is_noticed(data: st.DataObject, name: str) -> None:
+    p, q = LEGAL[name]
+    part = data.draw(st.sampled_from([part for part in NUDGES if getattr(q, part)]))
+    index = data.draw(st.integers(0, len(getattr(q, part)) - 1))
+    if (name, part) == ("cached", "spills"):
+        return  # the record of a gap that wraps around is optional
+    assert verify(p, changed(q, part, index)), (part, index)
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), name=st.sampled_from(sorted(LEGAL)))
+def test_any_number_changed_is_noticed_or_harmless(data: st.DataObject, name: str) -> None:
+    """What may move without harm: an address into free space, an end later, a write earlier, larger scratch."""
+    p, q = LEGAL[name]
+    part = data.draw(st.sampled_from([part for part in NUDGES if getattr(q, part)]))
+    index = data.draw(st.integers(0, len(getattr(q, part)) - 1))
+    field = data.draw(st.sampled_from(NUDGES[part]))
+    old = getattr(getattr(q, part)[index], field)
+    new = data.draw(st.integers(-2, 600).filter(lambda value: value != old))
+    found = verify(p, changed(q, part, index, **{field: new}))
+    harmless = {
+        ("segments", "address"), ("segments", "end"), ("transfers", "issue_step"), ("transfers", "needed_step"),
+        ("scratch", "address"), ("scratch", "start"), ("scratch", "end"), ("scratch", "size_bytes"),
+    }  # fmt: skip
+    assert found or (part, field) in harmless, (part, index, field, old, new)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), name=st.sampled_from(sorted(LEGAL)))
+def test_any_shrinking_is_noticed(data: st.DataObject, name: str) -> None:
+    """A segment cut at either end, scratch cut at either end or made smaller, less memory."""
+    p, q = LEGAL[name]
+    part = data.draw(st.sampled_from(["segments", *(["scratch"] if q.scratch else [])]))
+    index = data.draw(st.integers(0, len(getattr(q, part)) - 1))
+    entry = getattr(q, part)[index]
+    tick = data.draw(st.integers(entry.start + 1, max(entry.start + 1, entry.end - 1)))
+    field = data.draw(st.sampled_from(["start", "end"]))
+    if tick >= entry.end:
+        return
+    assert verify(p, changed(q, part, index, **{field: tick})), (part, index, field, tick)
+
+
+def overlapping(p: Program, q: Plan) -> set[tuple[int, int]]:
+    """Pairs of segments that share a tick and a byte, by comparing all."""
+    pairs = set()
+    for i, a in enumerate(q.segments):
+        for j, b in enumerate(q.segments[:i]):
+            a_top, b_top = a.address + p.buffers[a.buffer].size_bytes, b.address + p.buffers[b.buffer].size_bytes
+            if max(a.start, b.start) < min(a.end, b.end) and max(a.address, b.address) < min(a_top, b_top):
+                pairs.add((i, j))
+    return pairs
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    blocks=st.lists(st.tuples(st.integers(0, 28), st.integers(1, 6), st.integers(0, 12), st.integers(0, 4)), max_size=9)
+)
+def test_sweep_finds_an_overlap_where_comparing_all_pairs_does(blocks: list[tuple[int, int, int, int]]) -> None:
+    p = program({f"b{i}": size for i, (_, _, _, size) in enumerate(blocks)}, ["->"] * 12)
+    q = plan(p, segments=[(f"b{i}", start, start + length, at) for i, (start, length, at, _) in enumerate(blocks)])
+    assert (Rule.OVERLAP in rules(p, q)) == bool(overlapping(p, q))
