@@ -5,29 +5,34 @@ Sizes are binary: ``32MB``, ``32M`` and ``32MiB`` all mean 33,554,432 bytes. Rat
 """
 
 import re
+from fractions import Fraction
 
 from spillprof.errors import UsageError
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b/s", re.IGNORECASE | re.ASCII)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|ms|us|µs|ns)", re.ASCII)
+_SIZE_HINT = "write it like 32MB, 1.5MiB or 4096 (bytes)"
+_LARGEST_SIZE = 2**60  # every sum of sizes stays exact in JSON readers and numpy columns
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def parse_size(text: str) -> int:
-    """Bytes from ``32MB``, ``1.5 MiB``, ``4096``. ``UsageError`` unless it is a positive whole number of bytes."""
+    """Bytes from ``32MB``, ``1.5 MiB``, ``4096``; a fraction of a byte is rounded. ``UsageError`` if it is no size.
+
+    ``0.8GB`` is 858,993,459 bytes: a size that a person writes with a decimal point is rarely whole in binary units.
+    """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"'{text}' is not a size", hint="write it like 32MB, 1.5MiB or 4096 (bytes)")
-    nbytes = float(match[1]) * 1024 ** _POWER[(match[2] or "").lower()]
-    exact = int(match[1]) * 1024 ** _POWER[(match[2] or "").lower()] if match[1].isdigit() else int(nbytes)
-    if exact != nbytes and not match[1].isdigit():
-        raise UsageError(f"'{text}' is not a whole number of bytes", hint="write it like 32MB, 1.5MiB or 4096")
-    if exact <= 0:
-        raise UsageError(f"'{text}' is not a positive size", hint="write it like 32MB, 1.5MiB or 4096 (bytes)")
-    return exact
+        raise UsageError(f"'{text}' is not a size", hint=_SIZE_HINT)
+    nbytes = round(Fraction(match[1]) * 1024 ** _POWER[(match[2] or "").lower()])
+    if nbytes <= 0:
+        raise UsageError(f"'{text}' is not a positive size", hint=_SIZE_HINT)
+    if nbytes > _LARGEST_SIZE:
+        raise UsageError(f"'{text}' is larger than any memory", hint=_SIZE_HINT)
+    return nbytes
 
 
 def parse_rate(text: str) -> float:
