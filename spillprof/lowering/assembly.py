@@ -1,7 +1,7 @@
 """The last pass of lowering: tasks over tensors become steps over buffers."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from spillprof.lowering.aliasing import in_place_update
 from spillprof.lowering.control_flow import body_peak_bytes, body_weights, executed_reads
@@ -22,24 +22,26 @@ LARGER_BRANCH = "conditionals are costed by their larger branch"
 
 def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
     """Steps and buffers of a draft. Buffers are numbered in the order in which the steps first touch them."""
-    buffers = _buffers(draft, target, options)
+    weights = [_weights(task, draft) for task in draft.tasks]
+    counts = [_task_macs(task, draft) for task in draft.tasks]
+    buffers = _buffers(draft, weights, target, options)
     by_name = {buffer.name: buffer for buffer in buffers}
     last_read = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.inputs}
     dying: dict[int, set[int]] = defaultdict(set)
     for storage, i in last_read.items():
         if storage in by_name:
             dying[i].add(by_name[storage].index)
-    counts = [_task_macs(task, draft) for task in draft.tasks]
     steps = tuple(
-        _step(task, counts[i], by_name, dying[i], draft, target, options) for i, task in enumerate(draft.tasks)
+        _step(task, counts[i], weights[i], by_name, dying[i], draft, target, options)
+        for i, task in enumerate(draft.tasks)
     )
-    weights = {name: nbytes for task in draft.tasks for name, nbytes in _weights(task, draft).items()}
+    distinct = {name: nbytes for read in weights for name, nbytes in read.items()}
     return Program(
         name=draft.graph.name,
         steps=steps,
         buffers=buffers,
         alignment_bytes=target.alignment_bytes,
-        weight_bytes=sum(weights.values()),
+        weight_bytes=sum(distinct.values()),
         weights_persist=options.weights is WeightsPolicy.CACHED,
         removed_operators=draft.removed_operators,
         folded_operators=draft.folded_operators,
@@ -48,25 +50,27 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
     )
 
 
-def _buffers(draft: Draft, target: Target, options: LoweringOptions) -> tuple[Buffer, ...]:
+def _buffers(
+    draft: Draft, weights: Sequence[Mapping[str, int]], target: Target, options: LoweringOptions
+) -> tuple[Buffer, ...]:
     graph = draft.graph
     inputs, outputs = frozenset(graph.inputs), frozenset(map(draft.storage, graph.outputs))
     views: dict[str, list[str]] = defaultdict(list)
     for view, storage in draft.views.items():
         views[storage].append(view)
     payload: dict[str, int] = {}  # of each storage, in order of first touch
-    weights: dict[str, int] = {}
-    for task in draft.tasks:
+    constant: set[str] = set()
+    for i, task in enumerate(draft.tasks):
         if options.weights is WeightsPolicy.CACHED:
-            weights |= _weights(task, draft)
-            payload |= _weights(task, draft)
+            constant.update(weights[i])
+            payload |= weights[i]
         for storage in map(draft.storage, (*task.inputs, *task.outputs)):
             if storage not in draft.weights and storage not in payload:
                 payload[storage] = graph.tensors[storage].nbytes
     pinned = pinned_storages(draft, options, payload)
     buffers: list[Buffer] = []
     for index, (name, nbytes) in enumerate(payload.items()):
-        if name in weights:
+        if name in constant:
             kind, size_bytes = BufferKind.WEIGHT, align(nbytes, target.alignment_bytes)
         else:
             size_bytes = stored_bytes(graph.tensors[name], target)
@@ -91,17 +95,16 @@ def _buffers(draft: Draft, target: Target, options: LoweringOptions) -> tuple[Bu
 def _step(
     task: Task,
     count: MacCount,
+    weights: Mapping[str, int],
     by_name: Mapping[str, Buffer],
     dying: set[int],
     draft: Draft,
     target: Target,
     options: LoweringOptions,
 ) -> Step:
-    weights = _weights(task, draft)
-    cached = options.weights is WeightsPolicy.CACHED
     operands = [(n, by_name[s]) for n in task.inputs if (s := draft.storage(n)) not in draft.weights]
     reads = dict.fromkeys(by_name[s].index for n in task.inputs if (s := draft.storage(n)) in by_name)
-    if cached:
+    if options.weights is WeightsPolicy.CACHED:
         reads |= dict.fromkeys(by_name[name].index for name in weights)
     written = [by_name[draft.storage(name)] for name in task.outputs]
     update = None
@@ -140,9 +143,13 @@ def _body_workspace(task: Task, target: Target) -> tuple[Workspace, ...]:
 
 def _read_bytes(operands: Iterable[tuple[str, Buffer]], draft: Draft) -> int:
     """Payload of the distinct tensors read, no buffer counted for more than it holds."""
+    distinct = dict(operands)
+    if len(distinct) == 1:
+        ((name, buffer),) = distinct.items()
+        return min(draft.graph.tensors[name].nbytes, buffer.payload_bytes)
     by_buffer: dict[int, int] = defaultdict(int)
     payload: dict[int, int] = {}
-    for name, buffer in dict(operands).items():
+    for name, buffer in distinct.items():
         by_buffer[buffer.index] += draft.graph.tensors[name].nbytes
         payload[buffer.index] = buffer.payload_bytes
     return sum(min(nbytes, payload[b]) for b, nbytes in by_buffer.items())

@@ -31,9 +31,12 @@ ELEMENTWISE = ACTIVATIONS | SCALINGS | frozenset({
     "IsNaN", "Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "Binarizer", "Scaler",
     "Max", "Mean", "Min", "Mod", "Pow", "Sum", "And", "Or", "Xor", "BitShift", "BitwiseAnd", "BitwiseOr",
     "BitwiseXor", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where",
-    "BatchNormalization", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu",
+    "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu",
 })  # fmt: skip
-"""Output element i depends on element i of each operand (broadcast operands apart): they can run in place."""
+"""Output element i depends on element i of each operand (broadcast operands apart): they can run in place.
+
+BatchNormalization is left out: unless it is fused, runtimes give it a new output.
+"""
 
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout", "Cast", "CastLike"})
 """Same elements in the same order. Dropout at inference, Cast to the same type: see ``aliasing``."""

@@ -5,59 +5,66 @@ from dataclasses import replace
 
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import KNOWN_DOMAINS, RANDOM, STRIDED_VIEWS, VIEWS, is_one_of
-from spillprof.lowering.options import Fuse
+from spillprof.lowering.options import Fuse, LoweringOptions, Views
 from spillprof.model.graph import Graph, Operator
 
 _SHAPES = frozenset({"Shape", "Size"})
+_DEQUANTIZE = frozenset({"DequantizeLinear"})
 _DATA_MOVEMENT = VIEWS | STRIDED_VIEWS
 
 
-def fold_constants(draft: Draft, fuse: Fuse) -> Draft:
+def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
     """The draft without the tasks that read weights alone (or nothing); what they write are weights.
 
     ``Shape`` and ``Size`` fold whatever they read, since all shapes are concrete. Random operators and operators
-    of unknown domains do not fold. A folded tensor takes its own bytes in DRAM; with standard fusion a dequantised
-    weight keeps the bytes of its quantised form, also when it is moved about (transposed, split) before its use.
+    of unknown domains do not fold. A folded tensor takes its own bytes in DRAM; but a view of a weight (Identity,
+    Reshape, ...) is that weight, if views are shared, and with standard fusion a dequantised weight keeps the bytes
+    of its quantised form, also when it is moved about (transposed, split) before its use.
     """
     weights = dict(draft.weights)
+    views = dict(draft.views)
     tasks: list[Task] = []
     for task in draft.tasks:
-        if not _folds(task, weights):
+        if not _folds(task, weights, views):
             tasks.append(task)
-            continue
-        for name in task.outputs:
-            weights[name] = _stored_bytes(name, task, weights, draft.graph, fuse)
-    return replace(
-        draft,
-        tasks=tuple(tasks),
-        weights=weights,
-        folded_operators=sum(map(_size, draft.tasks)) - sum(map(_size, tasks)),
-    )
+        elif options.views is Views.SHARE and _renames(task, draft.graph):
+            views[task.outputs[0]] = views.get(task.inputs[0], task.inputs[0])
+        else:
+            for name in task.outputs:
+                weights[name] = _stored_bytes(name, task, weights, views, draft.graph, options.fuse)
+    folded = sum(len(t.members) for t in draft.tasks) - sum(len(t.members) for t in tasks)
+    return replace(draft, tasks=tuple(tasks), weights=weights, views=views, folded_operators=folded)
 
 
-def _folds(task: Task, weights: Mapping[str, int]) -> bool:
+def _folds(task: Task, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
     if not task.outputs or any(op.domain not in KNOWN_DOMAINS or _is_random(op) for op in task.members):
         return False
-    return is_one_of(task.lead, _SHAPES) or all(name in weights for name in task.inputs)
+    return is_one_of(task.lead, _SHAPES) or all(views.get(name, name) in weights for name in task.inputs)
+
+
+def _renames(task: Task, graph: Graph) -> bool:
+    """Whether the only output has the elements of the first input, unchanged."""
+    if not is_one_of(task.lead, VIEWS) or len(task.members) > 1 or len(task.outputs) > 1 or not task.inputs:
+        return False
+    source, result = graph.tensors[task.inputs[0]], graph.tensors[task.outputs[0]]
+    return (source.dtype, source.nbytes) == (result.dtype, result.nbytes)
 
 
 def _is_random(op: Operator) -> bool:
     return op.op_type in RANDOM or any(_is_random(inner) for body in op.subgraphs for inner in body.operators)
 
 
-def _stored_bytes(name: str, task: Task, weights: Mapping[str, int], graph: Graph, fuse: Fuse) -> int:
+def _stored_bytes(
+    name: str, task: Task, weights: Mapping[str, int], views: Mapping[str, str], graph: Graph, fuse: Fuse
+) -> int:
     nbytes = graph.tensors[name].nbytes
-    if fuse is Fuse.NONE or len(task.members) > 1:
+    if fuse is Fuse.NONE or len(task.members) > 1 or not task.inputs:
         return nbytes
-    if is_one_of(task.lead, frozenset({"DequantizeLinear"})):
-        return sum(weights[i] for i in dict.fromkeys(task.inputs))
-    source = task.lead.inputs[0] if task.lead.inputs else ""
-    if is_one_of(task.lead, _DATA_MOVEMENT) and source in weights:
-        before = graph.tensors[source]
-        if before.dtype == graph.tensors[name].dtype and before.nbytes > 0:
-            return -(-weights[source] * nbytes // before.nbytes)
+    if is_one_of(task.lead, _DEQUANTIZE):
+        return sum(weights[views.get(i, i)] for i in dict.fromkeys(task.inputs))
+    source = graph.tensors[task.inputs[0]]
+    storage = views.get(source.name, source.name)
+    if is_one_of(task.lead, _DATA_MOVEMENT) and storage in weights and source.dtype == graph.tensors[name].dtype:
+        # As much of the stored form as the result is of the source: all of it, or a slice.
+        return -(-weights[storage] * nbytes // source.nbytes) if source.nbytes > 0 else nbytes
     return nbytes
-
-
-def _size(task: Task) -> int:
-    return len(task.members)

@@ -32,7 +32,7 @@ def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
     if options.fuse is Fuse.STANDARD:
         draft = absorb_quantisation(draft)
     if options.fold:
-        draft = remove_dead(fold_constants(draft, options.fuse))
+        draft = remove_dead(fold_constants(draft, options))
     if options.views is Views.SHARE:
         draft = share_views(draft, target)
     if options.fuse is Fuse.STANDARD:

@@ -1,11 +1,13 @@
 """Which storages get a dedicated slot."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from difflib import get_close_matches
 
 from spillprof.errors import UsageError
 from spillprof.lowering.draft import Draft
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
+from spillprof.model.program import Program
 
 _LONGEST_NAME = 200  # a name that a user mistypes; also keeps the comparison fast
 
@@ -40,3 +42,16 @@ _WEIGHT_HINTS = {
     WeightsPolicy.RESIDENT: "with --weights resident every weight stays in SRAM already",
     WeightsPolicy.CACHED: "no operator reads it",
 }
+
+
+def with_slots(program: Program, buffers: Collection[int]) -> Program:
+    """The (not yet fitted) program with dedicated slots for these buffers: no in-place update touches them."""
+    wanted = frozenset(buffers)
+    return replace(
+        program,
+        buffers=tuple(replace(b, dedicated=True) if b.index in wanted else b for b in program.buffers),
+        steps=tuple(
+            replace(s, updates=tuple(u for u in s.updates if not wanted & {u.old, u.new})) if s.updates else s
+            for s in program.steps
+        ),
+    )
