@@ -9,6 +9,7 @@ from typing import Any
 from spillprof.errors import PlanError
 from spillprof.model.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
 from spillprof.model.program import PHASES_PER_STEP, Program
+from spillprof.model.spill_records import spill_records
 
 SCHEMA = "spillprof-plan/1"
 
@@ -42,7 +43,8 @@ def plan_to_json(program: Program, plan: Plan) -> dict[str, Any]:
 def plan_from_json(program: Program, data: object) -> Plan:
     """The plan that JSON values describe. ``PlanError`` if they are malformed or name what the program lacks.
 
-    Whether the plan is legal is another question, which ``spillprof.verify`` answers.
+    Spill records that are left out are derived. Whether the plan is legal is another question, which
+    ``spillprof.verify`` answers.
     """
     table = _object(data, "plan")
     _check_keys(table, (*_HEADER, *_LISTS), _REQUIRED, "plan")
@@ -56,12 +58,16 @@ def plan_from_json(program: Program, data: object) -> Plan:
             )
     capacity = table["capacity_bytes"]
     reader = _Reader(program, n_segments=len(_list(table, "segments")))
+    lists = {key: reader.records(record, _list(table, key), key) for key, record in _LISTS.items()}
+    if "spills" not in table:
+        needs = ("segments", "transfers", "streamed", "moves")
+        lists["spills"] = spill_records(program, **{key: lists[key] for key in needs})
     return Plan(
         strategy=_text(table.get("strategy", "external"), "strategy"),
         capacity_bytes=None if capacity is None else _integer(capacity, "capacity_bytes", _LARGEST),
         reserved_bytes=_integer(table.get("reserved_bytes", program.reserved_bytes), "reserved_bytes", _LARGEST),
         inputs_resident=_boolean(table.get("inputs_resident", False), "inputs_resident"),
-        **{key: reader.records(record, _list(table, key), key) for key, record in _LISTS.items()},
+        **lists,
     )
 
 
