@@ -13,7 +13,11 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from spillprof.lowering.lower import lower
+from spillprof.lowering.options import Fuse, LoweringOptions, Views
 from spillprof.model.graph import Assumption, Graph, Operator, Tensor, TensorKind
+from spillprof.model.program import Buffer, Program
+from spillprof.model.target import Target
 
 Spec = tuple[int, ...] | tuple[str, tuple[int, ...]]
 
@@ -86,3 +90,40 @@ def _tensor(name: str, spec: Spec, kind: TensorKind) -> Tensor:
     if len(spec) == 2 and isinstance(spec[0], str):
         return Tensor(name=name, dtype=spec[0], shape=tuple(spec[1]), kind=kind)
     return Tensor(name=name, dtype="float32", shape=tuple(spec), kind=kind)
+
+
+MACHINE = Target(
+    name="test",
+    sram_bytes=1 << 20,
+    alignment_bytes=1,
+    dram_read_bytes_per_s=1e9,
+    dram_write_bytes_per_s=1e9,
+    dram_read_setup_s=0.0,
+    dram_write_setup_s=0.0,
+    sram_bytes_per_s=1e10,
+    macs_per_s={"default": 1e12},
+)
+"""One byte of alignment, so that sizes can be worked out by hand."""
+
+PLAIN = LoweringOptions(fuse=Fuse.NONE, inplace=False, views=Views.COPY, fold=False)
+"""Every operator a step, every tensor a buffer."""
+
+
+def lowered(g: Graph, target: Target = MACHINE, **options: Any) -> Program:
+    """The Program of a graph, defaults but for what is given."""
+    return lower(g, target, LoweringOptions(**options))
+
+
+def picture(program: Program) -> list[str]:
+    """The steps as ``"Type reads -> writes"``, by buffer name; an in-place result as ``old=>new``."""
+    lines = []
+    for step in program.steps:
+        old = {u.new: program.buffers[u.old].name for u in step.updates}
+        writes = [f"{old[b]}=>{program.buffers[b].name}" if b in old else program.buffers[b].name for b in step.writes]
+        lines.append(" ".join([step.op_type, *(program.buffers[b].name for b in step.reads), "->", *writes]))
+    return lines
+
+
+def buffer_named(program: Program, name: str) -> Buffer:
+    """The buffer that stores the tensor."""
+    return next(b for b in program.buffers if name in b.tensors)

@@ -1,0 +1,110 @@
+"""What depends on weights alone is a weight."""
+
+from graphs import buffer_named, graph, lowered, op, picture
+
+from spillprof.lowering.options import Fuse, Views, WeightsPolicy
+from spillprof.model.program import BufferKind
+
+T = (4,)
+
+
+def test_weight_subgraph_folds_to_its_result():
+    """w (16 B) is widened to w2 (32 B); only what the step reads counts."""
+    g = graph(
+        {"x": ("float64", T)}, ["Cast w -> w2", "MatMul x w2 -> y"], "y",
+        weights={"w": T}, tensors={"w2": ("float64", T), "y": ("float64", ())},
+    )  # fmt: skip
+    program = lowered(g)
+    assert picture(program) == ["MatMul x -> y"]
+    assert (program.folded_operators, program.weight_bytes) == (1, 32)
+    assert program.steps[0].weight_stream_bytes == 32
+
+
+def test_operator_that_reads_nothing_folds():
+    """light_* models hold their weights as ConstantOfShape nodes."""
+    g = graph(
+        {"x": T}, ["ConstantOfShape n -> w", "Add x w -> y"], "y",
+        weights={"n": ("int64", (1,))}, tensors={"w": T, "y": T},
+    )  # fmt: skip
+    program = lowered(g)
+    assert picture(program) == ["Add x -> x=>y"]
+    assert program.weight_bytes == 16
+
+
+def test_shape_of_an_activation_folds_and_frees_its_chain():
+    ops = ["Softmax x -> a", "Shape a -> s", "Gather s i -> n", "Expand x n -> y"]
+    g = graph(
+        {"x": T}, ops, "y", weights={"i": ("int64", ())},
+        tensors={"a": T, "s": ("int64", (1,)), "n": ("int64", ()), "y": T},
+    )  # fmt: skip
+    program = lowered(g)
+    assert picture(program) == ["Expand x -> y"]
+    assert (program.folded_operators, program.removed_operators) == (2, 1)
+
+
+def test_random_operator_does_not_fold():
+    g = graph({"x": T}, ["RandomNormal -> r", "Mul x r -> y"], "y", tensors={"r": T, "y": T})
+    assert picture(lowered(g)) == ["RandomNormal -> r", "Mul x r -> x=>y"]
+
+
+def test_random_operator_in_a_body_does_not_fold():
+    body = graph({}, ["RandomNormal -> r"], "r", tensors={"r": T})
+    g = graph({}, [op("If c -> y", subgraphs=[body, body])], "y", weights={"c": ("bool", ())}, tensors={"y": T})
+    assert picture(lowered(g)) == ["If -> y"]
+
+
+def test_body_over_weights_alone_folds_and_one_that_captures_an_activation_does_not():
+    body = graph({}, ["Neg a -> r"], "r", tensors={"a": T, "r": T})
+
+    def program(source):
+        ops = [op("If c -> y", captures=source, subgraphs=[body, body]), "Add x y -> z"]
+        return lowered(graph({"x": T}, ops, "z", weights={"c": ("bool", ()), "w": T}, tensors={"y": T, "z": T}))
+
+    assert picture(program("w")) == ["Add x -> x=>z"]
+    assert picture(program("x")) == ["If x -> y", "Add x y -> x=>z"]
+
+
+def test_unknown_domain_does_not_fold():
+    g = graph({"x": T}, [op("Sensor -> s", domain="acme"), "Add x s -> y"], "y", tensors={"s": T, "y": T})
+    program = lowered(g)
+    assert picture(program) == ["Sensor -> s", "Add x s -> x=>y"]
+    assert [(a.what.split(" are")[0], a.count) for a in program.assumptions] == [("operators of unknown cost", 1)]
+
+
+def test_nothing_folds_when_switched_off():
+    g = graph({"x": T}, ["Neg w -> v", "Add x v -> y"], "y", weights={"w": T}, tensors={"v": T, "y": T})
+    program = lowered(g, fold=False)
+    assert picture(program) == ["Neg -> v", "Add x v -> x=>y"]
+    assert buffer_named(program, "v").kind is BufferKind.ACTIVATION
+
+
+def test_constant_node_is_no_step_even_unfolded():
+    g = graph({"x": T}, ["Constant -> w", "Add x w -> y"], "y", weights={"w": T}, tensors={"y": T})
+    program = lowered(g, fold=False)
+    assert picture(program) == ["Add x -> x=>y"]
+    assert (program.folded_operators, program.weight_bytes) == (0, 16)
+
+
+def test_folded_graph_output_needs_no_step():
+    program = lowered(graph({"x": T}, ["Neg w -> y"], "y", weights={"w": T}, tensors={"y": T}))
+    assert program.steps == ()
+    assert program.weight_bytes == 0
+
+
+def test_identity_copies_of_one_weight_are_one_weight():
+    ops = ["Identity w -> v1", "Identity w -> v2", "Add x v1 -> a", "Sub a v2 -> y"]
+    g = graph({"x": T}, ops, "y", weights={"w": T}, tensors={"v1": T, "v2": T, "a": T, "y": T})
+    assert lowered(g).weight_bytes == 16
+    assert lowered(g, views=Views.COPY).weight_bytes == 32
+    assert buffer_named(lowered(g, weights=WeightsPolicy.CACHED), "w").tensors == ("w", "v1", "v2")
+
+
+def test_dequantised_weight_keeps_its_quantised_size_through_a_transpose():
+    """4 x 8 int8 = 32 B and a 4 B scale; in float it would be 128 B."""
+    ops = ["DequantizeLinear q s -> f", "Transpose f -> t", "MatMul x t -> y"]
+    g = graph(
+        {"x": (2, 8)}, ops, "y", weights={"q": ("int8", (4, 8)), "s": ()},
+        tensors={"f": (4, 8), "t": (8, 4), "y": (2, 4)},
+    )  # fmt: skip
+    assert lowered(g).weight_bytes == 36
+    assert lowered(g, fuse=Fuse.NONE).weight_bytes == 128
