@@ -122,6 +122,8 @@ class Oscillation:
     spill_bytes: int
     pinned_spill_bytes: int | None  # of the whole run, re-simulated; None: does not fit when pinned
     pinned_latency_s: float | None
+    pinned_energy_j: float | None = None
+    tried: bool = True  # False: not re-simulated, only the dearest are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +134,7 @@ class Event:
     buffer: str
     size_bytes: int
     step: int  # issued (evicted, moved) when this step is about to start
-    needed_step: int
+    needed_step: int | None
     address: int | None
     start_s: float | None
     end_s: float | None

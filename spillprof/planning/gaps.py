@@ -1,7 +1,8 @@
 """Gaps: the stretches between two consecutive uses of one buffer, the only places where a spill can happen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from spillprof.model.program import BufferKind, Program
 from spillprof.planning.liveness import Lifetime, lifetimes, step_demand_bytes
@@ -68,6 +69,16 @@ def locked_bytes(program: Program, options: PlanningOptions) -> list[int]:
             for s in program.steps
         ]
     return [step_demand_bytes(program, step) for step in program.steps]
+
+
+def unspilled_bytes(program: Program, options: PlanningOptions, gaps: Sequence[GapOption]) -> list[int]:
+    """Pool bytes in use at each step if none of the gaps is spent off-chip. Shape (n_steps,)."""
+    change = [0] * (len(program.steps) + 1)
+    for gap in gaps:
+        for start, end in gap.ranges:
+            change[start] += gap.size_bytes
+            change[end] -= gap.size_bytes
+    return [locked + idle for locked, idle in zip(locked_bytes(program, options), accumulate(change), strict=False)]
 
 
 def _can_leave(kind: BufferKind, options: PlanningOptions) -> bool:

@@ -5,6 +5,8 @@ orders, each with its own repair; the assembled plan that moves the fewest spill
 blocks are placed in order of start only: the other orders compare all blocks with all.
 """
 
+from collections.abc import Mapping
+
 from spillprof.model.plan import Plan
 from spillprof.model.program import BufferKind, Program
 from spillprof.model.target import Target
@@ -16,7 +18,7 @@ from spillprof.planning.options import PlanningOptions
 from spillprof.planning.packing import ORDERS, Packing, pack
 from spillprof.planning.placement import make_placement
 from spillprof.planning.placement.owner import Owner
-from spillprof.planning.simulator import Setting
+from spillprof.planning.simulator import OffChip, Setting
 from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies.online import cost
 from spillprof.planning.traffic import count_traffic
@@ -38,7 +40,7 @@ def plan_offline(
         builder = BlockBuilder(program, options)
         if len(builder.all_blocks(set(off))) <= MANY_BLOCKS:
             packings += [pack(program, builder, off, order) for order in ORDERS]
-    plans = [_assemble(program, target, packing, strategy, options) for packing in packings]
+    plans = [_assemble(program, target, off, packing, strategy, options) for packing in packings]
     return min(plans, key=lambda plan: _preference(program, plan))
 
 
@@ -47,7 +49,14 @@ def _preference(program: Program, plan: Plan) -> tuple[int, int, int]:
     return traffic.spill_bytes, traffic.moved_bytes, len(plan.spills)
 
 
-def _assemble(program: Program, target: Target, packing: Packing, strategy: str, options: PlanningOptions) -> Plan:
+def _assemble(
+    program: Program,
+    target: Target,
+    chosen: Mapping[Gap, int],
+    packing: Packing,
+    strategy: str,
+    options: PlanningOptions,
+) -> Plan:
     """Walk the steps with the given addresses. What could not be placed is placed and, if need be, spilled online."""
     setting = Setting(
         program=program,
@@ -55,7 +64,7 @@ def _assemble(program: Program, target: Target, packing: Packing, strategy: str,
         rule=cost,
         costs=transfer_costs(program, target),
         options=options,
-        off_chip=packing.off,
+        off_chip={gap: OffChip(step, gap not in chosen) for gap, step in packing.off.items()},
     )
     weights = {
         b.index: packing.addresses[b.index, 0][0]

@@ -34,7 +34,15 @@ class Setting:
     rule: Rule
     costs: TransferCosts
     options: PlanningOptions
-    off_chip: Mapping[Gap, int]  # gap -> the step that forces it
+    off_chip: Mapping[Gap, "OffChip"]
+
+
+@dataclass(frozen=True, slots=True)
+class OffChip:
+    """Why a gap is spent off-chip."""
+
+    forced_by: int  # step
+    fragmentation: bool  # only for want of a hole: the bytes would have fitted
 
 
 class Run:
@@ -321,8 +329,9 @@ class Run:
             self._placement.freed(self._address.pop(b), self._program.buffers[b].size_bytes)
         elif not self._is_fixed(b):
             self._add_candidate(b, i)
-            if (b, i) in self._setting.off_chip:
-                self._evict(b, i + 1, forced_by=self._setting.off_chip[b, i])
+            reason = self._setting.off_chip.get((b, i))
+            if reason is not None:
+                self._evict(b, i + 1, forced_by=reason.forced_by, fragmentation=reason.fragmentation)
 
     def _after_stream(self, b: int, i: int) -> None:
         self._loaded[b] = True

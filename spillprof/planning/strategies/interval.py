@@ -6,7 +6,7 @@ it with the greatest length x size (screened candidates last). Then take back, d
 
 from spillprof.model.program import Program
 from spillprof.model.target import Target
-from spillprof.planning.gaps import GapOption, gap_options, locked_bytes
+from spillprof.planning.gaps import GapOption, gap_options, unspilled_bytes
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.range_max import RangeMax, StabbingIndex
@@ -23,7 +23,7 @@ def choose_gaps(program: Program, target: Target, options: PlanningOptions) -> l
         gap_options(program, options),
         key=lambda g: (points_lost(g, lives[g.buffer].read_steps, target), -g.length * g.size_bytes),
     )
-    in_use = _load(program, options, gaps)
+    in_use = RangeMax(unspilled_bytes(program, options, gaps))
     spanning = StabbingIndex(len(program.steps))
     for rank, gap in enumerate(gaps):
         for start, end in gap.ranges:
@@ -50,20 +50,6 @@ def choose_gaps(program: Program, target: Target, options: PlanningOptions) -> l
             del forced_by[rank]
     chosen = [(gaps[rank], step) for rank, step in forced_by.items()]
     return sorted(chosen, key=lambda item: (item[0].buffer, item[0].last_use))
-
-
-def _load(program: Program, options: PlanningOptions, gaps: list[GapOption]) -> RangeMax:
-    """Pool bytes in use at each step if nothing is spilled."""
-    change = [0] * (len(program.steps) + 1)
-    for gap in gaps:
-        for start, end in gap.ranges:
-            change[start] += gap.size_bytes
-            change[end] -= gap.size_bytes
-    load, running = locked_bytes(program, options), 0
-    for i in range(len(load)):
-        running += change[i]
-        load[i] += running
-    return RangeMax(load)
 
 
 def _add(in_use: RangeMax, gap: GapOption, sign: int) -> None:

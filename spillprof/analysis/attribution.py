@@ -1,0 +1,98 @@
+"""Who pays for each spilled byte: bytes of every spill, its kind, and the step that forced it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spillprof.model.plan import Plan, Spill, TransferKind
+from spillprof.model.profile import KindBytes
+from spillprof.model.program import BufferKind, Program
+from spillprof.planning.gaps import gap_options, unspilled_bytes
+from spillprof.planning.options import PlanningOptions, Release
+
+CAPACITY, LIFETIME, FRAGMENTATION, OVERSIZED = "capacity", "lifetime", "fragmentation", "oversized"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What one spill moves beyond the compulsory."""
+
+    spill: Spill
+    write_bytes: int  # 0 for a clean buffer, and for a graph output whose compulsory write it was
+    read_bytes: int
+    kind: str  # "capacity", "lifetime", "fragmentation" or "oversized"
+    evicted: bool  # a buffer that is still to be read left SRAM (a streamed one was never there)
+
+    @property
+    def total_bytes(self) -> int:
+        """Both directions."""
+        return self.write_bytes + self.read_bytes
+
+
+def charges(program: Program, plan: Plan, options: PlanningOptions) -> tuple[Charge, ...]:
+    """One charge a spill, in the order of ``plan.spills``. With the streamed bytes they add up to the spill bytes.
+
+    Kinds: *oversized* if the gap begins or ends with a streamed use; *fragmentation* if the free bytes would have
+    sufficed; *capacity* if all that is live at the forcing step exceeds the memory; else *lifetime*.
+    """
+    over_full = _over_full_steps(program, options)
+    streamed = {(s.buffer, s.step) for s in plan.streamed}
+    writes = _spill_writes(program, plan)
+    n = max(len(program.steps), 1)
+    found = []
+    for spill in plan.spills:
+        size = program.buffers[spill.buffer].size_bytes
+        needed = None if spill.needed_step is None else (spill.buffer, spill.needed_step % n)
+        if (spill.buffer, spill.last_use_step) in streamed or needed in streamed:
+            kind = OVERSIZED
+        elif spill.fragmentation:
+            kind = FRAGMENTATION
+        else:
+            kind = CAPACITY if over_full[spill.forced_by_step] else LIFETIME
+        found.append(
+            Charge(
+                spill=spill,
+                write_bytes=size if (spill.buffer, spill.evict_step) in writes else 0,
+                read_bytes=size if spill.reloaded else 0,
+                kind=kind,
+                evicted=needed is not None and (spill.buffer, spill.last_use_step) not in streamed,
+            )
+        )
+    return tuple(found)
+
+
+def bytes_by_kind(charged: Sequence[Charge], streamed_bytes: int) -> KindBytes:
+    """The charges and the streamed bytes added up by kind."""
+    total = dict.fromkeys((CAPACITY, LIFETIME, FRAGMENTATION, OVERSIZED), 0)
+    total[OVERSIZED] = streamed_bytes
+    for charge in charged:
+        total[charge.kind] += charge.total_bytes
+    return KindBytes(
+        capacity_bytes=total[CAPACITY],
+        lifetime_bytes=total[LIFETIME],
+        fragmentation_bytes=total[FRAGMENTATION],
+        oversized_bytes=total[OVERSIZED],
+    )
+
+
+def _over_full_steps(program: Program, options: PlanningOptions) -> list[bool]:
+    """Whether the buffers that are live at each step, freed at their last use, exceed the pool."""
+    if program.capacity_bytes is None:
+        return [False] * len(program.steps)
+    prompt = PlanningOptions(inputs=options.inputs, start=options.start, release=Release.LAST_USE)
+    pool = program.capacity_bytes - program.reserved_bytes
+    return [nbytes > pool for nbytes in unspilled_bytes(program, prompt, gap_options(program, prompt))]
+
+
+def _spill_writes(program: Program, plan: Plan) -> set[tuple[int, int]]:
+    """``(buffer, evict_step)`` of the write-backs that are not an output's first, compulsory write."""
+    drained = {s.buffer for s in plan.streamed if s.write}
+    found: set[tuple[int, int]] = set()
+    for t in plan.transfers:
+        if t.kind.is_read:
+            continue
+        first = t.buffer not in drained
+        drained.add(t.buffer)
+        compulsory = first and program.buffers[t.buffer].kind is BufferKind.OUTPUT
+        if t.kind is TransferKind.WRITE_BACK and not compulsory:
+            found.add((t.buffer, t.needed_step))
+    return found

@@ -1,0 +1,108 @@
+"""Operators and buffers ranked by what they cost."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from spillprof.analysis.attribution import OVERSIZED, Charge
+from spillprof.model.plan import Plan, TransferKind
+from spillprof.model.profile import BufferCost, OperatorCost
+from spillprof.model.program import BufferKind, Program
+from spillprof.model.timeline import Timeline
+from spillprof.planning.liveness import Lifetime
+
+VICTIMS_NAMED = 8
+
+
+def operator_costs(
+    program: Program, plan: Plan, charged: Sequence[Charge], timeline: Timeline
+) -> tuple[OperatorCost, ...]:
+    """Steps that force spills, stream operands or wait for a spill transfer, dearest first."""
+    forced: defaultdict[int, list[Charge]] = defaultdict(list)
+    for charge in charged:
+        forced[charge.spill.forced_by_step].append(charge)
+    streamed = streamed_beyond_compulsory(program, plan)
+    streamed_by_step: defaultdict[int, int] = defaultdict(int)
+    for (_, at), nbytes in streamed.items():
+        streamed_by_step[at] += nbytes
+
+    blamed = timeline.stall_transfer.tolist()
+    stalls = timeline.stall_s.tolist()
+    spill_kinds = (TransferKind.RELOAD, TransferKind.WRITE_BACK)
+    waiting = {i for i, t in enumerate(blamed) if t >= 0 and stalls[i] > 0 and plan.transfers[t].kind in spill_kinds}
+    costs = []
+    for i in sorted({*forced, *streamed_by_step, *waiting}):
+        step, own = program.steps[i], forced.get(i, [])
+        costs.append(
+            OperatorCost(
+                step=i,
+                name=step.name,
+                op_type=step.op_type,
+                spill_write_bytes=sum(c.write_bytes for c in own),
+                spill_read_bytes=sum(c.read_bytes for c in own),
+                streamed_bytes=streamed_by_step[i],
+                stall_s=stalls[i],
+                stall_buffer=program.buffers[plan.transfers[blamed[i]].buffer].name if blamed[i] >= 0 else None,
+                cause=_main_kind(own, streamed_by_step[i]),
+                victims=_victims(program, own),
+            )
+        )
+    costs.sort(key=lambda c: (-(c.spill_write_bytes + c.spill_read_bytes + c.streamed_bytes), -c.stall_s, c.step))
+    return tuple(costs)
+
+
+def buffer_costs(
+    program: Program, plan: Plan, charged: Sequence[Charge], lives: Sequence[Lifetime]
+) -> tuple[BufferCost, ...]:
+    """Buffers that were spilled or streamed, dearest first."""
+    moved: defaultdict[int, int] = defaultdict(int)
+    counts: defaultdict[int, int] = defaultdict(int)
+    for (buffer, _), nbytes in streamed_beyond_compulsory(program, plan).items():
+        moved[buffer] += nbytes
+    for charge in charged:
+        moved[charge.spill.buffer] += charge.total_bytes
+        counts[charge.spill.buffer] += charge.evicted
+    costs = [
+        BufferCost(
+            name=program.buffers[b].name,
+            kind=str(program.buffers[b].kind),
+            size_bytes=program.buffers[b].size_bytes,
+            start=lives[b].write_step or 0,
+            end=lives[b].last_step,
+            uses=lives[b].read_steps,
+            spill_count=counts[b],
+            spill_bytes=nbytes,
+        )
+        for b, nbytes in moved.items()
+    ]
+    return tuple(sorted(costs, key=lambda c: (-c.spill_bytes, c.start, c.name)))
+
+
+def streamed_beyond_compulsory(program: Program, plan: Plan) -> dict[tuple[int, int], int]:
+    """Streamed bytes that infinite SRAM would not move, by (buffer, step)."""
+    fetched = {t.buffer for t in plan.transfers if t.kind is TransferKind.FETCH}
+    found: dict[tuple[int, int], int] = {}
+    for s in plan.streamed:
+        buffer = program.buffers[s.buffer]
+        if s.write:
+            compulsory = buffer.kind is BufferKind.OUTPUT
+        else:
+            compulsory = buffer.kind is BufferKind.INPUT and s.buffer not in fetched and not plan.inputs_resident
+            fetched.add(s.buffer)
+        if not compulsory:
+            found[s.buffer, s.step] = found.get((s.buffer, s.step), 0) + s.size_bytes
+    return found
+
+
+def _main_kind(own: Sequence[Charge], streamed_bytes: int) -> str | None:
+    total: defaultdict[str, int] = defaultdict(int)
+    if streamed_bytes:
+        total[OVERSIZED] = streamed_bytes
+    for charge in own:
+        total[charge.kind] += charge.total_bytes
+    return max(sorted(total), key=lambda kind: total[kind]) if total else None
+
+
+def _victims(program: Program, own: Sequence[Charge]) -> tuple[str, ...]:
+    buffers = {c.spill.buffer for c in own}
+    ranked = sorted(buffers, key=lambda b: (-program.buffers[b].size_bytes, b))
+    return tuple(program.buffers[b].name for b in ranked[:VICTIMS_NAMED])

@@ -1,0 +1,372 @@
+"""From a Graph and a Target to a Profile: the one function that strings everything together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from spillprof import __version__
+from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
+from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
+from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
+from spillprof.analysis.spill_timeline import events, spill_arcs
+from spillprof.errors import CapacityError
+from spillprof.lowering.fitting import fit, min_sram, stream_staging_bytes, unlimited
+from spillprof.lowering.lower import lower
+from spillprof.lowering.options import LoweringOptions
+from spillprof.lowering.pinning import with_slots
+from spillprof.model.graph import Graph
+from spillprof.model.plan import Plan, TransferKind
+from spillprof.model.plan_json import plan_from_json, plan_to_json
+from spillprof.model.profile import (
+    Ideal,
+    ModelFacts,
+    Oscillation,
+    Profile,
+    Result,
+    StepFact,
+    StreamedOperator,
+    Suggestion,
+    TargetFacts,
+)
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.model.timeline import Timeline
+from spillprof.planning.liveness import lifetimes, live_bytes_by_step, step_demand_bytes
+from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
+from spillprof.planning.planner import IDEAL, check_strategy, make_plan
+from spillprof.planning.prefetch import just_in_time, prefetch
+from spillprof.planning.recorder import streamed_operands
+from spillprof.planning.traffic import count_traffic
+from spillprof.timing.compute import step_times_s
+from spillprof.timing.dma import read_link
+from spillprof.timing.timeline import simulate
+from spillprof.verify import Violation, verify
+
+OSCILLATES_FROM = 3
+"""A buffer that is spilled and reloaded so often oscillates."""
+
+_PIN_TRIALS = 3  # oscillating buffers a strategy that are re-simulated with a dedicated slot
+_PIN_TRIAL_STEPS = 20_000  # about as many steps in all a strategy: one trial at least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyzeOptions:
+    """What to simulate."""
+
+    strategies: tuple[str, ...] = STRATEGIES
+    lowering: LoweringOptions = field(default_factory=LoweringOptions)
+    planning: PlanningOptions = field(default_factory=PlanningOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanCheck:
+    """Whether a plan is legal, and what it costs if it is."""
+
+    violations: tuple[Violation, ...]
+    result: Result | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """A program, unfitted and fitted, and what is the same for every strategy on it."""
+
+    program: Program
+    fitted: Program
+    target: Target
+    options: AnalyzeOptions
+    ideal_s: float
+
+
+def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: str = "") -> Profile:
+    """Simulate every strategy on the target, compare it with infinite SRAM, and explain.
+
+    ``CapacityError`` if no plan is possible at all; a strategy that alone fails becomes an infeasible result.
+    """
+    for strategy in options.strategies:
+        check_strategy(strategy)
+    program = lower(graph, target, options.lowering)
+    fitted = fit(program, target, options.lowering)
+    boundless = unlimited(program, target, options.lowering)
+    ideal_plan, ideal_timeline = _planned(boundless, target, IDEAL, options.planning)
+    case = _Case(program=program, fitted=fitted, target=target, options=options, ideal_s=ideal_timeline.makespan_s)
+    results = [
+        _result(replace(case, fitted=boundless), ideal_plan, ideal_timeline) if s == IDEAL else _simulated(case, s)
+        for s in options.strategies
+    ]
+    traffic = count_traffic(boundless, ideal_plan)
+    peak = live_bytes_by_step(program, stored=False)
+    peak_step = int(peak.argmax()) if len(peak) else 0
+    return Profile(
+        spillprof_version=__version__,
+        model=_model_facts(graph, program, target, options.lowering, peak, peak_step),
+        target=_target_facts(target, fitted),
+        config=_config(options),
+        steps=tuple(StepFact(name=step.name, op_type=step.op_type) for step in program.steps),
+        live_bytes=tuple(live_bytes_by_step(program, stored=True).tolist()),
+        peak_buffers=live_at(program, peak_step),
+        oversized=_oversized(program, fitted),
+        ideal=Ideal(
+            latency_s=ideal_timeline.makespan_s,
+            energy_j=ideal_timeline.energy_j,
+            compulsory_read_bytes=traffic.compulsory_read_bytes,
+            compulsory_write_bytes=traffic.compulsory_write_bytes,
+            peak_bytes=int(in_use_by_step(boundless, ideal_plan).max(initial=0)),
+        ),
+        results=tuple(results),
+        suggestions=_suggestions(results),
+        command=command,
+    )
+
+
+def plan_file(graph: Graph, target: Target, options: AnalyzeOptions, strategy: str) -> dict[str, Any]:
+    """The plan of one strategy as JSON values (see docs/file-formats.md)."""
+    fitted = fit(lower(graph, target, options.lowering), target, options.lowering)
+    plan, _ = _planned(fitted, target, strategy, options.planning)
+    return plan_to_json(fitted, plan)
+
+
+def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json: Mapping[str, Any]) -> PlanCheck:
+    """Verify a plan, whoever made it, and cost it. ``PlanError`` if it cannot be read as a plan of this model."""
+    program = lower(graph, target, options.lowering)
+    fitted = fit(program, target, options.lowering)
+    plan = plan_from_json(fitted, plan_json)
+    violations = verify(fitted, plan)
+    if violations:
+        return PlanCheck(violations=violations, result=None)
+    _, ideal = _planned(unlimited(program, target, options.lowering), target, IDEAL, options.planning)
+    case = _Case(program=program, fitted=fitted, target=target, options=options, ideal_s=ideal.makespan_s)
+    return PlanCheck(violations=(), result=_result(case, plan, simulate(fitted, plan, target)))
+
+
+def _planned(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, Timeline]:
+    """The strategy's plan with its transfers issued as the options say, checked, and its timeline.
+
+    ``prefetch`` takes the fastest of: issue on demand, just in time, and as early as space allows; so it is never
+    slower than ``demand``.
+    """
+    on_demand = make_plan(program, target, strategy, options)
+    candidates = [on_demand]
+    if options.dma is Dma.PREFETCH and on_demand.transfers:
+        compute = step_times_s(program, target)
+        starts = np.concatenate([[0.0], np.cumsum(compute)[:-1]]).tolist()
+        link = read_link(target)
+        latest = just_in_time(
+            on_demand,
+            starts,
+            [link.alone_s(t.size_bytes) for t in on_demand.transfers],
+            [link.alone_s(step.weight_stream_bytes) for step in program.steps],
+        )
+        candidates = [prefetch(program, on_demand, latest), prefetch(program, on_demand), on_demand]
+    played = [(plan, simulate(program, plan, target)) for plan in candidates]
+    plan, timeline = min(played, key=lambda pair: pair[1].makespan_s)
+    violations = verify(program, plan)
+    if violations:
+        raise AssertionError(f"strategy {strategy} made an illegal plan: {violations[0]}")
+    return plan, timeline
+
+
+def _simulated(case: _Case, strategy: str) -> Result:
+    """The result of a strategy, with what a dedicated slot would change for the buffers that oscillate."""
+    try:
+        plan, timeline = _planned(case.fitted, case.target, strategy, case.options.planning)
+    except CapacityError as error:
+        return Result(strategy=strategy, feasible=False, reason=error.message)
+    charged = charges(case.fitted, plan, case.options.planning)
+    result = _result(case, plan, timeline, charged)
+    return replace(result, oscillations=_oscillations(case, strategy, charged))
+
+
+def _result(case: _Case, plan: Plan, timeline: Timeline, charged: Sequence[Charge] | None = None) -> Result:
+    program = case.fitted
+    if charged is None:
+        charged = charges(program, plan, case.options.planning)
+    traffic = count_traffic(program, plan)
+    spill_time_s = timeline.makespan_s - case.ideal_s
+    in_use = in_use_by_step(program, plan)
+    evictions = [c for c in charged if c.evicted]
+    return Result(
+        strategy=plan.strategy,
+        feasible=True,
+        spill_bytes=traffic.spill_bytes,
+        spill_write_bytes=traffic.spill_write_bytes,
+        spill_read_bytes=traffic.spill_read_bytes,
+        streamed_bytes=traffic.streamed_bytes,
+        spill_count=len(evictions),
+        reload_count=sum(t.kind is TransferKind.RELOAD for t in plan.transfers),
+        clean_eviction_count=sum(not c.spill.written for c in evictions),
+        fragmentation_spill_bytes=sum(c.total_bytes for c in charged if c.kind == "fragmentation"),
+        compaction_count=len(plan.moves),
+        compaction_bytes=traffic.moved_bytes,
+        peak_bytes=int(in_use.max(initial=plan.reserved_bytes)),
+        latency_s=timeline.makespan_s,
+        spill_time_s=spill_time_s,
+        serial_cost_s=timeline.serial_cost_s,
+        hidden_share=1 - spill_time_s / timeline.serial_cost_s if timeline.serial_cost_s > 0 else None,
+        energy_j=timeline.energy_j,
+        kinds=bytes_by_kind(charged, traffic.streamed_bytes),
+        operators=operator_costs(program, plan, charged, timeline),
+        buffers=buffer_costs(program, plan, charged, lifetimes(program)),
+        in_use_bytes=tuple(in_use.tolist()),
+        arcs=spill_arcs(program, plan, charged, timeline),
+        residencies=residencies(program, plan),
+        events=events(program, plan, timeline),
+    )
+
+
+def _oscillations(case: _Case, strategy: str, charged: Sequence[Charge]) -> tuple[Oscillation, ...]:
+    """Buffers that go and come back again and again, dearest first; the dearest are tried in a dedicated slot."""
+    count: dict[int, int] = {}
+    moved: dict[int, int] = {}
+    for c in charged:
+        if c.evicted and c.spill.reloaded:
+            count[c.spill.buffer] = count.get(c.spill.buffer, 0) + 1
+            moved[c.spill.buffer] = moved.get(c.spill.buffer, 0) + c.total_bytes
+    found = sorted((b for b, n in count.items() if n >= OSCILLATES_FROM), key=lambda b: (-moved[b], b))
+    trials = max(1, min(_PIN_TRIALS, _PIN_TRIAL_STEPS // max(len(case.program.steps), 1)))
+    oscillations = []
+    for rank, b in enumerate(found):
+        pinned = _pinned(case, strategy, b) if rank < trials else None
+        oscillations.append(
+            Oscillation(
+                buffer=case.program.buffers[b].name,
+                size_bytes=case.program.buffers[b].size_bytes,
+                spill_count=count[b],
+                spill_bytes=moved[b],
+                pinned_spill_bytes=None if pinned is None else pinned[0],
+                pinned_latency_s=None if pinned is None else pinned[1].makespan_s,
+                pinned_energy_j=None if pinned is None else pinned[1].energy_j,
+                tried=rank < trials,
+            )
+        )
+    return tuple(oscillations)
+
+
+def _pinned(case: _Case, strategy: str, buffer: int) -> tuple[int, Timeline] | None:
+    """(spill bytes, timeline) of the whole run with the buffer in a dedicated slot; None if it cannot be done."""
+    try:
+        fitted = fit(with_slots(case.program, [buffer]), case.target, case.options.lowering)
+        plan, timeline = _planned(fitted, case.target, strategy, case.options.planning)
+    except CapacityError:
+        return None
+    return count_traffic(fitted, plan).spill_bytes, timeline
+
+
+def _suggestions(results: Sequence[Result]) -> tuple[Suggestion, ...]:
+    """Dedicated slots that save time, best first."""
+    found = [
+        Suggestion(
+            change="pin",
+            argument=f"--pin {o.buffer}",
+            strategy=result.strategy,
+            spill_bytes=o.pinned_spill_bytes,
+            latency_s=o.pinned_latency_s,
+            energy_j=o.pinned_energy_j,
+            saves_s=result.latency_s - o.pinned_latency_s,
+            costs=f"{o.size_bytes} bytes of SRAM reserved for the whole run",
+        )
+        for result in results
+        for o in result.oscillations
+        if o.pinned_spill_bytes is not None and o.pinned_latency_s is not None and o.pinned_energy_j is not None
+    ]
+    return tuple(sorted((s for s in found if s.saves_s > 0), key=lambda s: -s.saves_s))
+
+
+def _oversized(program: Program, fitted: Program) -> tuple[StreamedOperator, ...]:
+    """Operators that cannot fit: what passes through DRAM whole, and what infinite SRAM would not move of it."""
+    streams = {i for i, step in enumerate(fitted.steps) if step.streamed_reads or step.streamed_writes}
+    if not streams:
+        return ()
+    plan = Plan(
+        strategy="",
+        capacity_bytes=None,
+        reserved_bytes=0,
+        segments=(),
+        transfers=(),
+        streamed=streamed_operands(fitted),
+    )
+    beyond: dict[int, int] = {}
+    for (_, step), nbytes in streamed_beyond_compulsory(fitted, plan).items():
+        beyond[step] = beyond.get(step, 0) + nbytes
+    return tuple(
+        StreamedOperator(
+            step=i,
+            name=fitted.steps[i].name,
+            demand_bytes=step_demand_bytes(program, program.steps[i]),
+            streamed_bytes=sum(s.size_bytes for s in plan.streamed if s.step == i),
+            tiling_could_remove_bytes=beyond.get(i, 0),
+        )
+        for i in sorted(streams)
+    )
+
+
+def _model_facts(
+    graph: Graph, program: Program, target: Target, options: LoweringOptions, peak: Any, peak_step: int
+) -> ModelFacts:
+    smallest, smallest_step = min_sram(program, target, options)
+    return ModelFacts(
+        path=graph.path or graph.name,
+        sha256=graph.sha256 or "",
+        name=graph.name,
+        opset=graph.opset,
+        operators=len(graph.operators),
+        steps=len(program.steps),
+        tensors=len(graph.tensors),
+        weight_bytes=program.weight_bytes,
+        macs=sum(step.macs for step in program.steps),
+        peak_live_bytes=int(peak[peak_step]) if len(peak) else 0,
+        peak_step=peak_step,
+        min_sram_bytes=smallest,
+        min_sram_step=smallest_step,
+        dims=dict(graph.dims),
+        folded_operators=program.folded_operators,
+        removed_operators=program.removed_operators,
+        assumptions=program.assumptions,
+        notes=(*graph.notes, *program.notes),
+    )
+
+
+def _target_facts(target: Target, fitted: Program) -> TargetFacts:
+    staging = sum(r.size_bytes for r in fitted.reservations if r.what == "weight staging")
+    return TargetFacts(
+        name=target.name,
+        sram_bytes=target.sram_bytes,
+        alignment_bytes=target.alignment_bytes,
+        channel_align=target.channel_align,
+        dram_read_bytes_per_s=target.dram_read_bytes_per_s,
+        dram_write_bytes_per_s=target.dram_write_bytes_per_s,
+        dram_read_setup_s=target.dram_read_setup_s,
+        dram_write_setup_s=target.dram_write_setup_s,
+        dram_burst_bytes=target.dram_burst_bytes,
+        sram_bytes_per_s=target.sram_bytes_per_s,
+        macs_per_s=dict(target.macs_per_s),
+        utilisation=target.utilisation,
+        launch_overhead_s=target.launch_overhead_s,
+        weight_staging_bytes=staging,
+        stream_staging_bytes=stream_staging_bytes(target),
+        reserved_bytes=fitted.reserved_bytes,
+        sources=dict(target.sources),
+    )
+
+
+def _config(options: AnalyzeOptions) -> dict[str, Any]:
+    lowering, planning = options.lowering, options.planning
+    return {
+        "strategies": list(options.strategies),
+        "placement": planning.placement,
+        "weights": str(lowering.weights),
+        "inputs": str(planning.inputs),
+        "order": "file",
+        "oversized": str(lowering.oversized),
+        "fuse": str(lowering.fuse),
+        "conv": str(lowering.conv),
+        "inplace": lowering.inplace,
+        "views": str(lowering.views),
+        "fold": lowering.fold,
+        "pin": list(lowering.pin),
+        "prefetch": planning.dma is Dma.PREFETCH,
+        "writeback": str(planning.writeback),
+        "release": str(planning.release),
+        "start": str(planning.start),
+    }
