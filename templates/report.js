@@ -27,7 +27,7 @@
 
   // Charts.
   const drawn = new Map(); // element -> key
-  const whole = [0, Math.max(data.steps.length, 1)];
+  const whole = [0, Math.max(data.n_steps, 1)];
   let range = parseRange(hash.get("steps"));
   let syncing = false;
 
@@ -77,7 +77,7 @@
     drawn.set(node, key);
     const traces = data.figures[key].data.map((trace) => {
       if (trace.meta !== "names") return trace;
-      const names = unpack(trace.x).map((step) => forPlotly(data.steps[step].join(", ")));
+      const names = unpack(trace.x).map((step) => forPlotly(data.names[step] || "end"));
       return { ...trace, customdata: names, hovertemplate: "%{y:.2f} MiB<br>%{customdata}" };
     });
     Plotly.newPlot(node, traces, layoutOf(key, node), { responsive: true, displaylogo: false, displayModeBar: false, doubleClick: false });
@@ -106,10 +106,18 @@
   addEventListener("beforeprint", () => all("[data-figure]").forEach(draw));
 
   // Strategy chooser.
+  let tablesReady = false;
+  function setUpTables() {
+    for (const box of all("[data-view]:not([hidden]) [data-table]:not([data-ready])")) {
+      box.dataset.ready = "true";
+      setUp(box);
+    }
+  }
   function show(index) {
     for (const view of all("[data-view]")) view.hidden = view.dataset.view !== String(index);
     for (const button of all("[data-strategy]")) button.setAttribute("aria-pressed", String(button.dataset.strategy === String(index)));
     all(`[data-view="${index}"] .js-plotly-plot`).forEach((node) => Plotly.Plots.resize(node));
+    if (tablesReady) setUpTables();
   }
   for (const button of all("[data-strategy]")) {
     button.addEventListener("click", () => {
@@ -235,9 +243,10 @@
     const sort = /^(\d+)([ad])$/.exec((isOperators && hash.get("sort")) || "");
     if (sort && Number(sort[1]) < columns.length) sortBy(Number(sort[1]), sort[2] === "a");
     if (isOperators && hash.get("filter")) filter.value = hash.get("filter");
-    if (order || filter.value) update(); else report(rows.length);
+    if (order || filter.value || !body.rows.length) update(); else report(rows.length);
   }
-  for (const box of all("[data-table]")) setUp(box);
+  tablesReady = true;
+  setUpTables();
 
   // Copy, and keys.
   async function copy(text, button) {

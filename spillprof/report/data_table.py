@@ -13,7 +13,7 @@ from spillprof.report.text import label
 
 HTML_ROWS = 100
 """Rows that are real HTML: they show without JavaScript and in print."""
-MAX_ROWS = 1000
+MAX_ROWS = 500
 """Rows of an interactive table at most; what is left out is said, and is in the JSON and CSV output."""
 BRIEF_ROWS = 20
 """Rows of the table view of a figure."""

@@ -20,7 +20,7 @@ from spillprof.units import format_size, format_time
 
 MAX_POINTS = 1500
 """Points of a line, bars and rectangles that a figure shows at most; what is left out is said beside it."""
-MAX_ARCS = 200
+MAX_ARCS = 150
 MAX_LIVE = 40
 MIB = 1 << 20
 
@@ -42,6 +42,7 @@ class Figure:
     traces: list[dict[str, Any]]
     layout: dict[str, Any]
     note: str  # what was left out; empty if nothing was
+    named_steps: tuple[int, ...] = ()  # steps whose operators the page names when they are pointed at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,7 +81,8 @@ def memory_figure(profile: Profile, result: Result) -> Figure:
         go.Scatter(x=[0, end], y=[capacity, capacity], mode="lines", name="capacity",
                    line={"color": ORANGE, "width": 1.5, "dash": "dash"}, hoverinfo="skip"),
     ]  # fmt: skip
-    return _figure("memory", traces, "MiB", profile, note=_thinned(in_use, "steps"))
+    named = tuple(in_use.steps.tolist())
+    return _figure("memory", traces, "MiB", profile, note=_thinned(in_use, "steps"), named_steps=named)
 
 
 def spills_figure(profile: Profile, result: Result) -> Figure:
@@ -89,7 +91,7 @@ def spills_figure(profile: Profile, result: Result) -> Figure:
     steps = np.array([o.step for o in rows], dtype=np.int64)
     columns = (
         ("written back", [o.spill_write_bytes for o in rows], ORANGE, ""),
-        ("reloaded", [-o.spill_read_bytes for o in rows], BLUE, "/"),
+        ("reloaded", [-o.spill_read_bytes for o in rows], BLUE, ""),
         ("streamed", [o.streamed_bytes for o in rows], GREY, "x"),
     )
     width = max(1.0, len(profile.steps) / 400)  # thin bars would vanish on a long axis
@@ -113,7 +115,8 @@ def arcs_figure(profile: Profile, result: Result) -> Figure:
             continue
         x, y = arc_outline(chosen)
         traces.append(go.Scatter(x=_packed(x), y=_packed(y), mode="lines", name=name, legendgroup=name,
-                                 line={"color": color, "width": 1.3, "dash": dash}, hoverinfo="skip"))  # fmt: skip
+                                 line={"color": color, "width": 1.3, "dash": dash, "shape": "spline"},
+                                 hoverinfo="skip"))  # fmt: skip
         traces.append(go.Scatter(
             x=_packed(np.array([(arc.evict_step + arc.needed_step) / 2 for arc in chosen])),
             y=_mib([arc.size_bytes for arc in chosen]), mode="markers", legendgroup=name, showlegend=False,
@@ -174,7 +177,7 @@ def live_figure(profile: Profile) -> Figure:
             ))  # fmt: skip
     axis = {
         "autorange": "reversed", "tickmode": "array", "tickvals": list(range(len(rows))),
-        "ticktext": [_escaped(b.name, 14) for b in rows], "showgrid": False,
+        "ticktext": [_escaped(b.name, 14) for b in rows], "showgrid": False, "zeroline": False,
     }  # fmt: skip
     layout = {
         "xaxis": {"title": {"text": "MiB"}, "rangemode": "tozero"}, "yaxis": axis, "hovermode": "closest",
@@ -219,8 +222,8 @@ def largest_residencies(result: Result) -> list[Residency]:
 
 
 def arc_outline(arcs: Sequence[SpillArc]) -> tuple[Floats, Floats]:
-    """Outline of all arcs as one line, NaN between two. Steps and MiB, shape (9 x arcs,)."""
-    t = np.linspace(0, 1, 8)
+    """Outline of all arcs as one line, NaN between two. Steps and MiB, shape (10 x arcs,)."""
+    t = np.linspace(0, 1, 9)
     start = np.array([a.evict_step for a in arcs], dtype=np.float64)[:, None]
     end = np.array([a.needed_step for a in arcs], dtype=np.float64)[:, None]
     size = np.array([a.size_bytes for a in arcs], dtype=np.float64)[:, None] / MIB
@@ -231,8 +234,12 @@ def arc_outline(arcs: Sequence[SpillArc]) -> tuple[Floats, Floats]:
 
 
 def _steps_line(points: Curve, name: str, line: dict[str, Any], **options: Any) -> go.Scatter:
-    return go.Scatter(x=_packed(points.steps), y=_mib(points.values), mode="lines", name=name,
-                      line={**line, "shape": "hv"}, hovertemplate="%{y:.2f} MiB", **options)  # fmt: skip
+    """A staircase: each value holds to the next step, the last one to the end of the run."""
+    steps, values = points.steps, points.values
+    if points.total:
+        steps, values = np.append(steps, points.total), np.append(values, values[-1])
+    return go.Scatter(x=_packed(steps), y=_mib(values), mode="lines", name=name, line={**line, "shape": "hv"},
+                      hovertemplate="%{y:.2f} MiB", **options)  # fmt: skip
 
 
 def _rectangles(name: str, color: str, shape: str, start: Floats, end: Floats, address: Floats, size: Floats,
@@ -247,14 +254,14 @@ def _rectangles(name: str, color: str, shape: str, start: Floats, end: Floats, a
 
 
 def _figure(key: str, traces: list[Any], unit: str, profile: Profile, *, note: str, hovermode: str = "x unified",
-            **layout: Any) -> Figure:  # fmt: skip
+            named_steps: tuple[int, ...] = (), **layout: Any) -> Figure:  # fmt: skip
     base = {
         "xaxis": {"title": {"text": "step"}, "range": [0, max(len(profile.steps), 1)], "zeroline": False},
         "yaxis": {"title": {"text": unit}, "rangemode": "tozero" if key != "spills" else "normal"},
         "hovermode": hovermode,
         **layout,
     }
-    return Figure(key=key, traces=_plain(traces), layout=base, note=note)
+    return Figure(key=key, traces=_plain(traces), layout=base, note=note, named_steps=named_steps)
 
 
 def _hover_text(arc: SpillArc) -> str:

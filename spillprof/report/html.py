@@ -61,7 +61,11 @@ def _context(profile: Profile) -> dict[str, Any]:
     views = [_view(profile, result, index, is_lead=result is lead) for index, result in enumerate(feasible)]
     common = (figures.trend_figure(profile, feasible), figures.live_figure(profile))
     data = {
-        "steps": [[label(step.name, 48), label(step.op_type, 24)] for step in profile.steps],
+        "n_steps": len(profile.steps),
+        "names": {
+            step: f"{label(profile.steps[step].name, 48)}, {label(profile.steps[step].op_type, 24)}"
+            for step in sorted({step for v in views for f in v["figures"] for step in f.named_steps})
+        },
         "figures": {f"all/{f.key}": {"data": f.traces, "layout": f.layout} for f in common}
         | {f"{v['index']}/{f.key}": {"data": f.traces, "layout": f.layout} for v in views for f in v["figures"]},
         "tables": {
@@ -115,6 +119,7 @@ def _cards(profile: Profile, lead: Result | None) -> list[tuple[str, str, str]]:
         return cards
     ideal = profile.ideal.latency_s
     share = f"{percent(lead.spill_time_s / ideal)} over the ideal {format_time(ideal)}" if ideal > 0 else ""
+    oversized = count_of(len(profile.oversized), "operator")
     moved = profile.ideal.compulsory_read_bytes + profile.ideal.compulsory_write_bytes
     worst = max((r for r in profile.results), key=lambda r: len(r.oscillations))
     return [
@@ -124,6 +129,8 @@ def _cards(profile: Profile, lead: Result | None) -> list[tuple[str, str, str]]:
          f"{lead.clean_eviction_count:,} without a write"),
         ("hidden behind compute", percent(lead.hidden_share), f"of {format_time(lead.serial_cost_s)} of transfers"),
         *cards,
+        ("streamed", format_size(lead.streamed_bytes),
+         f"{oversized} too large for the memory" if profile.oversized else "every operator fits"),
         ("oscillating buffers", f"{len(lead.oscillations):,}",
          f"under {lead.strategy}; {len(worst.oscillations):,} under {worst.strategy}"
          if worst is not lead and worst.oscillations else f"under {lead.strategy}"),
@@ -193,8 +200,8 @@ def _memory_summary(profile: Profile, result: Result) -> str:
     over = sum(live > capacity for live in profile.live_bytes)
     excess = f"What is live exceeds the memory at {count_of(over, 'step')}" if over else "What is live always fits"
     return (
-        f"At most {format_size(most)} of {format_size(capacity)} are in use, at step {step:,} "
-        f"({label(profile.steps[step].name, 48)}). {excess}."
+        f"At most {format_size(most)} of {format_size(capacity)} are in use, at step {step:,}, "
+        f"{label(profile.steps[step].name, 48)}. {excess}."
     )
 
 

@@ -33,10 +33,10 @@ def verdict(profile: Profile) -> str:
         return no_spill_sentence(profile, lead)
     sram = format_size(profile.target.sram_bytes)
     ideal = profile.ideal.latency_s
-    slower = f" (+{percent(lead.spill_time_s / ideal)})" if ideal > 0 and lead.spill_time_s > 0 else ""
+    slower = f", {percent(lead.spill_time_s / ideal)} over the run without spills" if ideal > 0 else ""
     return (
-        f"{format_size(lead.spill_bytes)} spill at {sram} of SRAM under {lead.strategy}: "
-        f"{format_time(lead.spill_time_s)}{slower} more than without spills{_mostly(lead.kinds)}."
+        f"{format_size(lead.spill_bytes)} spill at {sram} of SRAM under {lead.strategy}{_mostly(lead.kinds)}, "
+        f"and cost {format_time(lead.spill_time_s)}{slower}."
     )
 
 
@@ -62,7 +62,7 @@ def kind_parts(kinds: KindBytes) -> tuple[tuple[str, int], ...]:
 
 
 def _mostly(kinds: KindBytes | None) -> str:
-    """``, mostly capacity`` where one kind makes more than half of the bytes."""
+    """``, mostly for capacity`` where one kind makes more than half of the bytes."""
     parts = kind_parts(kinds) if kinds is not None else ()
     total = sum(nbytes for _, nbytes in parts)
-    return next((f", mostly {kind}" for kind, nbytes in parts if 2 * nbytes > total), "")
+    return next((f", mostly for {kind}" for kind, nbytes in parts if 2 * nbytes > total), "")

@@ -1,0 +1,83 @@
+"""The page that ``inspect`` prints: what a model is, its largest tensors and operators."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from spillprof.analysis.inspection import Inspection, OperatorFact, TensorFact
+from spillprof.model.program import BufferKind
+from spillprof.report.text import count_of, label, printable
+from spillprof.units import format_size, format_size_exact
+
+NAME_WIDTH = 48
+MAX_REMARKS = 12
+
+
+def render(inspection: Inspection, *, top: int, color: bool) -> str:
+    """The page, with ``top`` rows a table, largest first."""
+    return "\n".join(_lines(inspection, top, _bold if color else str)) + "\n"
+
+
+def _lines(found: Inspection, top: int, strong: Callable[[str], str]) -> Iterable[str]:
+    opset = f", opset {found.opset}" if found.opset is not None else ""
+    yield f"{strong(label(found.path or found.model))}   {count_of(len(found.operators), 'step')}{opset}"
+    peak = found.operators[found.peak_step] if found.operators else None
+    smallest = found.operators[found.min_sram_step] if found.operators else None
+    yield f"weights           {format_size_exact(found.weight_bytes)}, {found.macs:,} MACs"
+    yield f"peak live bytes   {format_size_exact(found.peak_live_bytes)}{_at(peak)}"
+    yield f"smallest SRAM     {format_size_exact(found.min_sram_bytes)} without tiling{_at(smallest)}"
+    if found.folded_operators or found.removed_operators:
+        yield f"left out          {found.folded_operators:,} folded into weights, {found.removed_operators:,} dead"
+    held = [t for t in found.tensors if t.kind is not BufferKind.WEIGHT]
+    yield from _tensors(sorted(held, key=lambda t: -t.nbytes)[:top], len(held), strong)
+    yield from _operators(sorted(found.operators, key=lambda o: -o.nbytes)[:top], len(found.operators), strong)
+    remarks = [printable(note) for note in found.notes]
+    remarks += [f"assumed: {printable(a.what)} ({count_of(a.count, 'time')})" for a in found.assumptions]
+    if remarks:
+        yield ""
+        yield from remarks[:MAX_REMARKS]
+        if len(remarks) > MAX_REMARKS:
+            yield f"and {len(remarks) - MAX_REMARKS:,} more remarks, in the JSON"
+
+
+def _tensors(rows: Sequence[TensorFact], total: int, strong: Callable[[str], str]) -> Iterable[str]:
+    if rows:
+        table = [("size", "type", "shape", "kind", "live", "tensor")]
+        table += [
+            (format_size(t.nbytes), t.dtype, "x".join(map(str, t.shape)) or "scalar", str(t.kind), _live(t),
+             label(t.name, NAME_WIDTH))
+            for t in rows
+        ]  # fmt: skip
+        yield ""
+        yield strong(f"Largest tensors ({len(rows):,} of {total:,}, without weights)")
+        yield from _aligned(table, right=(0,))
+
+
+def _operators(rows: Sequence[OperatorFact], total: int, strong: Callable[[str], str]) -> Iterable[str]:
+    if rows:
+        table = [("bytes", "MACs", "step", "type", "operator")]
+        table += [
+            (format_size(o.nbytes), f"{o.macs:,}", f"#{o.step}", label(o.op_type, 24), label(o.name, NAME_WIDTH))
+            for o in rows
+        ]
+        yield ""
+        yield strong(f"Largest operators ({len(rows):,} of {total:,})")
+        yield from _aligned(table, right=(0, 1, 2))
+
+
+def _aligned(table: Sequence[Sequence[str]], *, right: Sequence[int]) -> Iterable[str]:
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    for row in table:
+        cells = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        yield ("  " + "  ".join(cells)).rstrip()
+
+
+def _live(tensor: TensorFact) -> str:
+    start = "start" if tensor.def_step is None else str(tensor.def_step)
+    return f"{start}..{'-' if tensor.last_use is None else tensor.last_use}"
+
+
+def _at(operator: OperatorFact | None) -> str:
+    return "" if operator is None else f", at #{operator.step} {label(operator.name, NAME_WIDTH)}"
+
+
+def _bold(text: str) -> str:
+    return f"\x1b[1m{text}\x1b[0m"

@@ -1,0 +1,42 @@
+"""A checked plan as text and as JSON: the rules that it breaks, or what it costs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from spillprof.model.profile import Result
+from spillprof.report.text import count_of, printable
+from spillprof.units import format_size_exact, format_time
+from spillprof.verify import Violation
+
+
+def render(violations: Sequence[Violation], result: Result | None, *, name: str, limit: int) -> str:
+    """What ``verify`` prints. ``limit`` violations at most."""
+    if result is None:
+        lines = [f"{name}: breaks {count_of(len(violations), 'rule')}"]
+        lines += [f"  {printable(str(violation))}" for violation in violations[:limit]]
+        if len(violations) > limit:
+            lines.append(f"  and {len(violations) - limit:,} more")
+        return "\n".join(lines) + "\n"
+    rows = (
+        ("latency", format_time(result.latency_s)),
+        ("spill time", format_time(result.spill_time_s)),
+        ("spill bytes", format_size_exact(result.spill_bytes)),
+        ("  written", format_size_exact(result.spill_write_bytes)),
+        ("  read", format_size_exact(result.spill_read_bytes)),
+        ("  streamed", format_size_exact(result.streamed_bytes)),
+        ("spills", f"{result.spill_count:,}"),
+        ("reloads", f"{result.reload_count:,}"),
+        ("peak", format_size_exact(result.peak_bytes)),
+    )
+    return "\n".join([f"{name}: legal", *(f"  {what:<12}{value}" for what, value in rows)]) + "\n"
+
+
+def to_json(violations: Sequence[Violation], result: Result | None) -> dict[str, Any]:
+    """The same as JSON values."""
+    keys = ("strategy", "latency_s", "spill_time_s", "spill_bytes", "spill_write_bytes", "spill_read_bytes",
+            "streamed_bytes", "spill_count", "reload_count", "peak_bytes", "energy_j")  # fmt: skip
+    return {
+        "legal": not violations,
+        "violations": [str(violation) for violation in violations],
+        "result": None if result is None else {key: getattr(result, key) for key in keys},
+    }

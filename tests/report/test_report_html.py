@@ -1,0 +1,183 @@
+"""The HTML report as text, and its figures as data. What a browser does with it: tests/browser."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from profiles import HOSTILE_NAMES, make_profile, without_spills
+
+from spillprof.model.profile import SpillArc
+from spillprof.report import figures
+from spillprof.report.data_table import HTML_ROWS, MAX_ROWS, operators_table
+from spillprof.report.html import render, script_json, templates_dir
+from spillprof.report.plain_markdown import to_html
+from spillprof.report.text import label
+from spillprof.report.verdict import lead_result, verdict
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return make_profile()
+
+
+@pytest.fixture(scope="module")
+def page(profile):
+    return render(profile)
+
+
+class _Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def _parse(page: str) -> _Tags:
+    parser = _Tags()
+    parser.feed(page)
+    return parser
+
+
+def test_report_is_the_same_text_every_time_and_holds_no_date(page):
+    assert render(make_profile()) == page
+
+
+def test_report_refers_to_no_other_file(page):
+    parsed = _parse(page)
+    addresses = [value for key, value in parsed.attributes if key in ("src", "href", "srcset", "action", "data")]
+    assert addresses
+    assert all(value.startswith(("#", "data:,")) for value in addresses)
+    assert not {"iframe", "object", "embed", "img", "base", "form"} & set(parsed.tags)
+    assert not [key for key, _ in parsed.attributes if key.startswith("on")]
+
+
+def test_policy_forbids_requests_and_eval(page):
+    policy = dict(re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"()', page)).popitem()[0]
+    assert policy == ("default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:")
+
+
+def test_report_says_verdict_and_shows_every_strategy(page, profile):
+    text = " ".join("".join(_parse(page).text).split())
+    assert verdict(profile) in text
+    assert "infeasible: step 41 needs 33.1 MiB at once" in text
+    for result in profile.results:
+        assert (f"under {result.strategy}" in text) is result.feasible
+    assert "Assumed 3 times: operator Foo is elementwise" in text
+    assert "spillprof analyze models/residual_cnn.onnx --sram 32MB" in text
+
+
+def test_hostile_names_are_text_and_never_tags(profile):
+    operators = tuple(replace(lead_result(profile).operators[0], name=name, victims=(name,)) for name in HOSTILE_NAMES)
+    result = replace(lead_result(profile), operators=operators)
+    evil = replace(
+        profile, results=(result,), command=HOSTILE_NAMES[0], model=replace(profile.model, notes=HOSTILE_NAMES)
+    )
+    page = render(evil)
+    parsed = _parse(page)
+    assert parsed.tags.count("script") == _parse(render(profile)).tags.count("script")
+    assert "img" not in parsed.tags
+    text = "".join(parsed.text)
+    for name in HOSTILE_NAMES:
+        assert label(name, 64) in text
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    page.encode("utf-8")
+
+
+def test_script_json_cannot_end_its_script():
+    text = script_json({"</script>": "<!-- & \u2028\u2029"})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == {"</script>": "<!-- & \u2028\u2029"}
+
+
+def test_a_run_without_spills_and_one_that_cannot_run_have_reports(profile):
+    quiet = render(without_spills(profile))
+    assert "Nothing spills at 48 MiB; the smallest SRAM without tiling is 26 MiB." in quiet
+    infeasible = render(replace(profile, results=(profile.results[2],)))
+    assert "No strategy can run this in 32 MiB of SRAM" in infeasible
+
+
+def test_a_model_without_steps_has_a_report(profile):
+    model = replace(profile.model, steps=0, operators=0, peak_live_bytes=0, peak_step=0)
+    results = tuple(replace(r, operators=(), buffers=(), arcs=(), residencies=(), in_use_bytes=(), oscillations=(),
+                            spill_bytes=0) for r in profile.results)  # fmt: skip
+    empty = replace(profile, model=model, steps=(), live_bytes=(), peak_buffers=(), oversized=(), results=results)
+    assert "residual_cnn" in render(empty)
+
+
+def test_large_report_stays_below_six_mebibytes():
+    assert len(render(make_profile(10_000)).encode("utf-8")) < 6 * 2**20
+
+
+def test_first_hundred_operators_are_html_and_the_rest_is_data():
+    large = make_profile(3000)
+    lead = lead_result(large)
+    assert len(lead.operators) > HTML_ROWS
+    table = operators_table(lead)
+    assert len(table.rows) == min(len(lead.operators), MAX_ROWS)
+    assert table.total == len(lead.operators)
+
+
+def test_thinned_curve_keeps_the_extremes_of_each_stretch():
+    values = [0] * 10_000
+    values[1234], values[8765] = 7, -3
+    curve = figures.curve(values)
+    assert len(curve.steps) <= figures.MAX_POINTS
+    assert curve.total == 10_000
+    assert {1234, 8765} <= set(curve.steps.tolist())
+    assert list(curve.steps) == sorted(set(curve.steps.tolist()))
+    short = figures.curve([3, 1, 2])
+    assert short.values.tolist() == [3, 1, 2]
+
+
+def test_arc_rises_to_the_buffers_size_halfway_between_eviction_and_use():
+    arc = SpillArc(buffer="b", size_bytes=2 << 20, last_use_step=1, evict_step=2, needed_step=10, written=True,
+                   reloaded=True, cause="capacity", idle_s=0.0, wait_s=0.0)  # fmt: skip
+    x, y = figures.arc_outline([arc, arc])
+    assert len(x) == 20
+    assert (x[0], x[8]) == (2, 10)
+    assert y[x == 6].tolist() == [2, 2]
+    assert np.isnan(x[9])
+    assert np.isnan(y[19])
+
+
+def test_figures_have_a_few_traces_however_many_buffers_there_are():
+    large = make_profile(3000)
+    for figure in figures.strategy_figures(large, lead_result(large)):
+        assert len(figure.traces) <= 6
+        assert not [trace for trace in figure.traces if isinstance(trace.get("x"), list) and len(trace["x"]) > 50]
+    assert not [f for f in figures.strategy_figures(large, lead_result(large)) if f.layout.get("shapes")]
+    assert "of 3,000 steps are drawn" in figures.memory_figure(large, lead_result(large)).note
+
+
+def test_running_peak_never_falls():
+    assert figures.running_peak([1, 3, 2, 5, 4]) == [1, 3, 3, 5, 5]
+    assert figures.running_peak([]) == []
+
+
+def test_templates_are_found():
+    assert (templates_dir() / "report.html.jinja").is_file()
+
+
+def test_markdown_of_the_method_becomes_plain_html():
+    text = (
+        "# A <b>\n\nOne `x<y` **two**\nthree [four](http://example.invalid).\n\n- a\n- b\n  c\n\n"
+        "| p | q |\n| --- | --- |\n| 1 | `2` |\n\n```\n<x>\n```\n"
+    )
+    assert to_html(text, top_level=3).split("\n") == [
+        "<h3>A &lt;b&gt;</h3>",
+        "<p>One <code>x&lt;y</code> <strong>two</strong> three <span>four</span>.</p>",
+        "<ul><li>a</li><li>b c</li></ul>",
+        '<div class="scroll"><table><thead><tr><th scope="col">p</th><th scope="col">q</th></tr></thead>'
+        "<tbody><tr><td>1</td><td><code>2</code></td></tr></tbody></table></div>",
+        "<pre><code>&lt;x&gt;</code></pre>",
+    ]
