@@ -1,14 +1,12 @@
 """Operator attributes as plain Python."""
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
 import onnx
 
 from spillprof.model.graph import AttributeValue
 
 _KIND = onnx.AttributeProto
-_NONE: Mapping[str, AttributeValue] = MappingProxyType({})
 
 
 def plain_attributes(attributes: Iterable[onnx.AttributeProto]) -> Mapping[str, AttributeValue]:
@@ -28,7 +26,7 @@ def plain_attributes(attributes: Iterable[onnx.AttributeProto]) -> Mapping[str, 
                 plain[a.name] = tuple(a.floats)
             case _KIND.STRINGS:
                 plain[a.name] = tuple(s.decode("utf-8", "replace") for s in a.strings)
-    return plain or _NONE
+    return plain
 
 
 def _guessed_kind(a: onnx.AttributeProto) -> int:

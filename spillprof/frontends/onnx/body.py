@@ -7,19 +7,10 @@ import onnx
 
 from spillprof.errors import ModelError
 from spillprof.frontends.onnx.constants import Constant, constant_value, node_constant, sparse_constant
-from spillprof.frontends.onnx.elements import ValueType, parse_type
-
-MAX_NODES = 1_000_000
-"""Nodes after inlining. Functions can multiply: thirty nested pairs would make a billion."""
+from spillprof.frontends.onnx.functions import FunctionKey, check_expansion, function_key
 
 MAX_BODY_DEPTH = 64
 """If, Loop and Scan inside each other, after inlining."""
-
-MAX_CALL_DEPTH = 256
-"""Functions that call functions."""
-
-FunctionKey = tuple[str, str, str]
-"""Domain, name, overload."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,37 +37,23 @@ class Body:
     outputs: tuple[str, ...]
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Constant] = field(default_factory=dict)
-    stored_types: dict[str, ValueType] = field(default_factory=dict)  # what the file claims; not trusted
+    stored_types: dict[str, onnx.TypeProto] = field(default_factory=dict)  # value_info: claimed, not trusted
+    declared_types: dict[str, onnx.TypeProto] = field(default_factory=dict)  # of the outputs: even less
     free_names: tuple[str, ...] = ()  # read here, defined outside
 
 
 def model_body(model: onnx.ModelProto) -> Body:
     """The model's main graph, functions inlined. ``ModelError`` for unknown functions, recursion or explosion."""
-    functions = {(_domain(f.domain), f.name, _overload(f)): _Function(f) for f in model.functions}
+    functions = {function_key(f.domain, f.name, f): f for f in model.functions}
     if len(functions) != len(model.functions):
         raise ModelError("two functions of the model have the same name")
+    check_expansion(model.graph, functions)
     context = _Context(
         opsets=_opsets(model.opset_import),
         functions=functions,
-        budget=_Budget(MAX_NODES),
         rename=lambda name: name,
     )
     return _body(model.graph, context, depth=0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Function:
-    proto: onnx.FunctionProto
-
-
-@dataclass(slots=True)
-class _Budget:
-    left: int
-
-    def spend(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise ModelError(f"the model's functions expand to more than {MAX_NODES:,} operators")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +61,10 @@ class _Context:
     """Where nodes are read: which names they see, which call they belong to."""
 
     opsets: Mapping[str, int]
-    functions: Mapping[FunctionKey, _Function]
-    budget: _Budget
+    functions: Mapping[FunctionKey, onnx.FunctionProto]
     rename: Callable[[str], str]
     prefix: str = ""
     arguments: Mapping[str, onnx.AttributeProto] | None = None  # of the function call that is being inlined
-    calls: tuple[FunctionKey, ...] = ()
 
 
 def _body(graph: onnx.GraphProto, context: _Context, depth: int) -> Body:
@@ -105,13 +80,11 @@ def _body(graph: onnx.GraphProto, context: _Context, depth: int) -> Body:
         _add_constant(body, rename(tensor.name), constant_value(tensor))
     for sparse in graph.sparse_initializer:
         _add_constant(body, rename(sparse.values.name), sparse_constant(sparse))
-    for info in (*graph.value_info, *graph.output):
-        stored = parse_type(info.type.SerializeToString()) if info.HasField("type") else None
-        if stored is not None:
-            body.stored_types[rename(info.name)] = stored
+    body.stored_types.update((rename(v.name), v.type) for v in graph.value_info if v.HasField("type"))
+    body.declared_types.update((rename(v.name), v.type) for v in graph.output if v.HasField("type"))
     names = _Names(node.name for node in graph.node)
     for node, inner, name in _inlined(graph.node, context, names):
-        outputs = _without_trailing_blanks(inner.rename(output) for output in node.output)
+        outputs = tuple(inner.rename(output) for output in node.output)
         domain = _domain(node.domain)
         attributes = _attributes(node, inner)
         if domain == "" and node.op_type == "Constant":
@@ -153,25 +126,18 @@ def _inlined(
             stack.pop()
             continue
         index, node = index_and_node
-        inner.budget.spend()
         name = names.take(node.name, inner.prefix, f"{node.op_type}_{index}")
-        key = (_domain(node.domain), node.op_type, _overload(node))
+        key = function_key(node.domain, node.op_type, node)
         function = inner.functions.get(key)
         if function is None:
             yield node, inner, name
         else:
-            called = _call(node, function.proto, key, inner, name)
-            stack.append((enumerate(_function_nodes(function.proto)), called))
+            called = _call(node, function, inner, name)
+            stack.append((enumerate(_function_nodes(function)), called))
 
 
-def _call(
-    node: onnx.NodeProto, function: onnx.FunctionProto, key: FunctionKey, context: _Context, name: str
-) -> _Context:
+def _call(node: onnx.NodeProto, function: onnx.FunctionProto, context: _Context, name: str) -> _Context:
     """How the nodes of a function read in one call: its formal names mapped to the call's, all others prefixed."""
-    if key in context.calls:
-        raise ModelError(f"the function '{function.name}' calls itself", where=(name,))
-    if len(context.calls) >= MAX_CALL_DEPTH:
-        raise ModelError(f"functions call each other more than {MAX_CALL_DEPTH} deep", where=(name,))
     if len(node.input) > len(function.input) or len(node.output) > len(function.output):
         raise ModelError(f"a call of '{function.name}' has more inputs or outputs than the function", where=(name,))
     prefix = f"{name}/"
@@ -193,11 +159,9 @@ def _call(
     return _Context(
         opsets=_opsets(function.opset_import) or context.opsets,
         functions=context.functions,
-        budget=context.budget,
         rename=rename,
         prefix=prefix,
         arguments=arguments,
-        calls=(*context.calls, key),
     )
 
 
@@ -227,6 +191,8 @@ def _resolved(attribute: onnx.AttributeProto, context: _Context) -> onnx.Attribu
     argument = context.arguments.get(attribute.ref_attr_name)
     if argument is None or argument.ref_attr_name:
         return attribute
+    if argument.HasField("g") or argument.graphs:
+        raise ModelError("a graph is passed to a function as an argument, which is not supported")
     renamed = onnx.AttributeProto()
     renamed.CopyFrom(argument)
     renamed.name = attribute.name
@@ -260,10 +226,6 @@ def _opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
 
 def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
-
-
-def _overload(proto: onnx.NodeProto | onnx.FunctionProto) -> str:
-    return getattr(proto, "overload", "")
 
 
 def _without_trailing_blanks(names: Iterable[str]) -> tuple[str, ...]:

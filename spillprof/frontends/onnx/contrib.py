@@ -335,7 +335,20 @@ _RULES: Mapping[tuple[str, str], Rule] = {
     **{("", op): _same for op in "Relu Sigmoid Tanh Exp Log Sqrt Abs Neg Floor Ceil Reciprocal Softplus".split()},  # noqa: SIM905
     **{
         ("", op): _same
-        for op in ["Elu", "Selu", "LeakyRelu", "PRelu", "HardSigmoid", "Clip", "Softmax", "Identity", "Softsign", "Sum", "Max", "Min"]
+        for op in [
+            "Elu",
+            "Selu",
+            "LeakyRelu",
+            "PRelu",
+            "HardSigmoid",
+            "Clip",
+            "Softmax",
+            "Identity",
+            "Softsign",
+            "Sum",
+            "Max",
+            "Min",
+        ]
     },
     **{("", op): _legacy_compare for op in ("And", "Or", "Xor", "Greater", "Less", "Equal")},
     ("", "BatchNormalization"): _legacy_normalization,

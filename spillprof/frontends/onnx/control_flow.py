@@ -77,7 +77,7 @@ def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> Out
 def _branch_outcome(node: Node, results: tuple[SizedBody, ...], types: Types) -> Outcome:
     count = len(node.outputs)
     values: list[Array | None] = [None] * count
-    is_bounded = len(results) > 1
+    is_bounded = any(_known(r, n) != t for r in results for n, t in zip(r.graph.outputs, types, strict=False))
     if len(results) == 1:
         only = results[0]
         values = [only.scope.value_of(name) for name in only.graph.outputs[:count]]
@@ -106,10 +106,10 @@ def _visit_loop(node: Node, scope: Scope, session: Session, size: SizeBody) -> O
     walked = 0
     while True:
         trial = session.trial()
-        sized = size(body, _inner_scope(body, [*fixed, *carried], scope), trial)
+        sized = size(body, _inner_scope(node, body, [*fixed, *carried], scope), trial)
         after = _output_types(sized, body)[1 : 1 + n_carried]
         walked += 1
-        if after == carried or (trips is not None and walked >= trips):
+        if _sizes(after) == _sizes(carried) or (trips is not None and walked >= trips):
             break
         if trips is None or trips > MAX_GROWTH_TRIPS:
             known = f"{trips} times" if trips is not None else "an unknown number of times"
@@ -181,15 +181,16 @@ def _visit_scan(node: Node, settings: Settings, scope: Scope, session: Session, 
     if len(lengths) > 1:
         raise ShapeError("the inputs of a Scan have different lengths", where=(place(node),))
     length = lengths.pop()
-    sized = size(body, _inner_scope(body, inner, scope), session)
+    sized = size(body, _inner_scope(node, body, inner, scope), session)
     outputs = _output_types(sized, body)
-    if [o.shape if o else None for o in outputs[:n_states]] != [i.shape if i else None for i in inner[:n_states]]:
+    if _sizes(outputs[:n_states]) != _sizes(inner[:n_states]):
         raise ShapeError("a state of a Scan changes its size", where=(place(node),))
-    batch = types[n_states].shape[:1] if has_batch and types[n_states] is not None else ()  # type: ignore[union-attr]
+    first = types[n_states]
+    batch = first.shape[:1] if has_batch and first is not None and first.shape is not None else ()
     out_axes = _axes(settings.get("scan_output_axes"), n_scanned)
     final: list[ValueType | None] = list(types[:n_states])
     for known, axis in zip(outputs[n_states:], out_axes, strict=True):
-        final.append(_inserted(known, axis, length, tuple(batch or ())))
+        final.append(_inserted(known, axis, length, batch))
     return Outcome(subgraphs=(sized.graph,), types=final[: len(node.outputs)], values=[None] * len(node.outputs))
 
 
@@ -200,14 +201,21 @@ def _axes(given: AttributeValue | None, count: int) -> tuple[int, ...]:
     return axes
 
 
-def _inner_scope(body: Body, types: Types, scope: Scope) -> Scope:
+def _inner_scope(node: Node, body: Body, types: Types, scope: Scope) -> Scope:
     """The scope of a loop body: its inputs have the given types, or the declared ones where those are unknown."""
     inner = Scope(parent=scope)
+    is_bounded = any(scope.is_bounded(name) for name in node.inputs if name)
     for (name, declared), known in zip(body.inputs, types, strict=True):
         stated = None if declared is None else parse_type(declared.SerializeToString())
         inner.types[name] = known if known is not None else stated
         inner.kinds[name] = TensorKind.INPUT
+        if is_bounded:
+            inner.bounded.add(name)
     return inner
+
+
+def _sizes(types: Types) -> list[object]:
+    return [None if t is None else (t.dtype, t.shape) for t in types]
 
 
 def _output_types(sized: SizedBody, body: Body) -> list[ValueType | None]:

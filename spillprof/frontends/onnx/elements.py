@@ -1,6 +1,7 @@
 """ONNX element types, and what a value's type says about its size."""
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -87,3 +88,13 @@ def parse_type(serialized: bytes) -> ValueType | None:
         return tensor_type(dtype, None)
     shape = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim)
     return tensor_type(dtype, shape)
+
+
+def stated_type(proto: onnx.TypeProto, symbols: Mapping[str, int]) -> ValueType | None:
+    """The type that a file states, bound symbols replaced. Dimensions below zero count as unknown."""
+    stated = parse_type(proto.SerializeToString())
+    if stated is None or stated.shape is None or not proto.HasField("tensor_type"):
+        return stated
+    dims = zip(stated.shape, proto.tensor_type.shape.dim, strict=True)
+    shape = tuple(symbols.get(d.dim_param) if size is None or size < 0 else size for size, d in dims)
+    return stated if shape == stated.shape else tensor_type(stated.dtype, shape)

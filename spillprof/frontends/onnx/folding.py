@@ -107,7 +107,11 @@ def _divide(a: Array, b: Array) -> object:
     if not np.all(b):
         raise ZeroDivisionError
     quotient = np.floor_divide(a, b)  # ONNX truncates towards zero
-    return np.where((np.remainder(a, b) != 0) & ((a < 0) != (b < 0)), quotient + 1, quotient)
+    return np.where(
+        (np.remainder(a, b) != 0) & (np.signbit(a.astype(np.float64)) != np.signbit(b.astype(np.float64))),
+        quotient + 1,
+        quotient,
+    )
 
 
 def _mod(call: Call, inputs: Ins) -> tuple[Array, ...]:
@@ -204,7 +208,7 @@ def _gather(call: Call, inputs: Ins) -> tuple[Array, ...]:
 
 
 def _gather_elements(call: Call, inputs: Ins) -> tuple[Array, ...]:
-    return (np.take_along_axis(_given(inputs, 0), _given(inputs, 1), axis=call.number("axis", 0)),)
+    return (np.take_along_axis(_given(inputs, 0), _given(inputs, 1).astype(np.int64), axis=call.number("axis", 0)),)
 
 
 def _nonzero(call: Call, inputs: Ins) -> tuple[Array, ...]:
@@ -230,7 +234,7 @@ def _scatter_elements(call: Call, inputs: Ins) -> tuple[Array, ...]:
     if call.attributes.get("reduction", "none") != "none":
         raise ValueError("not evaluated")
     result = _given(inputs, 0).copy()
-    np.put_along_axis(result, _given(inputs, 1), _given(inputs, 2), axis=call.number("axis", 0))
+    np.put_along_axis(result, _given(inputs, 1).astype(np.int64), _given(inputs, 2), axis=call.number("axis", 0))
     return (result,)
 
 
@@ -336,6 +340,7 @@ _RULES: Mapping[str, Callable[[Call, Ins], tuple[Array, ...]]] = {
     "Or": _elementwise(np.logical_or),
     "Pow": _same_type(np.power),
     "Range": _range,
+    "Reciprocal": _same_type(np.reciprocal),
     "ReduceMax": _reduce(np.max),
     "ReduceMean": _reduce(np.mean),
     "ReduceMin": _reduce(np.min),

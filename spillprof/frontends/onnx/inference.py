@@ -1,7 +1,9 @@
 """Types of one operator's outputs, from onnx's own rules, each distinct case asked once."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
+import numpy as np
 import onnx
 import onnx.defs
 import onnx.numpy_helper
@@ -17,7 +19,7 @@ Types = tuple[ValueType | None, ...]
 _FLOATS_MATTER = frozenset({"Resize", "Upsample", "Range"})
 """Operators whose output size follows from floating-point inputs."""
 
-_TAKES_CONTENTS = frozenset({"int64", "int32", "uint64", "uint32"})
+_SIZE_TYPES = frozenset(map(np.dtype, ("int64", "int32", "uint64", "uint32")))
 
 
 class NodeInference:
@@ -43,6 +45,8 @@ class NodeInference:
         ``ShapeError`` if the inputs contradict each other; ``ModelError`` for an operator that onnx does not have.
         """
         contents = tuple(_content_key(node, value) for value in values)
+        if not any(node.outputs):
+            return (None,) * len(node.outputs)
         signature = (
             node.op_type,
             node.domain,
@@ -54,14 +58,16 @@ class NodeInference:
         )
         known = self._known.get(signature)
         if known is None:
-            known = self._known[signature] = _ask(node, types, [v if c else None for v, c in zip(values, contents)])
+            known = self._known[signature] = _ask(
+                node, types, [v if c else None for v, c in zip(values, contents, strict=True)]
+            )
         return known
 
 
 def _content_key(node: Node, value: Array | None) -> object:
-    if value is None or (str(value.dtype) not in _TAKES_CONTENTS and node.op_type not in _FLOATS_MATTER):
+    if value is None or (value.dtype not in _SIZE_TYPES and node.op_type not in _FLOATS_MATTER):
         return None
-    return (str(value.dtype), value.shape, value.tobytes())
+    return (value.dtype.char, value.shape, value.tobytes())
 
 
 def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> Types:
@@ -105,8 +111,13 @@ def _schema(node: Node) -> onnx.defs.OpSchema | None:
 
 
 def _find_schema(node: Node) -> onnx.defs.OpSchema | None:
+    return _schema_of(node.op_type, max(min(node.version, (1 << 31) - 1), 0), node.domain)
+
+
+@lru_cache(maxsize=4096)
+def _schema_of(op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
     try:
-        return onnx.defs.get_schema(node.op_type, max(min(node.version, (1 << 31) - 1), 0), node.domain)
+        return onnx.defs.get_schema(op_type, version, domain)
     except onnx.defs.SchemaError:
         return None
 

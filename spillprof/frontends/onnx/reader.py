@@ -87,6 +87,16 @@ def _stripped(data: bytes | mmap.mmap, shown: str) -> bytes:
 
 
 def _graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -> Graph:
+    """The graph of a stripped model; errors name the file."""
+    try:
+        return _sized_graph(stripped, shown, sha256, bindings)
+    except ModelError as error:
+        if shown in error.where:
+            raise
+        raise type(error)(error.message, where=(shown, *error.where), hint=error.hint) from error
+
+
+def _sized_graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -> Graph:
     try:
         model = onnx.ModelProto.FromString(stripped)
     except Exception as error:  # protobuf raises its own type, and others for odd text

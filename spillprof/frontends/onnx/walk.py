@@ -13,7 +13,7 @@ from spillprof.frontends.onnx.bounds import upper_bound
 from spillprof.frontends.onnx.constants import Array, array_constant
 from spillprof.frontends.onnx.contrib import Case, Standard, apply_rule, contrib_rule
 from spillprof.frontends.onnx.control_flow import visit_bodies
-from spillprof.frontends.onnx.elements import ValueType, tensor_type
+from spillprof.frontends.onnx.elements import ValueType, stated_type, tensor_type
 from spillprof.frontends.onnx.folding import Call, can_fold, fold
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.scope import Scope
@@ -47,12 +47,13 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
         if node.bodies:
             result = visit_bodies(node, settings, scope, session, size_body)
             subgraphs = result.subgraphs
+            is_bounded = result.is_bounded or any(scope.is_bounded(n) for n in (*node.inputs, *node.captures) if n)
             for name, known, value in zip(node.outputs, result.types, result.values, strict=True):
                 if name:
-                    _set_output(name, known, scope, session, body)
+                    _set_output(name, known, node, scope, session, body)
                     if value is not None:
                         scope.values[name] = value
-                    if result.is_bounded:
+                    if is_bounded:
                         scope.bounded.add(name)
         else:
             _visit(node, settings, scope, session, body)
@@ -75,11 +76,10 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
     return SizedBody(graph=_graph(body, [op for op in operators if op is not None], scope, session), scope=scope)
 
 
-def _set_output(name: str, found: ValueType | None, scope: Scope, session: Session, body: Body) -> None:
+def _set_output(name: str, found: ValueType | None, node: Node, scope: Scope, session: Session, body: Body) -> None:
     """Records the type of an output; what the file claims fills gaps, and is overruled where it differs."""
-    stored = body.stored_types.get(name)
-    if stored is not None and stored.shape is not None and any(d is not None and d < 0 for d in stored.shape):
-        stored = None
+    claimed = body.stored_types.get(name) or (body.declared_types.get(name) if _is_defined(node, session) else None)
+    stored = None if claimed is None else stated_type(claimed, session.symbols)
     if found is None or not found.is_sized:
         if stored is not None and stored.is_sized and _agree(found, stored):
             session.tally.assume("a size that cannot be inferred is taken from the file's value_info")
@@ -87,6 +87,11 @@ def _set_output(name: str, found: ValueType | None, scope: Scope, session: Sessi
     elif stored is not None and not _agree(found, stored):
         session.tally.note("a type or shape stored in the file contradicts inference, and is overruled")
     scope.types[name] = found
+
+
+def _is_defined(node: Node, session: Session) -> bool:
+    """Whether anybody says what the operator does; if nobody does, an output's declared type is no evidence."""
+    return session.inference.has_schema(node) or contrib_rule(node) is not None
 
 
 def _visit(node: Node, settings: Mapping[str, AttributeValue], scope: Scope, session: Session, body: Body) -> None:
@@ -108,7 +113,7 @@ def _visit(node: Node, settings: Mapping[str, AttributeValue], scope: Scope, ses
                 found, is_bounded = bound.types, True
     for name, output in zip(node.outputs, found, strict=True):
         if name:
-            _set_output(name, output, scope, session, body)
+            _set_output(name, output, node, scope, session, body)
             if is_bounded:
                 scope.bounded.add(name)
 
@@ -166,9 +171,9 @@ def _types(
         found = session.inference.outputs(node, types, values)
     if rule is None or all(f is not None and f.is_sized for f, name in zip(found, node.outputs, strict=True) if name):
         return found
-    ruled = apply_rule(rule, Case(node=node, types=types, settings=settings))
-    if isinstance(ruled, Standard):
-        ruled = _standard_types(node, ruled, types, values, session)
+    verdict = apply_rule(rule, Case(node=node, types=types, settings=settings))
+    ruled: Sequence[ValueType | None] | None
+    ruled = _standard_types(node, verdict, types, values, session) if isinstance(verdict, Standard) else verdict
     return [r if f is None or not f.is_sized else f for f, r in zip(found, ruled or found, strict=True)]
 
 
