@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from spillprof.errors import UsageError
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b/s", re.IGNORECASE | re.ASCII)
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|ms|us|µs|ns)", re.ASCII)
+_SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
+_RATE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b/s", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(s|ms|us|µs|ns)", re.ASCII)
 _SIZE_HINT = "write it like 32MB, 1.5MiB or 4096 (bytes)"
 _LARGEST_SIZE = 2**60  # every sum of sizes stays exact in JSON readers and numpy columns
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}

@@ -1,6 +1,35 @@
-"""The command line: one module a command, and the only place that prints errors and chooses exit codes."""
+"""The command line: one module a command. Here are the entry point and the only code that chooses exit codes."""
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from spillprof.cli.failures import BROKEN_PIPE_EXIT_CODE, discard_stdout, report_failure
+from spillprof.cli.group import spillprof
+from spillprof.cli.session import Session
 
 
-def main() -> None:
-    """Run the command line."""
-    raise SystemExit(0)
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit: 0 done, 1 gate failed, 2 could not evaluate, 3 our bug, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name that the terminal cannot encode is no reason to stop
+            stream.reconfigure(errors="backslashreplace")
+    raise SystemExit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; its exit code. What went wrong is on stderr."""
+    session = Session(arguments=tuple(arguments))
+    try:
+        result = spillprof.main(list(arguments), prog_name="spillprof", standalone_mode=False, obj=session)
+        sys.stdout.flush()
+    except SystemExit as stop:  # click exits with 1 by itself where a pipe is closed, and 0 after shell completion
+        if stop.code == 1:
+            discard_stdout()
+            return BROKEN_PIPE_EXIT_CODE
+        return stop.code if isinstance(stop.code, int) else 0
+    except (click.exceptions.Exit, Exception, KeyboardInterrupt) as failure:
+        return report_failure(failure, session)
+    return result if isinstance(result, int) else 0

@@ -12,8 +12,8 @@ from spillprof.verify import Violation
 def render(violations: Sequence[Violation], result: Result | None, *, name: str, limit: int) -> str:
     """What ``verify`` prints. ``limit`` violations at most."""
     if result is None:
-        lines = [f"{name}: breaks {count_of(len(violations), 'rule')}"]
-        lines += [f"  {printable(str(violation))}" for violation in violations[:limit]]
+        lines = [f"{name}: not legal, {count_of(len(violations), 'violation')}"]
+        lines += [f"  {_sentence(violation)}" for violation in violations[:limit]]
         if len(violations) > limit:
             lines.append(f"  and {len(violations) - limit:,} more")
         return "\n".join(lines) + "\n"
@@ -28,7 +28,7 @@ def render(violations: Sequence[Violation], result: Result | None, *, name: str,
         ("reloads", f"{result.reload_count:,}"),
         ("peak", format_size_exact(result.peak_bytes)),
     )
-    return "\n".join([f"{name}: legal", *(f"  {what:<12}{value}" for what, value in rows)]) + "\n"
+    return "\n".join([f"{name}: legal", *(f"  {what:<13}{value}" for what, value in rows)]) + "\n"
 
 
 def to_json(violations: Sequence[Violation], result: Result | None) -> dict[str, Any]:
@@ -37,6 +37,14 @@ def to_json(violations: Sequence[Violation], result: Result | None) -> dict[str,
             "streamed_bytes", "spill_count", "reload_count", "peak_bytes", "energy_j")  # fmt: skip
     return {
         "legal": not violations,
-        "violations": [str(violation) for violation in violations],
+        "violations": [
+            {"rule": str(violation.rule), "message": violation.message, "step": violation.step}
+            for violation in violations
+        ],
         "result": None if result is None else {key: getattr(result, key) for key in keys},
     }
+
+
+def _sentence(violation: Violation) -> str:
+    at = "" if violation.step is None else f" (step {violation.step})"
+    return f"{violation.rule}: {printable(violation.message)}{at}"

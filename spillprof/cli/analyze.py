@@ -1,0 +1,168 @@
+"""``spillprof analyze``: the main job."""
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spillprof.cli.model_file import read_model
+from spillprof.cli.options import (
+    ENVIRONMENT_PREFIX,
+    examples,
+    lowering_options,
+    model_options,
+    nearest,
+    option,
+    planning_options,
+    read_lowering,
+    read_planning,
+    read_target,
+    session_options,
+    target_options,
+)
+from spillprof.cli.output import (
+    Destination,
+    default_report,
+    destination,
+    print_result,
+    render_json,
+    writable_path,
+    write_file,
+)
+from spillprof.cli.session import Session
+from spillprof.errors import CapacityError, UsageError
+from spillprof.planning.options import STRATEGIES
+
+if TYPE_CHECKING:
+    from spillprof.model.profile import Profile
+
+
+@click.command(
+    "analyze",
+    short_help="Simulate a model on a memory.",
+    epilog=examples(
+        "spillprof analyze sample_models/residual_cnn.onnx --sram 32MB",
+        "spillprof analyze sample_models/unet.onnx --sram 12MB --strategy lru,interval -o unet.json -o unet.html",
+        "spillprof analyze sample_models/residual_cnn.onnx --sram 32MB --pin f0 --no-report",
+    ),
+)
+@model_options
+@target_options
+@option(
+    "--strategy",
+    default=",".join(STRATEGIES),
+    show_default=True,
+    metavar="A,B",
+    help="Strategies to compare; reports lead with the first that can be planned.",
+)
+@planning_options
+@lowering_options
+@option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FILE",
+    help="Write a report: .html, .json, .md or .csv; '-' for JSON on stdout. Repeatable.",
+)
+@option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
+@option("--events", is_flag=True, help="List every transfer in the JSON.")
+@option("--plan", metavar="FILE", help="Write the plan of the one strategy asked for, as JSON.")
+@option("--no-report", is_flag=True, help="Do not write MODEL.spill.html where no -o is given.")
+@option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Operators to list.")
+@session_options
+@click.pass_obj
+def command(session: Session, /, model: str, **values: Any) -> None:
+    """Simulate MODEL (an ONNX file, '-' for stdin) on a memory: compare the strategies, say what spills and why.
+
+    The summary goes to stdout, and a report to MODEL.spill.html in this folder unless -o, --json or --no-report
+    says otherwise. Sizes are binary (32MB is 33,554,432 bytes), rates decimal (60GB/s is 6e10 bytes per second).
+    Every option can be set in the environment: --sram as SPILLPROF_SRAM.
+    """
+    strategies = _strategies(values["strategy"])
+    plan_path = _plan_path(values["plan"], strategies)
+    to_stdout = values["as_json"] or "-" in values["outputs"]
+    destinations = [destination(path, events=values["events"]) for path in values["outputs"] if path != "-"]
+    wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
+    if wants_default and model != "-":
+        destinations.append(destination(default_report(model, ""), events=False))
+    target = read_target(values)
+
+    from spillprof import pipeline
+
+    options = pipeline.AnalyzeOptions(
+        strategies=strategies, lowering=read_lowering(values), planning=read_planning(values)
+    )
+    graph = read_model(model, values, session)
+    if wants_default and model == "-":
+        destinations.append(destination(default_report(model, graph.name), events=False))
+    if plan_path is not None:
+        import json
+
+        plan = pipeline.plan_file(graph, target, options, strategies[0])
+        write_file(plan_path, json.dumps(plan, indent=1) + "\n", session)
+    profile = pipeline.analyze(graph, target, options, command=_reproduce(session))
+    print_result(render_json(profile, events=values["events"]) if to_stdout else _page(profile, values["top"], session))
+    _write(destinations, profile, session)
+    if not any(result.feasible for result in profile.results):
+        raise CapacityError(
+            "no strategy can be planned in this memory",
+            where=[f"{result.strategy}: {result.reason}" for result in profile.results],
+            hint=f"the smallest SRAM without tiling is {profile.model.min_sram_bytes:,} B",
+        )
+
+
+def _strategies(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise UsageError("no strategy is named", where=("--strategy",), hint=f"there are {', '.join(STRATEGIES)}")
+    known = (*STRATEGIES, "none")
+    for name in names:
+        if name not in known:
+            raise nearest("strategy", name, known)
+    return names
+
+
+def _plan_path(path: str | None, strategies: Sequence[str]) -> Any:
+    if path is None:
+        return None
+    if len(strategies) != 1:
+        raise UsageError(
+            f"--plan writes one plan, but {len(strategies)} strategies are asked for",
+            hint=f"add --strategy {strategies[-1]}",
+        )
+    return writable_path(path)
+
+
+def _page(profile: "Profile", top: int, session: Session) -> str:
+    from spillprof.report.terminal import render
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return render(profile, top=top, width=width, color=session.colored(sys.stdout))
+
+
+def _write(destinations: Sequence[Destination], profile: "Profile", session: Session) -> None:
+    texts = [each.render(profile) for each in destinations]  # all of them first: a failure leaves no half of a set
+    sys.stdout.flush()
+    for each, text in zip(destinations, texts, strict=True):
+        write_file(each.path, text, session)
+
+
+def _reproduce(session: Session) -> str:
+    """The command line that gives this profile: as typed, settings from the environment in front."""
+    settings = [
+        f"{name}={shlex.quote(value)}" for name, value in sorted(os.environ.items()) if name in _VARIABLES and value
+    ]
+    return " ".join([*settings, "spillprof", shlex.join(session.arguments)])
+
+
+_VARIABLES = {
+    variable
+    for parameter in command.params
+    for variable in ([parameter.envvar] if isinstance(parameter.envvar, str) else parameter.envvar or [])
+    if variable.startswith(ENVIRONMENT_PREFIX)
+}

@@ -1,0 +1,92 @@
+"""What went wrong, said on stderr, and the exit code that it means."""
+
+import errno
+import os
+import platform
+import sys
+import traceback
+
+import click
+
+from spillprof import __version__
+from spillprof.cli.session import Session
+from spillprof.errors import SpillprofError
+from spillprof.report.text import printable, shorten_middle
+
+COULD_NOT_EVALUATE_EXIT_CODE = 2
+BUG_EXIT_CODE = 3
+INTERRUPTED_EXIT_CODE = 130
+BROKEN_PIPE_EXIT_CODE = 0  # the reader had enough; what it asked for was done
+MAX_LINE = 600  # characters of a message: names in it may be endless
+
+
+def report_failure(failure: BaseException, session: Session) -> int:
+    """Print what went wrong on stderr; the exit code."""
+    match failure:
+        case click.exceptions.Exit():
+            return failure.exit_code
+        case click.Abort() | KeyboardInterrupt():
+            return INTERRUPTED_EXIT_CODE
+        case OSError(errno=errno.EPIPE):
+            discard_stdout()
+            return BROKEN_PIPE_EXIT_CODE
+        case SpillprofError():
+            _print_error(session, failure.message, failure.where, failure.hint)
+            return failure.exit_code
+        case click.ClickException():
+            _print_error(session, _sentence(failure.format_message()), (), _usage_hint(failure))
+            return COULD_NOT_EVALUATE_EXIT_CODE
+        case MemoryError():
+            _print_error(session, "out of memory", (), "analyse fewer strategies at once, or a smaller model")
+            return COULD_NOT_EVALUATE_EXIT_CODE
+    _print_bug(session, failure)
+    return BUG_EXIT_CODE
+
+
+def discard_stdout() -> None:
+    """Send what is still buffered for a closed pipe nowhere, so that the interpreter can exit in silence."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # stdout is no real file, e.g. under a test
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - lives as long as the process
+
+
+def _print_error(session: Session, message: str, where: tuple[str, ...], hint: str | None) -> None:
+    lines = [f"{_styled(session, 'error:', 'red')} {_line(message)}"]
+    lines += [f"  --> {_line(place)}" for place in where]
+    if hint:
+        lines.append(f"{_styled(session, 'hint:', 'cyan')} {_line(hint)}")
+    click.echo("\n".join(lines), err=True, color=True)
+
+
+def _print_bug(session: Session, failure: BaseException) -> None:
+    if session.verbose:
+        click.echo(printable_lines("".join(traceback.format_exception(failure))), err=True)
+    what = f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
+    where = f"spillprof {__version__}, Python {platform.python_version()}, {platform.system()}"
+    again = "" if session.verbose else "; run again with -v for the traceback"
+    _print_error(session, f"a bug in spillprof: {what}", (where,), f"please report it{again}")
+
+
+def printable_lines(text: str) -> str:
+    """Text of several lines, each made printable."""
+    return "\n".join(printable(line) for line in text.splitlines())
+
+
+def _styled(session: Session, word: str, color: str) -> str:
+    return click.style(word, fg=color, bold=True) if session.colored(sys.stderr) else word
+
+
+def _line(text: str) -> str:
+    return shorten_middle(printable(text), MAX_LINE)
+
+
+def _sentence(message: str) -> str:
+    """A click message in the form of ours: lower case, no final period."""
+    text = " ".join(message.split()).removesuffix(".")
+    return text[:1].lower() + text[1:]
+
+
+def _usage_hint(failure: click.ClickException) -> str | None:
+    context = failure.ctx if isinstance(failure, click.UsageError) else None
+    return f"see '{context.command_path} --help'" if context else None

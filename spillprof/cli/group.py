@@ -1,0 +1,56 @@
+"""The group of commands. A command's module is imported only when that command runs."""
+
+from difflib import get_close_matches
+from importlib import import_module
+
+import click
+
+from spillprof import __version__
+
+COMMANDS = {
+    "analyze": "Simulate a model on a memory: what spills, why, and what it costs.",
+    "inspect": "A model's tensors and operators, its peak and its smallest SRAM.",
+    "verify": "Check a plan against a model, and cost it.",
+    "info": "Targets, strategies and placements that there are.",
+}
+"""Each command and its line in the help. Module ``spillprof.cli.NAME`` holds it as ``command``."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and help lines without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"spillprof.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the nearest name where there is no such command."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            also = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command '{args[0]}'; {also}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table as it stands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="'spillprof COMMAND --help' explains a command and shows examples.",
+)
+@click.version_option(__version__, prog_name="spillprof", message="%(prog)s %(version)s")
+def spillprof() -> None:
+    """What it costs when a neural network's tensors do not fit into on-chip memory, and why."""

@@ -1,0 +1,54 @@
+"""``spillprof inspect``: a model before any memory is planned."""
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from spillprof.cli.model_file import read_model
+from spillprof.cli.options import (
+    examples,
+    lowering_options,
+    model_options,
+    option,
+    read_lowering,
+    read_target,
+    session_options,
+    target_options,
+)
+from spillprof.cli.output import print_result
+from spillprof.cli.session import Session
+
+
+@click.command(
+    "inspect",
+    short_help="A model's tensors, operators and peak.",
+    epilog=examples(
+        "spillprof inspect sample_models/unet.onnx",
+        "spillprof inspect sample_models/unet.onnx --fuse none --inplace off --views copy --fold off --json",
+    ),
+)
+@model_options
+@lowering_options
+@target_options
+@option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Rows of each table.")
+@option("--json", "as_json", is_flag=True, help="Every tensor and operator as JSON.")
+@session_options
+@click.pass_obj
+def command(session: Session, /, model: str, **values: Any) -> None:
+    """Show MODEL (an ONNX file, '-' for stdin) as it is read and lowered, before any memory is planned.
+
+    Its largest tensors and operators, the peak of live bytes, and the smallest SRAM in which no operator must be
+    tiled. With --fuse none --inplace off --views copy --fold off it is plain liveness in file order.
+    """
+    from spillprof.analysis.inspection import inspect_graph
+
+    target, lowering = read_target(values), read_lowering(values)
+    inspection = inspect_graph(read_model(model, values, session), target, lowering)
+    if values["as_json"]:
+        print_result(json.dumps(inspection.to_json(), indent=1))
+        return
+    from spillprof.report.inspection import render
+
+    print_result(render(inspection, top=values["top"], color=session.colored(sys.stdout)))

@@ -1,0 +1,29 @@
+"""MODEL, as a path or ``-``, to a Graph."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spillprof.cli.session import Session
+from spillprof.errors import UsageError
+from spillprof.model.graph import Graph
+
+
+def read_model(model: str, values: Mapping[str, Any], session: Session) -> Graph:
+    """The graph in a file, or on stdin for ``-``. Every file is read as ONNX: there is no other front end yet."""
+    from spillprof.frontends.onnx import read_onnx, read_onnx_bytes
+
+    dims, shapes, batch = _mapping(values["dims"], "--dim"), _mapping(values["shapes"], "--shape"), values["batch"]
+    session.detail(f"reading {model}")
+    if model == "-":
+        return read_onnx_bytes(sys.stdin.buffer.read(), name="-", dims=dims, shapes=shapes, batch=batch)
+    return read_onnx(model, dims=dims, shapes=shapes, batch=batch)
+
+
+def _mapping(pairs: Sequence[tuple[str, Any]], option: str) -> dict[str, Any]:
+    """Pairs as a mapping. ``UsageError`` if one name is given two values."""
+    mapping: dict[str, Any] = {}
+    for name, value in pairs:
+        if mapping.setdefault(name, value) != value:
+            raise UsageError(f"{option} gives '{name}' two values", hint=f"drop one of the two {option}")
+    return mapping

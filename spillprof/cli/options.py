@@ -1,0 +1,212 @@
+"""Options that several commands share, and the values of the layers below that they make."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import click
+
+from spillprof.cli.session import Session
+from spillprof.errors import UsageError
+from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
+from spillprof.model.target import Target, load_target
+from spillprof.planning.options import PLACEMENTS, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.units import parse_rate, parse_size
+
+ENVIRONMENT_PREFIX = "SPILLPROF_"
+_MAX_DIGITS = 18  # of a dimension: more than any tensor has elements
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+_Option = Callable[[Any], Any]
+
+
+def option(*declarations: str, **attributes: Any) -> _Option:
+    """A click option that can also be given as ``SPILLPROF_NAME`` in the environment."""
+    long = next(name for name in declarations if name.startswith("--"))
+    variable = ENVIRONMENT_PREFIX + long.removeprefix("--").replace("-", "_").upper()
+    return click.option(*declarations, envvar=variable, **attributes)
+
+
+def model_options(command: _Decorated) -> _Decorated:
+    """MODEL, and what binds its open dimensions."""
+    return _apply(
+        command,
+        click.argument("model"),
+        option("--dim", "dims", multiple=True, callback=_parsed(_parse_dim), metavar="NAME=N",
+               help='Size of a named dimension, or of an unnamed one: --dim "INPUT[AXIS]=N". Repeatable.'),
+        option("--shape", "shapes", multiple=True, callback=_parsed(_parse_shape), metavar="INPUT=1x3x8x8",
+               help="Shape of an input. Repeatable."),
+        option("--batch", type=click.IntRange(min=1), metavar="N", help="First dimension of every input."),
+    )  # fmt: skip
+
+
+def target_options(command: _Decorated) -> _Decorated:
+    """The machine, and single figures that replace its own."""
+    return _apply(
+        command,
+        option("--sram", callback=_parsed(parse_size), metavar="SIZE",
+               help="On-chip memory, e.g. 32MB. Default: the target's."),
+        option("--target", default="generic-npu", show_default=True, metavar="NAME|FILE",
+               help="A built-in target or a .toml file; see 'spillprof info targets'."),
+        option("--align", callback=_parsed(parse_size), metavar="SIZE", help="Alignment of buffers, e.g. 64."),
+        option("--dram-read", callback=_parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
+        option("--dram-write", callback=_parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
+    )  # fmt: skip
+
+
+def lowering_options(command: _Decorated) -> _Decorated:
+    """How the model becomes a program."""
+    default = LoweringOptions()
+    return _apply(
+        command,
+        _choice("--weights", WeightsPolicy, default.weights,
+                "stream: pass through a staging area; cached: evictable, wanted again by the next inference; "
+                "resident: on-chip all the time."),
+        _choice("--fuse", Fuse, default.fuse, "standard: bias, batch norm, activation and Q/DQ join their operator."),
+        _choice("--conv", ConvAlgorithm, default.conv, "Algorithm of convolutions, for its workspace and time."),
+        _switch("--inplace", default.inplace, "Elementwise results overwrite an input that dies."),
+        _choice("--views", Views, default.views, "share: Reshape and the like take no memory."),
+        _switch("--fold", default.fold, "What is computed from constants alone counts as a weight."),
+        option("--pin", multiple=True, metavar="TENSOR", help="Give a tensor its own slot, never evicted. Repeatable."),
+        _choice("--oversized", Oversized, default.oversized,
+                "stream: an operator that cannot fit is tiled through DRAM; error: stop."),
+    )  # fmt: skip
+
+
+def planning_options(command: _Decorated) -> _Decorated:
+    """How the program is planned."""
+    default = PlanningOptions()
+    return _apply(
+        command,
+        option("--placement", default=default.placement, show_default=True, callback=_parsed(_parse_placement),
+               metavar="NAME", help="Rule for addresses; see 'spillprof info placements'."),
+        _choice("--inputs", Inputs, default.inputs, "When graph inputs come on-chip."),
+        _choice("--dma", Dma, default.dma, "prefetch: transfers start as early as space allows; demand: when needed."),
+        _choice("--writeback", WriteBack, default.writeback, "always: an evicted buffer is written each time."),
+        _choice("--release", Release, default.release, "When a dead buffer's space is freed."),
+        option("--cold", is_flag=True, help="With cached weights, report the first inference, not the steady state."),
+    )  # fmt: skip
+
+
+def session_options(command: _Decorated) -> _Decorated:
+    """How much to say, and in which colours."""
+    return _apply(
+        command,
+        option("-q", "--quiet", is_flag=True, expose_value=False, callback=_keep, help="No notes on stderr."),
+        option("-v", "--verbose", is_flag=True, expose_value=False, callback=_keep,
+               help="More notes; a traceback if spillprof has a bug."),
+        option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+               expose_value=False, callback=_keep, is_eager=True, help="Also NO_COLOR and FORCE_COLOR."),
+    )  # fmt: skip
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help. A test runs every line."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def read_target(values: Mapping[str, Any]) -> Target:
+    """The target that the options describe."""
+    named = {"sram": "sram_bytes", "align": "alignment_bytes",
+             "dram_read": "dram_read_bytes_per_s", "dram_write": "dram_write_bytes_per_s"}  # fmt: skip
+    target = load_target(values["target"])
+    return target.with_overrides(**{named[key]: values[key] for key in named if values[key] is not None})
+
+
+def read_lowering(values: Mapping[str, Any]) -> LoweringOptions:
+    """The switches of lowering."""
+    return LoweringOptions(
+        fuse=Fuse(values["fuse"]),
+        inplace=values["inplace"] == "on",
+        views=Views(values["views"]),
+        fold=values["fold"] == "on",
+        conv=ConvAlgorithm(values["conv"]),
+        weights=WeightsPolicy(values["weights"]),
+        oversized=Oversized(values["oversized"]),
+        pin=tuple(values["pin"]),
+    )
+
+
+def read_planning(values: Mapping[str, Any]) -> PlanningOptions:
+    """The switches of planning."""
+    return PlanningOptions(
+        placement=values["placement"],
+        inputs=Inputs(values["inputs"]),
+        writeback=WriteBack(values["writeback"]),
+        release=Release(values["release"]),
+        dma=Dma(values["dma"]),
+        start=Start.COLD if values["cold"] else Start.STEADY,
+    )
+
+
+def nearest(kind: str, name: str, known: Sequence[str]) -> UsageError:
+    """The error for a name that is not one of ``known``."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'? There are {', '.join(known)}" if near else f"there are {', '.join(known)}"
+    return UsageError(f"unknown {kind} '{name}'", hint=hint)
+
+
+def _apply(command: _Decorated, *options: _Option) -> _Decorated:
+    for each in reversed(options):
+        command = each(command)
+    return command
+
+
+def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that reads an option's text, or each of its texts; an error says which option it came from."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        try:
+            if isinstance(value, tuple):
+                return tuple(parse(each) for each in value)
+            return None if value is None else parse(value)
+        except UsageError as error:
+            raise UsageError(error.message, where=(max(param.opts, key=len),), hint=error.hint) from None
+
+    return read
+
+
+def _choice(name: str, values: type[StrEnum], default: StrEnum, text: str) -> _Option:
+    choices = click.Choice([str(value) for value in values])
+    return option(name, type=choices, default=str(default), show_default=True, help=text)
+
+
+def _switch(name: str, default: bool, text: str) -> _Option:
+    on_off = click.Choice(["on", "off"])
+    return option(name, type=on_off, default="on" if default else "off", show_default=True, help=text)
+
+
+def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Hand what the user wants to hear to the session, before anything is said."""
+    session = ctx.find_object(Session)
+    if session is not None and param.name is not None:
+        setattr(session, param.name, value)
+    if param.name == "color":  # click knows the terminal, but not NO_COLOR
+        ctx.color = session.colored(sys.stdout) if session else None
+
+
+def _parse_dim(text: str) -> tuple[str, int]:
+    name, separator, size = text.rpartition("=")
+    if not separator or not name or not _is_count(size):
+        raise UsageError(f"'{text}' binds no dimension", hint="write it like --dim batch=1 or --dim 'input[0]=1'")
+    return name, int(size)
+
+
+def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, separator, shape = text.rpartition("=")
+    sizes = shape.lower().split("x") if shape else []
+    if not separator or not name or not all(map(_is_count, sizes)):
+        raise UsageError(f"'{text}' is no shape of an input", hint="write it like --shape input=1x3x224x224")
+    return name, tuple(int(size) for size in sizes)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+
+
+def _parse_placement(text: str) -> str:
+    if text not in PLACEMENTS:
+        raise nearest("placement", text, PLACEMENTS)
+    return text

@@ -1,0 +1,118 @@
+"""Where results go: stdout, or files that are either whole or not there."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spillprof.cli.session import Session
+from spillprof.errors import UsageError
+from spillprof.model.profile import Profile
+from spillprof.units import format_size
+
+_RESERVED_ON_WINDOWS = {"CON", "PRN", "AUX", "NUL", *(f"{port}{i}" for port in ("COM", "LPT") for i in range(1, 10))}
+_MAX_STEM = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """A file to write, and how its text is made of a profile."""
+
+    path: Path
+    render: Callable[[Profile], str]
+
+
+def destination(path: str, *, events: bool) -> Destination:
+    """The file at ``path``, format by its suffix. ``UsageError`` if it cannot be written there."""
+    renderers: dict[str, Callable[[Profile], str]] = {
+        ".html": _render_html,
+        ".json": lambda profile: render_json(profile, events=events),
+        ".md": _render_markdown,
+        ".csv": _render_csv,
+    }
+    suffix = Path(path).suffix.lower()
+    if suffix not in renderers:
+        raise UsageError(
+            f"'{path}' has no suffix that names a format", hint=f"end it with {', '.join(renderers)}; or '-' for JSON"
+        )
+    return Destination(path=writable_path(path), render=renderers[suffix])
+
+
+def writable_path(path: str) -> Path:
+    """The path, if a file can be written there. Checked before the work, which may be long."""
+    if not path:
+        raise UsageError("an output file has no name", hint="write it like -o report.html")
+    parent = Path(path).parent
+    if not parent.is_dir():
+        raise UsageError(f"cannot write '{path}'", where=(f"there is no folder '{parent}'",), hint="make it first")
+    if Path(path).is_dir():
+        raise UsageError(f"cannot write '{path}'", where=("it is a folder",), hint="give the name of a file")
+    if not os.access(parent, os.W_OK):
+        raise UsageError(
+            f"cannot write '{path}'", where=(f"folder '{parent}' is read-only",), hint="choose another folder with -o"
+        )
+    return Path(path)
+
+
+def default_report(model: str, graph_name: str) -> str:
+    """``<model name>.spill.html``: of the file, or of the graph where the file has no name."""
+    name = Path(model).stem if model != "-" else graph_name
+    kept = "".join(c if c.isalnum() or c in "._- " else "_" for c in name)[:_MAX_STEM].strip(" .")
+    if not kept or kept.split(".")[0].upper() in _RESERVED_ON_WINDOWS:
+        kept = f"model_{kept}".rstrip("_")
+    return f"{kept}.spill.html"
+
+
+def write_file(path: Path, text: str, session: Session) -> None:
+    """Write a text as UTF-8: into a new file beside it, then over the old one in one go."""
+    data = text.encode("utf-8", errors="backslashreplace")
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
+            path.write_bytes(data)
+        else:
+            _replace(path, data)
+    except OSError as error:
+        raise UsageError(f"cannot write '{path}'", where=(error.strerror or str(error),)) from None
+    session.note(f"Wrote {path} ({format_size(len(data))})")
+
+
+def print_result(text: str) -> None:
+    """The result on stdout, as it stands."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def render_json(profile: Profile, *, events: bool) -> str:
+    """The profile as JSON text."""
+    from spillprof.report.json_report import render
+
+    return render(profile, events=events)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    real = path.resolve()  # a link stays a link
+    scratch = real.with_name(f".{real.name}.{os.getpid()}.tmp")
+    try:
+        with open(scratch, "xb") as file:
+            file.write(data)
+        os.replace(scratch, real)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _render_html(profile: Profile) -> str:
+    from spillprof.report.html import render
+
+    return render(profile)
+
+
+def _render_markdown(profile: Profile) -> str:
+    from spillprof.report.markdown import render
+
+    return render(profile)
+
+
+def _render_csv(profile: Profile) -> str:
+    from spillprof.report.tables import render_csv
+
+    return render_csv(profile)

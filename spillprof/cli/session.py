@@ -1,0 +1,37 @@
+"""What one run of the command line knows besides its options."""
+
+import os
+from dataclasses import dataclass
+from typing import TextIO
+
+import click
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """The arguments as typed, and how much the user wants to hear. Options set the rest while they are parsed."""
+
+    arguments: tuple[str, ...]
+    verbose: bool = False
+    quiet: bool = False
+    color: str = "auto"
+
+    def colored(self, stream: TextIO) -> bool:
+        """Whether to colour what goes to the stream: ``--color``, then NO_COLOR, FORCE_COLOR, then the terminal."""
+        if self.color != "auto":
+            return self.color == "always"
+        if os.environ.get("NO_COLOR"):
+            return False
+        if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
+            return True
+        return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+    def note(self, text: str) -> None:
+        """A remark for the user, on stderr; not with ``--quiet``."""
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    def detail(self, text: str) -> None:
+        """A remark that only ``--verbose`` shows, on stderr."""
+        if self.verbose:
+            click.echo(text, err=True)
