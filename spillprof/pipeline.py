@@ -48,7 +48,7 @@ OSCILLATES_FROM = 3
 """A buffer that is spilled and reloaded so often oscillates."""
 
 _PIN_TRIALS = 3  # oscillating buffers a strategy that are re-simulated with a dedicated slot
-_PIN_TRIAL_STEPS = 20_000  # about as many steps in all a strategy: one trial at least
+_PIN_TRIAL_STEPS = 2_000  # about as many steps in all a strategy: one trial at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

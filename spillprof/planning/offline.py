@@ -1,8 +1,8 @@
 """Plans whose gaps were chosen beforehand: all addresses are given offline, then the plan is assembled.
 
 The chosen gaps say what is off-chip and when; packing gives every residency block an address in several greedy
-orders, each with its own repair; the assembled plan that moves the fewest spill bytes wins. Programs of very many
-blocks are placed in order of start only: the other orders compare all blocks with all.
+orders, each with its own repair; the one that spills least beyond the chosen gaps wins. Programs of very many
+blocks are placed in the order in which space is asked for only: the other orders compare all blocks with all.
 """
 
 from collections.abc import Mapping
@@ -35,12 +35,13 @@ def plan_offline(
 ) -> Plan:
     """The plan that keeps exactly the chosen gaps off-chip, and as few more as placement needs."""
     off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
-    packings = [Packing(off=off, complete=False)]  # no addresses given: each is chosen when it is asked for
+    candidates = [Packing(off=off, complete=False)]  # no addresses given: each is chosen when it is asked for
     if program.capacity_bytes is not None:
         builder = BlockBuilder(program, options)
         if len(builder.all_blocks(set(off))) <= MANY_BLOCKS:
-            packings += [pack(program, builder, off, order) for order in ORDERS]
-    plans = [_assemble(program, target, off, packing, strategy, options) for packing in packings]
+            packings = [pack(program, builder, off, order) for order in ORDERS]
+            candidates.append(min(packings, key=lambda packing: (not packing.complete, packing.extra_bytes)))
+    plans = [_assemble(program, target, off, packing, strategy, options) for packing in candidates]
     return min(plans, key=lambda plan: _preference(program, plan))
 
 

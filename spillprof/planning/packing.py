@@ -34,6 +34,7 @@ class Packing:
     addresses: dict[Owner, list[int]] = field(default_factory=dict)
     off: dict[Gap, int] = field(default_factory=dict)  # gap -> the step that forces it
     complete: bool = True  # False: some block found no place whatever leaves
+    extra_bytes: int = 0  # moved by the gaps that repair added
 
 
 def pack(program: Program, builder: BlockBuilder, off: dict[Gap, int], order: str) -> Packing:
@@ -59,6 +60,7 @@ class _Packer:
         self._placed = _PlacedPieces(len(blocks))
         self._address: dict[int, int] = {}
         self._complete = True
+        self._extra_bytes = 0
 
     def run(self) -> Packing:
         while self._queue:
@@ -74,7 +76,7 @@ class _Packer:
         for k, address in sorted(self._address.items()):
             for owner in self._blocks[k].owners:
                 addresses.setdefault(owner, []).append(address)
-        return Packing(addresses=addresses, off=self._off, complete=self._complete)
+        return Packing(addresses=addresses, off=self._off, complete=self._complete, extra_bytes=self._extra_bytes)
 
     def _first_fit(self, block: Block, neighbours: list[int]) -> int | None:
         address = self._low
@@ -158,6 +160,7 @@ class _Packer:
     def _cut(self, k: int, gap: GapOption, *, forced_by: int) -> None:
         """Replace block ``k`` by its parts without the gap. Parts of a placed block keep its address."""
         block = self._blocks[k]
+        self._extra_bytes += self._bytes_moved(gap)
         self._off[gap.buffer, gap.last_use] = forced_by
         self._off_gaps.add((gap.buffer, gap.last_use))
         self._written.add(gap.buffer)

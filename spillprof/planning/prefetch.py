@@ -12,7 +12,7 @@ from heapq import merge
 
 from spillprof.model.plan import Plan, Segment, Spill, Transfer
 from spillprof.model.program import PHASES_PER_STEP, Program
-from spillprof.planning.recorder import issue_order
+from spillprof.planning.recorder import Issue, in_order
 
 
 def prefetch(program: Program, plan: Plan, not_before: Sequence[int] | None = None) -> Plan:
@@ -22,19 +22,20 @@ def prefetch(program: Program, plan: Plan, not_before: Sequence[int] | None = No
     spill_at = {(s.buffer, s.evict_step): s for s in plan.spills}
     left_at = {(s.buffer, s.needed_step): s.evict_step for s in plan.spills}
 
-    segments = list(plan.segments)
-    transfers = list(plan.transfers)
+    stretches = [[s.buffer, s.start, s.end, s.address] for s in plan.segments]
+    issues: list[Issue] = []
     for k, t in enumerate(plan.transfers):
         if t.kind.is_read:
             step = max(earliest[t.segment], left_at.get((t.buffer, t.needed_step), 0))
             if not_before is not None:
                 step = max(step, not_before[k])
             step = min(step, t.issue_step)
-            segments[t.segment] = replace(segments[t.segment], start=PHASES_PER_STEP * step)
-            transfers[k] = replace(t, issue_step=step)
+            stretches[t.segment][1] = PHASES_PER_STEP * step
         else:
-            transfers[k] = replace(t, issue_step=_write_issue(t, segments[t.segment], spill_at))
-    return _in_order(plan, segments, transfers)
+            step = _write_issue(t, plan.segments[t.segment], spill_at)
+        issues.append((step, int(t.kind.is_read), t.needed_step, t.kind, t.buffer, t.size_bytes, t.segment))
+    segments, transfers = in_order(stretches, issues)
+    return replace(plan, segments=segments, transfers=transfers)
 
 
 def just_in_time(
@@ -112,15 +113,3 @@ class LastOwnerEnd:
         self._starts[first : last + 1] = starts
         self._ends_at[first : last + 1] = ends_at
         return before
-
-
-def _in_order(plan: Plan, segments: list[Segment], transfers: list[Transfer]) -> Plan:
-    order = sorted(range(len(segments)), key=lambda k: (segments[k].start, segments[k].address, k))
-    rank = [0] * len(order)
-    for position, k in enumerate(order):
-        rank[k] = position
-    return replace(
-        plan,
-        segments=tuple(segments[k] for k in order),
-        transfers=tuple(sorted((replace(t, segment=rank[t.segment]) for t in transfers), key=issue_order)),
-    )

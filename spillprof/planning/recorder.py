@@ -1,9 +1,14 @@
 """Collects what a planner decides and turns it into a Plan."""
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 from spillprof.model.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
 from spillprof.model.program import PHASES_PER_STEP, Program
+
+Stretch = list[int]
+"""[buffer, start tick, end tick, address]: a segment in the making."""
+Issue = tuple[int, int, int, TransferKind, int, int, int]
+"""A transfer in queue order: issue step, 1 if DRAM is read, needed step, kind, buffer, bytes, segment."""
 
 
 class PlanRecorder:
@@ -11,49 +16,39 @@ class PlanRecorder:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._segments: list[Segment] = []  # end is filled in on close
-        self._open: dict[int, int] = {}  # buffer -> position in _segments
-        self._transfers: list[Transfer] = []
+        self._stretches: list[Stretch] = []
+        self._open: dict[int, int] = {}  # buffer -> position in _stretches
+        self._issues: list[Issue] = []
         self._spills: list[Spill] = []
         self._moves: list[Move] = []
         self._scratch: list[Scratch] = []
 
     def open(self, buffer: int, tick: int, address: int) -> None:
         """The buffer is on-chip from ``tick`` on."""
-        self._open[buffer] = len(self._segments)
-        self._segments.append(Segment(buffer=buffer, start=tick, end=-1, address=address))
+        self._open[buffer] = len(self._stretches)
+        self._stretches.append([buffer, tick, -1, address])
 
     def close(self, buffer: int, tick: int) -> None:
         """The buffer's space ends at ``tick``."""
-        position = self._open.pop(buffer)
-        self._segments[position] = replace(self._segments[position], end=tick)
+        self._stretches[self._open.pop(buffer)][2] = tick
 
     def move(self, buffer: int, step: int, to_address: int) -> None:
         """The open segment is moved inside SRAM before ``step`` starts (if it begins only then: laid elsewhere)."""
-        position = self._open[buffer]
-        if self._segments[position].start == PHASES_PER_STEP * step:
-            self._segments[position] = replace(self._segments[position], address=to_address)
+        stretch = self._stretches[self._open[buffer]]
+        if stretch[1] == PHASES_PER_STEP * step:
+            stretch[3] = to_address
             return
-        from_address = self._segments[position].address
         size = self._program.buffers[buffer].size_bytes
         self._moves.append(
-            Move(buffer=buffer, step=step, size_bytes=size, from_address=from_address, to_address=to_address)
+            Move(buffer=buffer, step=step, size_bytes=size, from_address=stretch[3], to_address=to_address)
         )
         self.close(buffer, PHASES_PER_STEP * step)
         self.open(buffer, PHASES_PER_STEP * step, to_address)
 
     def transfer(self, kind: TransferKind, buffer: int, *, issue_step: int, needed_step: int) -> None:
         """A transfer that fills or empties the open segment."""
-        self._transfers.append(
-            Transfer(
-                kind=kind,
-                buffer=buffer,
-                size_bytes=self._program.buffers[buffer].size_bytes,
-                issue_step=issue_step,
-                needed_step=needed_step,
-                segment=self._open[buffer],
-            )
-        )
+        size = self._program.buffers[buffer].size_bytes
+        self._issues.append((issue_step, int(kind.is_read), needed_step, kind, buffer, size, self._open[buffer]))
 
     def spill(self, spill: Spill) -> None:
         """A gap off-chip."""
@@ -65,19 +60,13 @@ class PlanRecorder:
 
     def plan(self, strategy: str, *, inputs_resident: bool = False) -> Plan:
         """Everything recorded, in canonical order. All segments must be closed."""
-        order = sorted(
-            range(len(self._segments)), key=lambda k: (self._segments[k].start, self._segments[k].address, k)
-        )
-        rank = [0] * len(order)
-        for position, k in enumerate(order):
-            rank[k] = position
-        transfers = sorted(self._transfers, key=issue_order)
+        segments, transfers = in_order(self._stretches, self._issues)
         return Plan(
             strategy=strategy,
             capacity_bytes=self._program.capacity_bytes,
             reserved_bytes=self._program.reserved_bytes,
-            segments=tuple(self._segments[k] for k in order),
-            transfers=tuple(replace(t, segment=rank[t.segment]) for t in transfers),
+            segments=segments,
+            transfers=transfers,
             spills=tuple(sorted(self._spills, key=lambda s: (s.evict_step, s.last_use_step, s.buffer))),
             streamed=streamed_operands(self._program),
             moves=tuple(self._moves),
@@ -86,9 +75,21 @@ class PlanRecorder:
         )
 
 
-def issue_order(transfer: Transfer) -> tuple[int, bool, int, int]:
-    """Sort key of a channel's queue: by issue step, writes before reads, most urgent first."""
-    return transfer.issue_step, transfer.kind.is_read, transfer.needed_step, transfer.buffer
+def in_order(stretches: Sequence[Stretch], issues: Sequence[Issue]) -> tuple[tuple[Segment, ...], tuple[Transfer, ...]]:
+    """Segments by start, then address; transfers in queue order: by issue step, writes first, most urgent first."""
+    order = sorted(range(len(stretches)), key=lambda k: (stretches[k][1], stretches[k][3], k))
+    rank = [0] * len(order)
+    for position, k in enumerate(order):
+        rank[k] = position
+    segments = tuple(
+        Segment(buffer=b, start=start, end=end, address=address)
+        for b, start, end, address in (stretches[k] for k in order)
+    )
+    transfers = tuple(
+        Transfer(kind=kind, buffer=b, size_bytes=size, issue_step=issue, needed_step=needed, segment=rank[segment])
+        for issue, _, needed, kind, b, size, segment in sorted(issues, key=lambda i: (i[0], i[1], i[2], i[4]))
+    )
+    return segments, transfers
 
 
 def streamed_operands(program: Program) -> tuple[StreamedOperand, ...]:
