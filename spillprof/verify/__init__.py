@@ -13,7 +13,7 @@ from typing import Any
 from spillprof.model.plan import Plan
 from spillprof.model.program import PHASES_PER_STEP, Program
 from spillprof.verify.contents import operands, outputs, segments, streams, updates, weights_steady
-from spillprof.verify.memory import overlaps, places, scratch
+from spillprof.verify.memory import blocks_in_use, overlaps, places, scratch
 from spillprof.verify.recount import recount
 from spillprof.verify.rules import Rule, Violation, gather
 from spillprof.verify.spills import spills
@@ -27,11 +27,11 @@ def verify(program: Program, plan: Plan) -> tuple[Violation, ...]:
     malformed = tuple(_malformed(program, plan))
     if malformed:  # the other rules would have to guess what was meant
         return malformed
-    facts = gather(program, plan)
+    facts, blocks = gather(program, plan), blocks_in_use(program, plan)
     return tuple(
         chain(
-            places(program, plan),
-            overlaps(program, plan),
+            places(program, plan, blocks),
+            overlaps(blocks),
             scratch(program, plan),
             operands(facts),
             updates(facts),

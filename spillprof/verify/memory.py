@@ -13,7 +13,33 @@ STREAM_STAGING = "stream staging"
 """Purpose of the scratch through which operands are streamed."""
 
 
-def places(program: Program, plan: Plan) -> Iterator[Violation]:
+class Block(NamedTuple):
+    """Bytes ``[address, top)`` in use during ticks ``[start, end)``."""
+
+    start: int
+    end: int
+    address: int
+    top: int
+    buffer: int | None  # None: scratch
+    name: str
+
+
+def blocks_in_use(program: Program, plan: Plan) -> list[Block]:
+    """Everything that takes space, by start. A segment stays until its last write has been issued."""
+    held = [segment.end for segment in plan.segments]
+    for t in plan.transfers:
+        if not t.kind.is_read and PHASES_PER_STEP * t.issue_step == held[t.segment] + 1:
+            held[t.segment] += 1
+    blocks = []
+    for s, end in zip(plan.segments, held, strict=True):
+        buffer = program.buffers[s.buffer]
+        blocks.append(Block(s.start, end, s.address, s.address + buffer.size_bytes, s.buffer, f"'{buffer.name}'"))
+    for x in plan.scratch:
+        blocks.append(Block(x.start, x.end, x.address, x.address + x.size_bytes, None, x.purpose))
+    return sorted(blocks, key=lambda block: (block.start, block.address))
+
+
+def places(program: Program, plan: Plan, blocks: list[Block]) -> Iterator[Violation]:
     """Rules RESERVED, OUT_OF_RANGE and MISALIGNED."""
     reserved, capacity = program.reserved_bytes, plan.capacity_bytes
     if plan.reserved_bytes != reserved:
@@ -28,7 +54,7 @@ def places(program: Program, plan: Plan) -> Iterator[Violation]:
         if reservation.buffer is not None:
             slots[reservation.buffer] = (address, reservation.size_bytes)
         address += reservation.size_bytes
-    for block in blocks_in_use(program, plan):
+    for block in blocks:
         broken: Rule | None = None
         if block.buffer is not None and program.buffers[block.buffer].dedicated:
             slot, size = slots.get(block.buffer, (-1, 0))
@@ -43,39 +69,13 @@ def places(program: Program, plan: Plan) -> Iterator[Violation]:
             yield Violation(rule=broken, message=message, step=block.start // PHASES_PER_STEP, buffer=block.buffer)
 
 
-class _Block(NamedTuple):
-    """Bytes ``[address, top)`` in use during ticks ``[start, end)``."""
-
-    start: int
-    end: int
-    address: int
-    top: int
-    buffer: int | None  # None: scratch
-    name: str
-
-
-def blocks_in_use(program: Program, plan: Plan) -> list[_Block]:
-    """Everything that takes space, by start. A segment stays until its last write has been issued."""
-    held = [segment.end for segment in plan.segments]
-    for t in plan.transfers:
-        if not t.kind.is_read and PHASES_PER_STEP * t.issue_step == held[t.segment] + 1:
-            held[t.segment] += 1
-    blocks = []
-    for s, end in zip(plan.segments, held, strict=True):
-        buffer = program.buffers[s.buffer]
-        blocks.append(_Block(s.start, end, s.address, s.address + buffer.size_bytes, s.buffer, f"'{buffer.name}'"))
-    for x in plan.scratch:
-        blocks.append(_Block(x.start, x.end, x.address, x.address + x.size_bytes, None, x.purpose))
-    return sorted(blocks, key=lambda block: (block.start, block.address))
-
-
-def overlaps(program: Program, plan: Plan) -> Iterator[Violation]:
+def overlaps(blocks: list[Block]) -> Iterator[Violation]:
     """A sweep over time; the blocks in use, sorted by address, stay disjoint: only neighbours can clash."""
-    blocks = [block for block in blocks_in_use(program, plan) if block.top > block.address]
+    blocks = [block for block in blocks if block.top > block.address]
     leaving = iter(sorted(blocks, key=lambda block: block.end))
     next_out = next(leaving, None)
     addresses: list[int] = []
-    at_address: dict[int, _Block] = {}
+    at_address: dict[int, Block] = {}
     for block in blocks:
         while next_out is not None and next_out.end <= block.start:
             if at_address.get(next_out.address) is next_out:
