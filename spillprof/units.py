@@ -11,11 +11,11 @@ from spillprof.errors import UsageError
 
 _SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
 _RATE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b/s", re.IGNORECASE | re.ASCII)
-_TIME = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(s|ms|us|µs|ns)", re.ASCII)
+_TIME = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(s|ms|us|µs|μs|ns)", re.ASCII)  # micro sign and Greek mu
 _SIZE_HINT = "write it like 32MB, 1.5MiB or 4096 (bytes)"
-_LARGEST_SIZE = 2**60  # every sum of sizes stays exact in JSON readers and numpy columns
+LARGEST_SIZE = 2**60  # bytes: every sum of sizes stays exact in JSON readers and numpy columns
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -27,10 +27,11 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"'{text}' is not a size", hint=_SIZE_HINT)
-    nbytes = round(Fraction(match[1]) * 1024 ** _POWER[(match[2] or "").lower()])
+    unit: int = 1024 ** _POWER[(match[2] or "").lower()]
+    nbytes = round(Fraction(match[1]) * unit)
     if nbytes <= 0:
         raise UsageError(f"'{text}' is not a positive size", hint=_SIZE_HINT)
-    if nbytes > _LARGEST_SIZE:
+    if nbytes > LARGEST_SIZE:
         raise UsageError(f"'{text}' is larger than any memory", hint=_SIZE_HINT)
     return nbytes
 
@@ -40,7 +41,8 @@ def parse_rate(text: str) -> float:
     match = _RATE.fullmatch(text.strip())
     if match is None or float(match[1]) <= 0:
         raise UsageError(f"'{text}' is not a bandwidth", hint="write it like 60GB/s or 800MB/s")
-    return float(match[1]) * (1024 if match[3] else 1000) ** _POWER[match[2].lower()]
+    unit: int = (1024 if match[3] else 1000) ** _POWER[match[2].lower()]
+    return float(match[1]) * unit
 
 
 def parse_time(text: str) -> float:
