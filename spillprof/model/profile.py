@@ -4,8 +4,9 @@ Field names are the keys of the Profile JSON (schema ``spillprof-profile/1``); a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from spillprof.model.graph import Assumption
@@ -134,7 +135,7 @@ class Event:
     buffer: str
     size_bytes: int
     step: int  # issued (evicted, moved) when this step is about to start
-    needed_step: int | None
+    needed_step: int | None  # None: nobody reads it again
     address: int | None
     start_s: float | None
     end_s: float | None
@@ -267,22 +268,31 @@ class Profile:
     schema: str = field(default=SCHEMA)
 
     def to_json(self, *, events: bool = False) -> dict[str, Any]:
-        """The Profile as JSON values. ``events`` adds each transfer of each result."""
-        data: dict[str, Any] = _to_plain(self)
+        """The Profile as JSON values. ``events`` adds each transfer and each residency of each result."""
+        data: dict[str, Any] = _to_plain(self if events else replace(self, results=tuple(map(_brief, self.results))))
         ordered = {"schema": data.pop("schema"), **data}
         if not events:
             for result in ordered["results"]:
-                del result["events"]
+                del result["events"], result["residencies"]
         return ordered
 
 
+def _brief(result: Result) -> Result:
+    return replace(result, events=(), residencies=())
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
+
+
 def _to_plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {f.name: _to_plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, StrEnum):
-        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return str(value) if isinstance(value, StrEnum) else value
     if isinstance(value, tuple | list):
         return [_to_plain(item) for item in value]
+    if is_dataclass(value):
+        return {name: _to_plain(getattr(value, name)) for name in _field_names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): _to_plain(item) for key, item in value.items()}
-    return value
+    raise TypeError(f"no JSON value for {type(value).__name__}")
