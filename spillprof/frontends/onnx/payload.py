@@ -24,6 +24,7 @@ _EXTERNAL = 1  # TensorProto.DataLocation
 class TensorFacts:
     """Shape, type and payload places of a TensorProto, collected while the wire is walked."""
 
+    name: str = ""
     dims: list[int] = field(default_factory=list)
     element: int = 0
     external: bool = False
@@ -53,7 +54,7 @@ class TensorFacts:
 
     def payload_to_skip(self, field_name: str) -> list[tuple[int, int]]:
         """File ranges that hold nothing that shapes depend on. ``ModelError`` if contents and shape disagree."""
-        where = (f"a tensor in '{field_name}' with dims {self.dims[:16]}",)
+        where = (f"{self.name or 'a tensor'}, in '{field_name}', with dims {self.dims[:16]}",)
         dtype = DTYPE_OF_ELEMENT.get(self.element)
         if dtype is None:
             raise ModelError(f"a tensor has the unknown element type {self.element}", where=where)

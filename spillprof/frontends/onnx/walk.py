@@ -11,11 +11,13 @@ from spillprof.frontends.onnx.attributes import plain_attributes
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.bounds import upper_bound
 from spillprof.frontends.onnx.constants import Array, array_constant
-from spillprof.frontends.onnx.contrib import Case, Standard, apply_rule, contrib_rule
+from spillprof.frontends.onnx.contrib import apply_rule, contrib_rule
 from spillprof.frontends.onnx.control_flow import visit_bodies
 from spillprof.frontends.onnx.elements import ValueType, stated_type, tensor_type
-from spillprof.frontends.onnx.folding import Call, can_fold, fold
+from spillprof.frontends.onnx.folding import can_fold, fold
+from spillprof.frontends.onnx.folding_call import Call
 from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.rule import Case, Standard
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session, SizedBody
 from spillprof.frontends.onnx.topology import topological_order

@@ -25,6 +25,9 @@ MAX_FIELDS = 50_000_000
 MAX_STRIPPED_BYTES = 1 << 30
 """What may be left without payloads. The largest real graphs have a few megabytes."""
 
+MAX_TEXT_BYTES = 1 << 24
+"""One name. Hostile files have names of kilobytes; none has megabytes."""
+
 LARGE_ATTRIBUTE_BYTES = 1 << 16
 """Byte strings of attributes above this are embedded files, not settings."""
 
@@ -33,11 +36,9 @@ _PAYLOAD = {"raw_data", "float_data", "int32_data", "int64_data", "double_data",
 
 
 def strip_payloads(data: bytes | mmap.mmap) -> bytes:
-    """The serialized ModelProto without large tensor payloads and prose. ``ModelError`` where the bytes are malformed."""
-    size = len(data)
-    stack = [_Frame(layout=_layout(onnx.ModelProto.DESCRIPTOR), end=size, field_name="model")]
-    position = 0
-    n_fields = 0
+    """The serialized ModelProto without large payloads and prose. ``ModelError`` where the bytes are malformed."""
+    stack = [_Frame(layout=_layout(onnx.ModelProto.DESCRIPTOR), end=len(data), field_name="model")]
+    position = n_fields = 0
     while True:
         frame = stack[-1]
         if position >= frame.end:
@@ -46,72 +47,77 @@ def strip_payloads(data: bytes | mmap.mmap) -> bytes:
             stack.pop()
             _close(frame, stack[-1], data)
             continue
+        n_fields += 1
+        if n_fields > MAX_FIELDS:
+            raise _broken(f"more than {MAX_FIELDS:,} fields", position, stack)
         start = position
         key = data[position]
         position += 1
-        if key >= 0x80:
+        if key >= 0x80:  # inlined here and below: nearly all numbers take one byte
             key, position = _varint(data, start, frame.end, stack)
-        n_fields += 1
         item = frame.layout.get(key)
         if item is None:
             position = _skip_unknown(data, start, position, key, stack)
-            continue
-        action = item.action
-        if action == _Action.VARINT:
-            if position < frame.end and data[position] < 0x80:
-                value = data[position]
-                position += 1
-            else:
-                value, position = _varint(data, position, frame.end, stack)
-            if frame.tensor is not None:
-                frame.tensor.scalar(item.name, value, start, position)
-            continue
-        if action == _Action.FIXED:
+        elif item.action == _Action.FIXED:
             position += item.width
             if position > frame.end:
                 raise _broken("the file is cut off", start, stack)
             if frame.tensor is not None:
                 frame.tensor.payload(item.name, start, position, item.width)
-            continue
-        if position < frame.end and data[position] < 0x80:
-            length = data[position]
-            position += 1
         else:
-            length, position = _varint(data, position, frame.end, stack)
-        body_start, position = position, position + length
-        if position > frame.end:
-            raise _broken("the file is cut off", start, stack)
-        if n_fields > MAX_FIELDS:
-            raise _broken(f"more than {MAX_FIELDS:,} fields", start, stack)
-        if item.once:
-            if item.name in frame.seen:
-                raise _broken(f"'{item.name}' occurs twice: two files joined into one?", start, stack)
-            frame.seen.add(item.name)
-        if action == _Action.TEXT:
+            if position < frame.end and data[position] < 0x80:
+                value = data[position]
+                position += 1
+            else:
+                value, position = _varint(data, position, frame.end, stack)
+            if item.action == _Action.VARINT:
+                if frame.tensor is not None:
+                    frame.tensor.scalar(item.name, value, start, position)
+                continue
+            if position + value > frame.end:
+                raise _broken("the file is cut off", start, stack)
+            position = _take(data, item, start, position, position + value, stack)
+    stripped = stack[0].content(data, 0)
+    if len(stripped) > MAX_STRIPPED_BYTES:
+        raise ModelError(f"the graph alone takes {len(stripped):,} bytes", hint="is this really one model?")
+    return stripped
+
+
+def _take(data: bytes | mmap.mmap, item: "_Item", start: int, content: int, end: int, stack: list["_Frame"]) -> int:
+    """Takes a field with a length; the position where reading goes on: inside a message, else after the field."""
+    frame = stack[-1]
+    if item.once:
+        if item.name in frame.seen:
+            raise _broken(f"'{item.name}' occurs twice: two files joined into one?", start, stack)
+        frame.seen.add(item.name)
+    match item.action:
+        case _Action.TEXT:
+            if end - content > MAX_TEXT_BYTES:
+                raise _broken(f"'{item.name}' is longer than {MAX_TEXT_BYTES:,} bytes", start, stack)
             try:
-                str(data[body_start:position], "utf-8")
+                text = str(data[content:end], "utf-8")
             except UnicodeDecodeError:
                 raise _broken(f"'{item.name}' is not valid UTF-8 text", start, stack) from None
-        elif action == _Action.MESSAGE:
+            if frame.tensor is not None and item.name == "name":
+                frame.tensor.name = text
+        case _Action.MESSAGE:
             if len(stack) >= MAX_NESTING:
                 raise _broken(f"messages are nested more than {MAX_NESTING} deep", start, stack)
             assert item.message is not None
             tensor = TensorFacts() if item.message.full_name == "onnx.TensorProto" else None
             layout = _layout(item.message)
-            stack.append(_Frame(layout=layout, end=position, field_name=item.name, start=start, tensor=tensor))
-            position = body_start
-        elif action == _Action.DROP or (action == _Action.BLOB and length > LARGE_ATTRIBUTE_BYTES):
-            frame.edits.append((start, position, b""))
-        elif action == _Action.PAYLOAD or action == _Action.PACKED:
-            if frame.tensor is not None:
-                if item.name == "dims":
-                    frame.tensor.dims.extend(_packed_varints(data, body_start, position, stack))
-                else:
-                    frame.tensor.payload(item.name, start, position, length)
-    stripped = stack[0].content(data, 0)
-    if len(stripped) > MAX_STRIPPED_BYTES:
-        raise ModelError(f"the graph alone takes {len(stripped):,} bytes", hint="is this really one model?")
-    return stripped
+            stack.append(_Frame(layout=layout, end=end, field_name=item.name, start=start, tensor=tensor))
+            return content
+        case _Action.DROP:
+            frame.edits.append((start, end, b""))
+        case _Action.BLOB if end - content > LARGE_ATTRIBUTE_BYTES:
+            frame.edits.append((start, end, b""))
+        case _Action.PAYLOAD | _Action.PACKED if frame.tensor is not None:
+            if item.name == "dims":
+                frame.tensor.dims.extend(_packed_varints(data, content, end, stack))
+            else:
+                frame.tensor.payload(item.name, start, end, end - content)
+    return end
 
 
 class _Action(IntEnum):

@@ -1,0 +1,128 @@
+"""Evaluation of elementwise operators and reductions."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from spillprof.frontends.onnx.constants import Array
+from spillprof.frontends.onnx.folding_call import Call, FoldRule, Ins, axes_of, given, limit, optional
+
+
+def _elementwise(function: Callable[..., object]) -> FoldRule:
+    def rule(call: Call, inputs: Ins) -> tuple[Array, ...]:
+        values = [given(inputs, i) for i in range(len(inputs))]
+        limit(np.broadcast_shapes(*(v.shape for v in values)))
+        return (np.asarray(function(*values)),)
+
+    return rule
+
+
+def _same_type(function: Callable[..., object]) -> FoldRule:
+    """Elementwise; the result has the first input's type."""
+    rule = _elementwise(function)
+    return lambda call, inputs: tuple(out.astype(given(inputs, 0).dtype) for out in rule(call, inputs))
+
+
+def _divide(a: Array, b: Array) -> object:
+    if not np.issubdtype(a.dtype, np.integer):
+        return np.true_divide(a, b)
+    if not np.all(b):
+        raise ZeroDivisionError
+    quotient = np.floor_divide(a, b)  # ONNX truncates towards zero
+    return np.where(
+        (np.remainder(a, b) != 0) & (np.signbit(a.astype(np.float64)) != np.signbit(b.astype(np.float64))),
+        quotient + 1,
+        quotient,
+    )
+
+
+def _mod(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    return _same_type(np.fmod if call.number("fmod", 0) else np.remainder)(call, inputs)
+
+
+def _variadic(function: Callable[[Array, Array], object]) -> FoldRule:
+    def rule(call: Call, inputs: Ins) -> tuple[Array, ...]:
+        total = given(inputs, 0)
+        for i in range(1, len(inputs)):
+            other = given(inputs, i)
+            limit(np.broadcast_shapes(total.shape, other.shape))
+            total = np.asarray(function(total, other)).astype(total.dtype)
+        return (total,)
+
+    return rule
+
+
+def _clip(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    value, low, high = given(inputs, 0), optional(inputs, 1), optional(inputs, 2)
+    if call.version < 11:
+        raise ValueError("limits are attributes")
+    value = value if low is None else np.maximum(value, low)
+    return (value if high is None else np.minimum(value, high),)
+
+
+def _reduce(function: Callable[..., object]) -> FoldRule:
+    def rule(call: Call, inputs: Ins) -> tuple[Array, ...]:
+        value, axes = given(inputs, 0), axes_of(call, inputs)
+        if not axes and call.number("noop_with_empty_axes", 0):
+            return (value,)
+        keep = bool(call.number("keepdims", 1))
+        return (np.asarray(function(value, axis=axes or None, keepdims=keep)).astype(value.dtype),)
+
+    return rule
+
+
+def _arg(function: Callable[..., object]) -> FoldRule:
+    def rule(call: Call, inputs: Ins) -> tuple[Array, ...]:
+        if call.number("select_last_index", 0):
+            raise ValueError("not evaluated")
+        value, axis, keep = given(inputs, 0), call.number("axis", 0), bool(call.number("keepdims", 1))
+        return (np.asarray(function(value, axis=axis, keepdims=keep)).astype(np.int64),)
+
+    return rule
+
+
+def _where(condition: Array, a: Array, b: Array) -> object:
+    return np.where(condition, a, b).astype(a.dtype)
+
+
+ARITHMETIC: Mapping[str, FoldRule] = {
+    "Abs": _same_type(np.abs),
+    "Add": _same_type(np.add),
+    "And": _elementwise(np.logical_and),
+    "ArgMax": _arg(np.argmax),
+    "ArgMin": _arg(np.argmin),
+    "Ceil": _same_type(np.ceil),
+    "Clip": _clip,
+    "Div": _same_type(_divide),
+    "Equal": _elementwise(np.equal),
+    "Exp": _same_type(np.exp),
+    "Floor": _same_type(np.floor),
+    "Greater": _elementwise(np.greater),
+    "GreaterOrEqual": _elementwise(np.greater_equal),
+    "Identity": _elementwise(np.array),
+    "Less": _elementwise(np.less),
+    "LessOrEqual": _elementwise(np.less_equal),
+    "Log": _same_type(np.log),
+    "Max": _variadic(np.maximum),
+    "Min": _variadic(np.minimum),
+    "Mod": _mod,
+    "Mul": _same_type(np.multiply),
+    "Neg": _same_type(np.negative),
+    "Not": _elementwise(np.logical_not),
+    "Or": _elementwise(np.logical_or),
+    "Pow": _same_type(np.power),
+    "Reciprocal": _same_type(np.reciprocal),
+    "ReduceMax": _reduce(np.max),
+    "ReduceMean": _reduce(np.mean),
+    "ReduceMin": _reduce(np.min),
+    "ReduceProd": _reduce(np.prod),
+    "ReduceSum": _reduce(np.sum),
+    "Round": _same_type(np.round),
+    "Sign": _same_type(np.sign),
+    "Sqrt": _same_type(np.sqrt),
+    "Sub": _same_type(np.subtract),
+    "Sum": _variadic(np.add),
+    "Where": _elementwise(_where),
+    "Xor": _elementwise(np.logical_xor),
+}
+"""By operator type."""

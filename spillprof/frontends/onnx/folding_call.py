@@ -1,0 +1,74 @@
+"""One operator to evaluate, and how its rule reads inputs and attributes."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from spillprof.frontends.onnx.constants import Array
+from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
+from spillprof.model.graph import AttributeValue
+
+Ins = Sequence[Array | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One operator to evaluate."""
+
+    op_type: str
+    version: int
+    attributes: Mapping[str, AttributeValue]
+    protos: Sequence[onnx.AttributeProto]  # for the few that hold tensors
+    n_outputs: int
+
+    def ints(self, name: str) -> tuple[int, ...] | None:
+        """A list attribute, None if absent."""
+        value = self.attributes.get(name)
+        return tuple(int(v) for v in value) if isinstance(value, tuple) else None
+
+    def number(self, name: str, default: int) -> int:
+        """An integer attribute."""
+        value = self.attributes.get(name, default)
+        return value if isinstance(value, int) else default
+
+
+class TooLarge(Exception):
+    """The result has more elements than are kept."""
+
+
+def limit(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape, if a tensor of it is small enough to keep. ``TooLarge`` otherwise."""
+    if math.prod(shape) > KEPT_ELEMENTS or any(size < 0 for size in shape):
+        raise TooLarge
+    return tuple(int(size) for size in shape)
+
+
+def given(inputs: Ins, index: int) -> Array:
+    """An input that must be there."""
+    value = inputs[index] if index < len(inputs) else None
+    if value is None:
+        raise ValueError("an input is missing")
+    return value
+
+
+def optional(inputs: Ins, index: int) -> Array | None:
+    """An input that may be absent."""
+    return inputs[index] if index < len(inputs) else None
+
+
+def integers(value: Array) -> list[int]:
+    """All elements as Python integers."""
+    return [int(v) for v in np.asarray(value).reshape(-1)]
+
+
+def axes_of(call: Call, inputs: Ins, index: int = 1) -> tuple[int, ...] | None:
+    """The axes, from the input that newer sets have or the attribute of older ones."""
+    given = optional(inputs, index)
+    return call.ints("axes") if given is None else tuple(integers(given))
+
+
+FoldRule = Callable[[Call, Ins], tuple[Array, ...]]
+"""Computes the outputs; any ordinary exception means that it cannot."""

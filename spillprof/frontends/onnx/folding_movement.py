@@ -1,0 +1,187 @@
+"""Evaluation of operators that make, cut, join and rearrange tensors."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from spillprof.frontends.onnx.constants import Array, constant_value
+from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
+from spillprof.frontends.onnx.folding_call import (
+    Call,
+    FoldRule,
+    Ins,
+    TooLarge,
+    axes_of,
+    given,
+    integers,
+    limit,
+    optional,
+)
+from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
+
+
+def _cast(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    dtype = DTYPE_OF_ELEMENT.get(call.number("to", 0), "")
+    return (given(inputs, 0).astype(np.dtype(dtype)),)
+
+
+def _cast_like(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    return (given(inputs, 0).astype(given(inputs, 1).dtype),)
+
+
+def _concat(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    values = [given(inputs, i) for i in range(len(inputs))]
+    if sum(v.size for v in values) > KEPT_ELEMENTS:
+        raise TooLarge
+    return (np.concatenate(values, axis=call.number("axis", 1)),)
+
+
+def _constant_of_shape(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    shape = limit(integers(given(inputs, 0)))
+    stored = next((constant_value(a.t).value for a in call.protos if a.name == "value"), np.zeros(1, np.float32))
+    if stored is None:
+        raise ValueError("the fill value is not known")
+    return (np.full(shape, stored.reshape(-1)[0]),)
+
+
+def _cumsum(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    if call.number("exclusive", 0) or call.number("reverse", 0):
+        raise ValueError("not evaluated")
+    value = given(inputs, 0)
+    return (np.cumsum(value, axis=int(given(inputs, 1).reshape(-1)[0])).astype(value.dtype),)
+
+
+def _expand(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    value = given(inputs, 0)
+    return (np.broadcast_to(value, limit(np.broadcast_shapes(value.shape, tuple(integers(given(inputs, 1)))))),)
+
+
+def _flatten(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    value, axis = given(inputs, 0), call.number("axis", 1)
+    axis += value.ndim if axis < 0 else 0
+    return (value.reshape(math.prod(value.shape[:axis]), -1),)
+
+
+def _gather(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    value, indices, axis = given(inputs, 0), given(inputs, 1), call.number("axis", 0)
+    limit((value.size // max(value.shape[axis], 1), indices.size))
+    return (np.take(value, indices.astype(np.int64), axis=axis),)
+
+
+def _gather_elements(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    return (np.take_along_axis(given(inputs, 0), given(inputs, 1).astype(np.int64), axis=call.number("axis", 0)),)
+
+
+def _nonzero(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    return (np.array(np.nonzero(np.atleast_1d(given(inputs, 0))), np.int64),)
+
+
+def _range(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    start, limit, delta = (given(inputs, i).reshape(-1)[0] for i in range(3))
+    count = max(math.ceil((float(limit) - float(start)) / float(delta)), 0)
+    limit((count,))
+    return ((start + np.arange(count, dtype=np.int64).astype(start.dtype) * delta).astype(start.dtype),)
+
+
+def _reshape(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    value, shape = given(inputs, 0), optional(inputs, 1)
+    target = list(call.ints("shape") or ()) if shape is None else integers(shape)
+    if not call.number("allowzero", 0):
+        target = [value.shape[i] if size == 0 else size for i, size in enumerate(target)]
+    return (value.reshape(target),)
+
+
+def _scatter_elements(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    if call.attributes.get("reduction", "none") != "none":
+        raise ValueError("not evaluated")
+    result = given(inputs, 0).copy()
+    np.put_along_axis(result, given(inputs, 1).astype(np.int64), given(inputs, 2), axis=call.number("axis", 0))
+    return (result,)
+
+
+def _scatter_nd(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    if call.attributes.get("reduction", "none") != "none":
+        raise ValueError("not evaluated")
+    result, indices, updates = given(inputs, 0).copy(), given(inputs, 1), given(inputs, 2)
+    result[tuple(np.moveaxis(indices, -1, 0))] = updates
+    return (result,)
+
+
+def _slice(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    value = given(inputs, 0)
+    if call.version < 10:
+        starts, ends, axes = call.ints("starts") or (), call.ints("ends") or (), call.ints("axes")
+        steps: Sequence[int] = [1] * len(starts)
+    else:
+        starts, ends = tuple(integers(given(inputs, 1))), tuple(integers(given(inputs, 2)))
+        given_axes, given_steps = optional(inputs, 3), optional(inputs, 4)
+        axes = None if given_axes is None else tuple(integers(given_axes))
+        steps = [1] * len(starts) if given_steps is None else integers(given_steps)
+    cuts = [slice(None)] * value.ndim
+    for axis, start, end, step in zip(axes or range(len(starts)), starts, ends, steps, strict=True):
+        size = value.shape[axis]
+        stop = None if step < 0 and end < -size else end
+        cuts[axis] = slice(start, stop, step)
+    return (value[tuple(cuts)],)
+
+
+def _split(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    value, axis, parts = given(inputs, 0), call.number("axis", 0), optional(inputs, 1)
+    sizes = call.ints("split") if parts is None else tuple(integers(parts))
+    if sizes is None:
+        each = -(-value.shape[axis] // call.n_outputs)
+        return tuple(np.split(value, [each * i for i in range(1, call.n_outputs)], axis=axis))
+    if sum(sizes) != value.shape[axis]:
+        raise ValueError("the parts do not add up")
+    return tuple(np.split(value, np.cumsum(sizes)[:-1], axis=axis))
+
+
+def _squeeze(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    return (np.squeeze(given(inputs, 0), axis=axes_of(call, inputs)),)
+
+
+def _tile(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    value, repeats = given(inputs, 0), integers(given(inputs, 1))
+    limit([size * repeat for size, repeat in zip(value.shape, repeats, strict=True)])
+    return (np.tile(value, repeats),)
+
+
+def _transpose(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    return (np.transpose(given(inputs, 0), call.ints("perm")),)
+
+
+def _trilu(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    offset = optional(inputs, 1)
+    k = 0 if offset is None else int(offset.reshape(-1)[0])
+    return ((np.triu if call.number("upper", 1) else np.tril)(given(inputs, 0), k),)
+
+
+def _unsqueeze(call: Call, inputs: Ins) -> tuple[Array, ...]:
+    return (np.expand_dims(given(inputs, 0), axes_of(call, inputs) or ()),)
+
+
+MOVEMENT: Mapping[str, FoldRule] = {
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Concat": _concat,
+    "ConstantOfShape": _constant_of_shape,
+    "CumSum": _cumsum,
+    "Expand": _expand,
+    "Flatten": _flatten,
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "NonZero": _nonzero,
+    "Range": _range,
+    "Reshape": _reshape,
+    "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter_nd,
+    "Slice": _slice,
+    "Split": _split,
+    "Squeeze": _squeeze,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Trilu": _trilu,
+    "Unsqueeze": _unsqueeze,
+}
+"""By operator type."""
