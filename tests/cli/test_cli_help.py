@@ -1,0 +1,86 @@
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from spillprof.cli import run
+from spillprof.cli.group import COMMANDS, spillprof
+from spillprof.cli.info import PLACEMENT_RULES, STRATEGY_RULES
+from spillprof.planning.options import PLACEMENTS, STRATEGIES
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("numpy", "onnx", "pandas", "plotly", "rich", "highspy", "jinja2", "google.protobuf")
+
+
+def _context() -> click.Context:
+    return click.Context(spillprof, info_name="spillprof")
+
+
+def _command(name: str) -> click.Command:
+    command = spillprof.get_command(_context(), name)
+    assert command is not None
+    return command
+
+
+def _imported_by(arguments: list[str]) -> set[str]:
+    program = (
+        "import sys\nfrom spillprof.cli import run\n"
+        f"run({arguments!r})\nprint(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["analyze", "--help"], ["info", "strategies"]])
+def test_help_and_names_import_nothing_heavy(arguments: list[str]) -> None:
+    assert not _imported_by(arguments) & set(HEAVY)
+
+
+def test_group_help_imports_no_command() -> None:
+    modules = _imported_by(["--help"])
+    assert not {f"spillprof.cli.{name}" for name in COMMANDS} & modules
+    assert not {m for m in modules if m.startswith(("spillprof.planning", "spillprof.model", "spillprof.lowering"))}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_listed_command_exists_under_its_name(name: str) -> None:
+    assert _command(name).name == name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_help_and_an_environment_variable(name: str) -> None:
+    for parameter in _command(name).params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+            assert str(parameter.envvar).startswith("SPILLPROF_"), parameter.name
+
+
+def _examples() -> list[tuple[str, ...]]:
+    """The examples of each command, which may build on one another."""
+    found = []
+    for name in COMMANDS:
+        lines = re.findall(r"^  (spillprof .*)$", _command(name).epilog or "", re.MULTILINE)
+        found.append(tuple(lines))
+    return found
+
+
+@pytest.mark.parametrize("lines", _examples(), ids=lambda lines: lines[0].split()[1])
+def test_the_examples_of_the_help_run(
+    lines: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 2 <= len(lines) <= 3
+    shutil.copytree(ROOT / "sample_models", tmp_path / "sample_models")
+    monkeypatch.chdir(tmp_path)
+    for line in lines:
+        assert run(shlex.split(line)[1:]) == 0, capsys.readouterr().err
+        assert capsys.readouterr().out
+
+
+def test_info_explains_every_name_that_options_accept() -> None:
+    assert set(STRATEGY_RULES) == {"none", *STRATEGIES}
+    assert set(PLACEMENT_RULES) == set(PLACEMENTS)
