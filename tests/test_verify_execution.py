@@ -53,10 +53,11 @@ class Arena:
             if t.issue_step == step and not t.kind.is_read:
                 self.check(segment.address, t.size_bytes, t.buffer)
                 self.dram.add(t.buffer)
-        for move in self.q.moves:
-            if move.step == step:
-                self.check(move.from_address, move.size_bytes, move.buffer)
-                self.put(move.to_address, move.size_bytes, move.buffer)
+        moves = [move for move in self.q.moves if move.step == step]
+        for move in moves:  # all at once: places may be exchanged
+            self.check(move.from_address, move.size_bytes, move.buffer)
+        for move in moves:
+            self.put(move.to_address, move.size_bytes, move.buffer)
         for t in self.q.transfers:
             if t.kind.is_read and step in (t.issue_step, t.needed_step):
                 if t.buffer not in self.dram:

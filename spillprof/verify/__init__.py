@@ -4,6 +4,7 @@ Ticks are those of ``spillprof.model.program``: step ``i`` owns ticks ``3i`` (RE
 ``3i + 2`` (WRITE). A read issued at step ``e`` holds its space from tick ``3e`` on. A write issued at step ``e``
 holds its source's space until tick ``3e``, also where the segment ends with the phase before; from then on the
 timeline keeps the space until the bytes have left. Of the transfers issued at one step, the writes go first.
+The moves of one step happen together, after its writes and before its reads: buffers may exchange their places.
 """
 
 from collections.abc import Iterator, Sequence
