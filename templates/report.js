@@ -27,6 +27,13 @@
 
   // Charts.
   const drawn = new Map(); // element -> key
+  function loadPlotly() {
+    // Text until now, so that reading tables does not wait for the chart library.
+    if (window.Plotly) return;
+    const script = document.createElement("script");
+    script.textContent = document.getElementById("plotly").textContent;
+    document.head.append(script);
+  }
   const whole = [0, Math.max(data.n_steps, 1)];
   let range = parseRange(hash.get("steps"));
   let syncing = false;
@@ -75,6 +82,7 @@
     const key = node.dataset.figure;
     if (drawn.has(node) || !data.figures[key] || node.offsetParent === null) return;
     drawn.set(node, key);
+    loadPlotly();
     const traces = data.figures[key].data.map((trace) => {
       if (trace.meta !== "names") return trace;
       const names = unpack(trace.x).map((step) => forPlotly(data.names[step] || "end"));
@@ -273,4 +281,5 @@
     if (filter) { event.preventDefault(); filter.focus(); }
   });
   root.dataset.ready = "true";
+  (window.requestIdleCallback || setTimeout)(loadPlotly);
 })();

@@ -102,10 +102,11 @@ def oscillations_table(result: Result) -> DataTable:
     return _table(
         f"Oscillating buffers under {result.strategy}",
         (("buffer", Kind.TEXT), ("size", Kind.SIZE), ("spills", Kind.COUNT), ("its spill bytes", Kind.SIZE),
-         ("all spill bytes if pinned", Kind.SIZE), ("latency if pinned", Kind.TIME), ("change", Kind.TIME)),
+         ("all spill bytes if pinned", Kind.SIZE), ("latency if pinned", Kind.TIME), ("change", Kind.TIME), ("dedicated slot", Kind.TEXT)),
         result.oscillations,
         lambda o: (label(o.buffer, 64), o.size_bytes, o.spill_count, o.spill_bytes, o.pinned_spill_bytes,
-                   o.pinned_latency_s, None if o.pinned_latency_s is None else o.pinned_latency_s - result.latency_s),
+                   o.pinned_latency_s, None if o.pinned_latency_s is None else o.pinned_latency_s - result.latency_s,
+                   "not tried" if not o.tried else "does not fit" if o.pinned_latency_s is None else "re-simulated"),
     )  # fmt: skip
 
 

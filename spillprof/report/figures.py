@@ -18,9 +18,9 @@ from spillprof.model.profile import Profile, Residency, Result, SpillArc
 from spillprof.report.text import label
 from spillprof.units import format_size, format_time
 
-MAX_POINTS = 1500
+MAX_POINTS = 1200
 """Points of a line, bars and rectangles that a figure shows at most; what is left out is said beside it."""
-MAX_ARCS = 150
+MAX_ARCS = 120
 MAX_LIVE = 40
 MIB = 1 << 20
 
@@ -151,11 +151,11 @@ def trend_figure(profile: Profile, results: Sequence[Result]) -> Figure:
     """The highest SRAM use so far, step by step, of live bytes and of each strategy."""
     dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
     colors = (BLUE, ORANGE, TEAL, GREY)
-    traces = [_steps_line(curve(running_peak(profile.live_bytes)), "live", {"color": GREY, "width": 1},
+    traces = [_steps_line(peak_curve(profile.live_bytes), "live", {"color": GREY, "width": 1},
                           fill="tozeroy", fillcolor="rgba(139,146,156,0.22)")]  # fmt: skip
     for i, result in enumerate(results):
         line = {"color": colors[i % len(colors)], "width": 1.6, "dash": dashes[i % len(dashes)]}
-        traces.append(_steps_line(curve(running_peak(result.in_use_bytes)), result.strategy, line))
+        traces.append(_steps_line(peak_curve(result.in_use_bytes), result.strategy, line))
     return _figure("trend", traces, "MiB", profile, note="")
 
 
@@ -204,9 +204,11 @@ def curve(values: Sequence[int]) -> Curve:
     return Curve(steps=chosen, values=column[chosen], total=total)
 
 
-def running_peak(values: Sequence[int]) -> list[int]:
-    """The greatest value up to each step."""
-    return [int(v) for v in np.maximum.accumulate(np.asarray(values, dtype=np.int64))] if len(values) else []
+def peak_curve(values: Sequence[int]) -> Curve:
+    """The greatest value up to each step, at the steps where it rises."""
+    peaks = np.maximum.accumulate(np.asarray(values, dtype=np.float64))
+    rises = np.flatnonzero(np.diff(peaks, prepend=-1.0))
+    return Curve(steps=rises, values=peaks[rises], total=len(peaks))
 
 
 def largest_arcs(result: Result) -> list[SpillArc]:

@@ -57,7 +57,7 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
         yield from _lead(profile, lead, top, width)
     yield from _oscillations(profile)
     yield from _oversized(profile)
-    yield from _suggestions(profile)
+    yield from _suggestions(profile, width)
     yield from _remarks(profile)
 
 
@@ -118,26 +118,27 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
     if not rows:
         return
     yield ""
-    name_width = max(20, min(44, width - 60))
+    name_width = max(20, min(44, width - 58))
     spilled = size_column([o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes for o in rows])
     stalls = time_column([o.stall_s for o in rows])
     table = _table(
-        (f"Top operators under {lead.strategy}", "left"), ("spill bytes", "right"), ("stall", "right"),
-        ("cause", "left"), ("victims", "left"),
+        ("operator", "left"), ("spill bytes", "right"), ("stall", "right"), ("cause", "left"), ("victims", "left"),
     )  # fmt: skip
+    shown_victims = 2 if width >= DEFAULT_WIDTH else 1
     for operator, nbytes, stall in zip(rows, spilled, stalls, strict=True):
         name = f"#{operator.step} {label(operator.name, name_width - len(str(operator.step)) - 2)}"
-        table.add_row(Text(name), nbytes, stall, operator.cause or "-", Text(_victims(operator.victims)))
+        table.add_row(Text(name), nbytes, stall, operator.cause or "-", Text(_victims(operator.victims, shown_victims)))
+    yield _line(f"Top operators under {lead.strategy}", "bold")
     yield Padding(table, (0, 0, 0, 2))
     hidden = len(lead.operators) - len(rows)
     if hidden:
         yield Padding(Text(f"... {hidden:,} more (--top {len(lead.operators)})", "dim"), (0, 0, 0, 4))
 
 
-def _victims(names: Sequence[str]) -> str:
-    """The first two victims, and how many more."""
-    more = f" +{len(names) - 2}" if len(names) > 2 else ""
-    return ", ".join(label(name, 14) for name in names[:2]) + more
+def _victims(names: Sequence[str], shown: int) -> str:
+    """The first victims, and how many more."""
+    more = f" +{len(names) - shown}" if len(names) > shown else ""
+    return ", ".join(label(name, 14) for name in names[:shown]) + more
 
 
 def _oscillations(profile: Profile) -> Iterable[RenderableType]:
@@ -153,7 +154,9 @@ def _oscillations(profile: Profile) -> Iterable[RenderableType]:
             f"{': ' if count == 1 else '; worst: '}{label(worst.buffer, 32)} ({format_size(worst.size_bytes)}) spilled "
             f"{count_of(worst.spill_count, 'time')} under {result.strategy}"
         )
-        if worst.pinned_latency_s is None:
+        if not worst.tried:
+            text += "; a dedicated slot was not tried"
+        elif worst.pinned_latency_s is None:
             text += "; does not fit in a dedicated slot"
         else:
             text += f"; in a dedicated slot: {signed_time(worst.pinned_latency_s - result.latency_s)}"
@@ -177,19 +180,21 @@ def _oversized(profile: Profile) -> Iterable[RenderableType]:
     )
 
 
-def _suggestions(profile: Profile) -> Iterable[RenderableType]:
+def _suggestions(profile: Profile, width: int) -> Iterable[RenderableType]:
     if not profile.suggestions:
         return
     spilled = size_column([s.spill_bytes for s in profile.suggestions])
     table = _table(
-        ("What would help most (each re-simulated)", "left"), ("latency", "right"), ("spill bytes", "right"),
-        ("under", "left"), ("costs", "left"),
+        ("change", "left"), ("latency", "right"), ("spill bytes", "right"), ("under", "left"), ("costs", "left"),
     )  # fmt: skip
+    longest = max(len(label(s.argument, 30)) for s in profile.suggestions)
+    cost_width = max(16, width - longest - 43)
     for suggestion, nbytes in zip(profile.suggestions, spilled, strict=True):
-        argument = Text(label(suggestion.argument, 40))
-        cost = Text(label(suggestion.costs, 40) if suggestion.costs else "")
+        argument = Text(label(suggestion.argument, 30))
+        cost = Text(label(suggestion.costs, cost_width) if suggestion.costs else "")
         table.add_row(argument, signed_time(-suggestion.saves_s), nbytes, suggestion.strategy, cost)
     yield ""
+    yield _line("What would help most (each re-simulated)", "bold")
     yield Padding(table, (0, 0, 0, 2))
 
 

@@ -159,9 +159,10 @@ def test_figures_have_a_few_traces_however_many_buffers_there_are():
     assert "of 3,000 steps are drawn" in figures.memory_figure(large, lead_result(large)).note
 
 
-def test_running_peak_never_falls():
-    assert figures.running_peak([1, 3, 2, 5, 4]) == [1, 3, 3, 5, 5]
-    assert figures.running_peak([]) == []
+def test_peak_curve_holds_the_rises_only():
+    curve = figures.peak_curve([1, 3, 2, 5, 4])
+    assert (curve.steps.tolist(), curve.values.tolist(), curve.total) == ([0, 1, 3], [1, 3, 5], 5)
+    assert figures.peak_curve([]).total == 0
 
 
 def test_templates_are_found():
