@@ -41,10 +41,10 @@ def read_onnx(
     shown = os.fspath(path)
     bindings = Bindings(dims=dims, shapes=shapes, batch=batch)
     try:
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a pipe could wait for ever
+            raise ModelError("not a regular file", where=(shown,), hint="pipe a model through '-' instead")
         with open(path, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                hint = "pipe a model through '-' instead"
-                raise ModelError("not a regular file", where=(shown,), hint=hint)
             digest = hashlib.sha256()
             while chunk := file.read(_CHUNK_BYTES):
                 digest.update(chunk)

@@ -1,0 +1,141 @@
+"""Real models against the sizes of a real run, and hostile files against what is right for them."""
+
+import csv
+import gzip
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+import onnx
+import pytest
+
+from spillprof.errors import SpillprofError
+from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
+from spillprof.model.dtypes import UNSIZED_DTYPES, tensor_bytes
+from spillprof.model.graph import Graph, TensorKind
+
+CORPUS = Path(os.environ.get("SPILLPROF_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
+
+DATA_DEPENDENT = {
+    "fasterrcnn_mobilenet_v3_large_320_fpn_legacy.onnx": 59,  # boxes that survive NMS: 0 in the run
+    "ssdlite320_mobilenet_v3_large_legacy.onnx": 1,  # boxes that survive NMS: 5760 of 27000 in the run
+}
+"""Models with tensors whose size depends on the data, and how many differ from the run: ours are upper bounds."""
+
+OTHER_PEAK = {
+    "fasterrcnn_mobilenet_v3_large_320_fpn_legacy.onnx": "upper bounds of data-dependent sizes",
+    "onnxscript_functions_loop_if.onnx": "functions are inlined, so their inner tensors are seen",
+}
+"""Models whose peak of live bytes is not that of the run, and why."""
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    index = CORPUS / name
+    return list(csv.DictReader(index.read_text(encoding="utf-8").splitlines())) if index.is_file() else []
+
+
+MODELS = {row["file"]: row for row in rows("models.csv")}
+HOSTILE = {row["file"]: row["exit_code"] for row in rows("hostile/INDEX.csv")}
+
+
+def bindings(row: dict[str, str]) -> dict[str, int]:
+    """The corpus writes ``?NAME.AXIS`` for what we call ``NAME[AXIS]``."""
+    dims = json.loads(row["dims"])
+    return {re.sub(r"^\?(.+)\.(\d+)$", r"\1[\2]", key): size for key, size in dims.items()}
+
+
+def read_model(file: str) -> Graph:
+    return read_onnx(CORPUS / "models" / file, dims=bindings(MODELS[file]))
+
+
+def live_peak_bytes(graph: Graph) -> int:
+    """Largest sum of live activations in file order: no views, nothing in place."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for step, op in enumerate(graph.operators):
+        for name in (*op.inputs, *op.captures):
+            last[name] = step
+        for name in op.outputs:
+            first[name] = step
+            last.setdefault(name, step)
+    last.update(dict.fromkeys(graph.outputs, len(graph.operators) - 1))
+    first.update((name, 0) for name in graph.inputs if name in last)
+    change = [0] * (len(graph.operators) + 1)
+    for name, start in first.items():
+        if name:
+            change[start] += graph.tensors[name].nbytes
+            change[last[name] + 1] -= graph.tensors[name].nbytes
+    live = peak = 0
+    for step in change:
+        live += step
+        peak = max(peak, live)
+    return peak
+
+
+@pytest.mark.parametrize("file", MODELS)
+def test_every_tensor_has_the_size_of_the_run(file: str) -> None:
+    truth_file = CORPUS / "truth" / (file.removesuffix(".onnx") + ".json.gz")
+    graph = read_model(file)
+    if not truth_file.is_file():
+        pytest.skip("no run was recorded for this model")
+    different, compared = [], 0
+    for name, (shape, element) in json.loads(gzip.decompress(truth_file.read_bytes())).items():
+        tensor = graph.tensors[name]
+        if element == 0:  # not a tensor
+            assert tensor.dtype in UNSIZED_DTYPES
+            continue
+        compared += 1
+        assert tensor.dtype == DTYPE_OF_ELEMENT[element], name
+        if tensor.shape != tuple(shape):
+            different.append(name)
+            assert tensor.nbytes >= tensor_bytes(shape, tensor.dtype), name
+    assert compared
+    assert len(different) == DATA_DEPENDENT.get(file, 0), different[:8]
+    assert bool(different) <= any("largest size" in a.what for a in graph.assumptions)
+
+
+@pytest.mark.parametrize("file", MODELS)
+def test_the_peak_of_live_bytes_is_that_of_the_run(file: str) -> None:
+    peak, expected = live_peak_bytes(read_model(file)), int(MODELS[file]["peak_bytes"])
+    assert peak > expected if file in OTHER_PEAK else peak == expected
+
+
+@pytest.mark.parametrize("file", HOSTILE)
+def test_hostile_file_is_read_or_refused(file: str) -> None:
+    start = time.process_time()
+    refusal, graph = None, None
+    try:
+        graph = read_onnx(CORPUS / "hostile" / file)
+    except SpillprofError as error:
+        refusal = error
+    assert HOSTILE[file] in ("any", "0" if refusal is None else str(refusal.exit_code))
+    if refusal is not None:
+        assert refusal.message == refusal.message.strip().rstrip(".")
+        assert refusal.where, "says where"
+    if graph is not None:
+        named = {n for op in graph.operators for n in (*op.inputs, *op.outputs, *op.captures) if n}
+        assert named | set(graph.inputs) | set(graph.outputs) <= set(graph.tensors)
+        names = [op.name for op in graph.operators]
+        assert all(names)
+        assert len(set(names)) == len(names)
+    assert time.process_time() - start < 20
+
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+@pytest.mark.parametrize("name", ["resnet50", "densenet121", "inception_v2", "vgg19", "shufflenet", "squeezenet"])
+def test_light_model_keeps_its_computed_weights_as_operators(name: str) -> None:
+    path = LIGHT / f"light_{name}.onnx"
+    if not path.is_file():
+        pytest.skip("this onnx package has no light models")
+    graph = read_onnx(path)
+    assert len(graph.inputs) == 1
+    made = [op for op in graph.operators if op.op_type == "ConstantOfShape"]
+    assert made
+    assert all(graph.tensors[op.outputs[0]].kind is TensorKind.ACTIVATION for op in made)
+    assert all(graph.tensors[op.inputs[0]].kind is TensorKind.WEIGHT for op in made)
+    assert any("listed as an input" in note for note in graph.notes)
