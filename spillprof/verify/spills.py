@@ -65,8 +65,10 @@ def _may_be_recorded(f: Facts, spill: Spill) -> bool:
     if spill.needed_step is not None and spill.needed_step < n_steps:  # streamed out before, so never evicted
         at = uses.index(spill.needed_step) if spill.needed_step in uses else 0
         return at > 0 and (uses[at - 1], b) in f.streamed and uses[at - 1] < spill.evict_step <= spill.needed_step
+    if not uses or spill.last_use_step != uses[-1] or uses[-1] >= spill.evict_step:
+        return False
     leaves = any(-(-f.plan.segments[k].end // PHASES_PER_STEP) == spill.evict_step for k in f.segments[b])
-    if not leaves or not uses or spill.last_use_step != uses[-1] or uses[-1] >= spill.evict_step:
+    if not leaves and (uses[-1], b) not in f.streamed:
         return False
     if spill.needed_step is None:  # dead, but written back by a runtime that does not know
         return True
