@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     default=",".join(STRATEGIES),
     show_default=True,
     metavar="A,B",
-    help="Strategies to compare; reports lead with the first that can be planned.",
+    help="Strategies to compare; reports explain the one with the least spill time.",
 )
 @planning_options
 @lowering_options
