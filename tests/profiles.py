@@ -62,7 +62,7 @@ def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
         for k, name in enumerate(HOSTILE_NAMES):
             names[3 * k + 5] = name
     steps = tuple(StepFact(name=name, op_type=("Conv", "Conv", "Add")[i % 3]) for i, name in enumerate(names))
-    live = tuple(RESERVED + _map_bytes(i) + _map_bytes(i - 1) + sum(s for _, s in SKIPS) for i in range(n_steps))
+    live = tuple(_map_bytes(i) + _map_bytes(i - 1) + sum(s for _, s in SKIPS) for i in range(n_steps))
     peak_step = live.index(max(live))
     results = [_result(strategy, period, steps) for strategy, period in REUSE.items()]
     results.insert(
@@ -85,7 +85,7 @@ def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
             tensors=2 * n_steps + 50,
             weight_bytes=35_000_000,
             macs=5_100_000_000,
-            peak_live_bytes=max(live) - RESERVED,
+            peak_live_bytes=max(live),
             peak_step=peak_step,
             min_sram_bytes=26 * MIB + 64,
             min_sram_step=peak_step,

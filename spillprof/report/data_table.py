@@ -8,7 +8,7 @@ from typing import Any
 
 from spillprof.model.profile import OperatorCost, Profile, Result
 from spillprof.report.columns import MISSING, Scale, size_scale, time_scale
-from spillprof.report.figures import MAX_LIVE, largest_arcs, largest_residencies
+from spillprof.report.figures import MAX_LIVE, largest_arcs, largest_residencies, wanted_bytes
 from spillprof.report.text import label
 
 HTML_ROWS = 100
@@ -102,7 +102,8 @@ def oscillations_table(result: Result) -> DataTable:
     return _table(
         f"Oscillating buffers under {result.strategy}",
         (("buffer", Kind.TEXT), ("size", Kind.SIZE), ("spills", Kind.COUNT), ("its spill bytes", Kind.SIZE),
-         ("all spill bytes if pinned", Kind.SIZE), ("latency if pinned", Kind.TIME), ("change", Kind.TIME), ("dedicated slot", Kind.TEXT)),
+         ("all spill bytes if pinned", Kind.SIZE), ("latency if pinned", Kind.TIME), ("change", Kind.TIME),
+         ("dedicated slot", Kind.TEXT)),
         result.oscillations,
         lambda o: (label(o.buffer, 64), o.size_bytes, o.spill_count, o.spill_bytes, o.pinned_spill_bytes,
                    o.pinned_latency_s, None if o.pinned_latency_s is None else o.pinned_latency_s - result.latency_s,
@@ -112,14 +113,14 @@ def oscillations_table(result: Result) -> DataTable:
 
 def memory_table(profile: Profile, result: Result) -> DataTable:
     """The greatest values in equal stretches of steps."""
-    n = len(result.in_use_bytes)
+    n, live = len(result.in_use_bytes), wanted_bytes(profile)
     edges = sorted({i * n // BRIEF_ROWS for i in range(BRIEF_ROWS + 1)})
     return _table(
         "Greatest memory use by stretch of steps",
         (("from step", Kind.COUNT), ("to step", Kind.COUNT), ("in use", Kind.SIZE), ("live", Kind.SIZE)),
         tuple(pairwise(edges)),
         lambda stretch: (stretch[0], stretch[1] - 1, max(result.in_use_bytes[slice(*stretch)]),
-                         max(profile.live_bytes[slice(*stretch)], default=None)),
+                         max(live[slice(*stretch)], default=None)),
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ MIB = 1 << 20
 
 BLUE, ORANGE, GREY, TEAL = "#3b7dd8", "#e0821f", "#8b929c", "#35a79c"
 """Distinct for every common colour blindness and on both themes; dashes and hatching are the second channel."""
+SHADE = "rgba(139,146,156,0.22)"
 KIND_STYLE = {
     "activation": (BLUE, ""), "input": (TEAL, "/"), "output": (ORANGE, "x"), "weight": (GREY, "\\"),
 }  # fmt: skip
@@ -71,12 +72,12 @@ def strategy_figures(profile: Profile, result: Result) -> tuple[Figure, ...]:
 
 
 def memory_figure(profile: Profile, result: Result) -> Figure:
-    """SRAM in use at most within each step, the capacity, and live bytes behind."""
-    in_use, live = curve(result.in_use_bytes), curve(profile.live_bytes)
+    """SRAM in use at most within each step, the capacity, and what is live behind."""
+    in_use, live = curve(result.in_use_bytes), curve(wanted_bytes(profile))
     capacity = profile.target.sram_bytes / MIB
     end = max(len(profile.steps), 1)
     traces = [
-        _steps_line(live, "live", {"color": GREY, "width": 1}, fill="tozeroy", fillcolor="rgba(139,146,156,0.22)"),
+        _steps_line(live, "live", {"color": GREY, "width": 1}, fill="tozeroy", fillcolor=SHADE),
         _steps_line(in_use, "in use", {"color": BLUE, "width": 1.6}, meta="names"),
         go.Scatter(x=[0, end], y=[capacity, capacity], mode="lines", name="capacity",
                    line={"color": ORANGE, "width": 1.5, "dash": "dash"}, hoverinfo="skip"),
@@ -151,8 +152,8 @@ def trend_figure(profile: Profile, results: Sequence[Result]) -> Figure:
     """The highest SRAM use so far, step by step, of live bytes and of each strategy."""
     dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
     colors = (BLUE, ORANGE, TEAL, GREY)
-    traces = [_steps_line(peak_curve(profile.live_bytes), "live", {"color": GREY, "width": 1},
-                          fill="tozeroy", fillcolor="rgba(139,146,156,0.22)")]  # fmt: skip
+    traces = [_steps_line(peak_curve(wanted_bytes(profile)), "live", {"color": GREY, "width": 1},
+                          fill="tozeroy", fillcolor=SHADE)]  # fmt: skip
     for i, result in enumerate(results):
         line = {"color": colors[i % len(colors)], "width": 1.6, "dash": dashes[i % len(dashes)]}
         traces.append(_steps_line(peak_curve(result.in_use_bytes), result.strategy, line))
@@ -187,6 +188,16 @@ def live_figure(profile: Profile) -> Figure:
     return Figure(
         key="live", traces=plain, layout=layout, note=_left_out(len(rows), len(profile.peak_buffers), "buffers")
     )
+
+
+def wanted_bytes(profile: Profile) -> tuple[int, ...]:
+    """What each step asks of the SRAM before any eviction: what is live, weight staging, resident weights.
+
+    Workspaces and pinned buffers are part of what is live, so the other reservations are not added again.
+    """
+    always = profile.target.weight_staging_bytes
+    always += profile.model.weight_bytes if profile.config.get("weights") == "resident" else 0
+    return tuple(live + always for live in profile.live_bytes)
 
 
 def curve(values: Sequence[int]) -> Curve:

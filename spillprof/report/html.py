@@ -197,8 +197,9 @@ def _memory_summary(profile: Profile, result: Result) -> str:
     capacity = profile.target.sram_bytes
     most = max(result.in_use_bytes)
     step = result.in_use_bytes.index(most)
-    over = sum(live > capacity for live in profile.live_bytes)
-    excess = f"What is live exceeds the memory at {count_of(over, 'step')}" if over else "What is live always fits"
+    over = sum(wanted > capacity for wanted in figures.wanted_bytes(profile))
+    live = "What is live, with weight staging,"
+    excess = f"{live} exceeds the memory at {count_of(over, 'step')}" if over else f"{live} never exceeds it by itself"
     return (
         f"At most {format_size(most)} of {format_size(capacity)} are in use, at step {step:,}, "
         f"{label(profile.steps[step].name, 48)}. {excess}."

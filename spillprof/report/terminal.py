@@ -155,11 +155,11 @@ def _oscillations(profile: Profile) -> Iterable[RenderableType]:
             f"{count_of(worst.spill_count, 'time')} under {result.strategy}"
         )
         if not worst.tried:
-            text += "; a dedicated slot was not tried"
+            text += "; pinning it was not tried"
         elif worst.pinned_latency_s is None:
-            text += "; does not fit in a dedicated slot"
+            text += "; does not fit when pinned"
         else:
-            text += f"; in a dedicated slot: {signed_time(worst.pinned_latency_s - result.latency_s)}"
+            text += f"; pinned: {signed_time(worst.pinned_latency_s - result.latency_s)}"
         lines.append(_line(text))
     yield from ["", *lines] if lines else []
 

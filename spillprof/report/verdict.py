@@ -35,8 +35,8 @@ def verdict(profile: Profile) -> str:
     ideal = profile.ideal.latency_s
     slower = f", {percent(lead.spill_time_s / ideal)} over the run without spills" if ideal > 0 else ""
     return (
-        f"{format_size(lead.spill_bytes)} spill at {sram} of SRAM under {lead.strategy}{_mostly(lead.kinds)}, "
-        f"and cost {format_time(lead.spill_time_s)}{slower}."
+        f"Strategy {lead.strategy} spills {format_size(lead.spill_bytes)} at {sram} of SRAM{_mostly(lead.kinds)}: "
+        f"{format_time(lead.spill_time_s)}{slower}."
     )
 
 

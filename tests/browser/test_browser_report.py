@@ -194,7 +194,7 @@ def test_without_javascript_the_lead_strategy_can_be_read(browser, report):
 
 @pytest.mark.slow
 def test_ten_thousand_operators_are_usable_within_five_seconds(browser, tmp_path):
-    """From navigation to a filtered table and the first chart: seconds of the page's own thread, idle or busy machine."""
+    """From navigation to a filtered table and the first chart: CPU seconds of the page's own thread."""
     path = tmp_path / "large.html"
     path.write_text(render(make_profile(10_000)), "utf-8")
     assert path.stat().st_size < 6 * 2**20

@@ -159,6 +159,13 @@ def test_figures_have_a_few_traces_however_many_buffers_there_are():
     assert "of 3,000 steps are drawn" in figures.memory_figure(large, lead_result(large)).note
 
 
+def test_memory_is_compared_with_what_is_live_and_staged_together(profile):
+    tight = replace(profile, target=replace(profile.target, sram_bytes=max(profile.live_bytes) + 1))
+    assert "with weight staging, exceeds the memory at " in render(tight)
+    assert "with weight staging, never exceeds it by itself" in render(profile)
+    assert figures.wanted_bytes(profile)[5] == profile.live_bytes[5] + profile.target.weight_staging_bytes
+
+
 def test_peak_curve_holds_the_rises_only():
     curve = figures.peak_curve([1, 3, 2, 5, 4])
     assert (curve.steps.tolist(), curve.values.tolist(), curve.total) == ([0, 1, 3], [1, 3, 5], 5)

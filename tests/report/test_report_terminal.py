@@ -81,7 +81,7 @@ def test_page_shows_header_target_strategies_and_reasons(profile):
             assert rows[result.strategy][-2:] == [str(result.spill_count), str(result.reload_count)]
     assert "cost is infeasible: step 41 needs 33.1 MiB at once" in page
     assert "why (belady, least spill time): capacity" in page
-    assert "lru; in a dedicated slot: −" in " ".join(page.split())
+    assert "lru; pinned: −" in " ".join(page.split())
     assert "tiling could remove 18 MiB" in " ".join(page.split())
     assert "What would help most (each re-simulated)" in page
     assert "note: assumed, 3 times: operator Foo is elementwise" in page
