@@ -60,7 +60,12 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
         STREAM, replace(changed(STREAM_PLAN, "segments", 0, address=512), capacity_bytes=None), Rule.RESERVED,
     ),
     "beyond the capacity": (SPILL, replace(SPILL_PLAN, capacity_bytes=191), Rule.OUT_OF_RANGE),
-    "made for more memory": (SPILL, replace(SPILL_PLAN, capacity_bytes=193), Rule.OUT_OF_RANGE),
+    "made for more memory": (
+        SPILL, replace(changed(SPILL_PLAN, "segments", Y, address=192), capacity_bytes=256), Rule.OUT_OF_RANGE,
+    ),
+    "made for infinite memory": (
+        SPILL, replace(changed(SPILL_PLAN, "segments", Y, address=192), capacity_bytes=None), Rule.OUT_OF_RANGE,
+    ),
     "in the reserved part": (INPLACE, changed(INPLACE_PLAN, "segments", 0, address=32), Rule.OUT_OF_RANGE),
     "scratch in the reserved part": (INPLACE, changed(INPLACE_PLAN, "scratch", 0, address=0), Rule.OUT_OF_RANGE),
     "below zero": (SPILL, changed(SPILL_PLAN, "segments", 0, address=-64), Rule.OUT_OF_RANGE),
@@ -171,7 +176,7 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
         SPILL, replace(SPILL_PLAN, transfers=tuple(reversed(SPILL_PLAN.transfers))), Rule.BAD_TRANSFER,
     ),
     "loaded for nobody": (
-        SPILL,
+        replace(SPILL, capacity_bytes=None),
         replace(
             SPILL_PLAN,
             transfers=plan(

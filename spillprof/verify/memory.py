@@ -41,13 +41,12 @@ def blocks_in_use(program: Program, plan: Plan) -> list[Block]:
 
 def places(program: Program, plan: Plan, blocks: list[Block]) -> Iterator[Violation]:
     """Rules RESERVED, OUT_OF_RANGE and MISALIGNED."""
-    reserved, capacity = program.reserved_bytes, plan.capacity_bytes
+    reserved = program.reserved_bytes
+    capacities = [c for c in (program.capacity_bytes, plan.capacity_bytes) if c is not None]
+    capacity = min(capacities, default=None)  # a plan that names none must still fit the program's
     if plan.reserved_bytes != reserved:
         message = f"the plan reserves {plan.reserved_bytes} bytes, the program {reserved}"
         yield Violation(rule=Rule.RESERVED, message=message)
-    if capacity is not None and program.capacity_bytes is not None and capacity > program.capacity_bytes:
-        message = f"the plan is for {capacity} bytes of SRAM, the program for {program.capacity_bytes}"
-        yield Violation(rule=Rule.OUT_OF_RANGE, message=message)
     slots: dict[int, tuple[int, int]] = {}
     address = 0
     for reservation in program.reservations:

@@ -77,5 +77,6 @@ def _may_be_recorded(f: Facts, spill: Spill) -> bool:
 
 
 def _bad(f: Facts, spill: Spill, problem: str) -> Violation:
-    message = f"{f.name(spill.buffer)} off-chip from step {spill.evict_step} to {spill.needed_step}: {problem}"
+    end = "the end" if spill.needed_step is None else f"step {spill.needed_step}"
+    message = f"{f.name(spill.buffer)} off-chip from step {spill.evict_step} to {end}: {problem}"
     return Violation(rule=Rule.BAD_SPILL, message=message, step=spill.evict_step, buffer=spill.buffer)
