@@ -33,21 +33,24 @@ def share_views(draft: Draft, target: Target) -> Draft:
 
 
 def in_place_update(
-    task: Task, operands: Sequence[tuple[str, Buffer]], written: Buffer, dying: Container[int], draft: Draft
+    task: Task,
+    operands: Sequence[tuple[str, Buffer]],
+    dying: Sequence[tuple[str, Buffer]],
+    written: Buffer,
+    draft: Draft,
 ) -> Update | None:
     """The buffer that an elementwise task may overwrite with its result: the first that dies here and fits exactly.
 
-    ``operands`` are the tensors that it reads, each with its buffer; ``dying`` the buffers (by index) that nothing
-    reads later. Graph outputs, weights, dedicated buffers and buffers of another size are never overwritten, nor is
-    one that the task reads through a strided view.
+    ``operands`` are the tensors that it reads, each with its buffer; ``dying`` those whose buffers nothing reads
+    later. Graph outputs, weights, dedicated buffers and buffers of another size are never overwritten, nor is one
+    that the task reads through a strided view.
     """
     if not is_one_of(task.lead, ELEMENTWISE) or written.dedicated or written.payload_bytes == 0:
         return None
     through_strides = {buffer.index for name, buffer in operands if name in draft.strided}
-    for _, buffer in operands:
+    for _, buffer in dying:
         if (
             buffer.kind in (BufferKind.ACTIVATION, BufferKind.INPUT)
-            and buffer.index in dying
             and not buffer.dedicated
             and (buffer.size_bytes, buffer.payload_bytes) == (written.size_bytes, written.payload_bytes)
             and buffer.index not in through_strides

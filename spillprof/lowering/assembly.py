@@ -27,13 +27,9 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
     buffers = _buffers(draft, weights, target, options)
     by_name = {buffer.name: buffer for buffer in buffers}
     last_read = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.inputs}
-    dying: dict[int, set[int]] = defaultdict(set)
-    for storage, i in last_read.items():
-        if storage in by_name:
-            dying[i].add(by_name[storage].index)
+    dies_at = [last_read.get(buffer.name, -1) for buffer in buffers]
     steps = tuple(
-        _step(task, counts[i], weights[i], by_name, dying[i], draft, target, options)
-        for i, task in enumerate(draft.tasks)
+        _step(i, draft, weights[i], counts[i], by_name, dies_at, target, options) for i in range(len(draft.tasks))
     )
     distinct = {name: nbytes for read in weights for name, nbytes in read.items()}
     return Program(
@@ -93,23 +89,26 @@ def _buffers(
 
 
 def _step(
-    task: Task,
-    count: MacCount,
-    weights: Mapping[str, int],
-    by_name: Mapping[str, Buffer],
-    dying: set[int],
+    i: int,
     draft: Draft,
+    weights: Mapping[str, int],
+    count: MacCount,
+    by_name: Mapping[str, Buffer],
+    dies_at: Sequence[int],
     target: Target,
     options: LoweringOptions,
 ) -> Step:
-    operands = [(n, by_name[s]) for n in task.inputs if (s := draft.storage(n)) not in draft.weights]
-    reads = dict.fromkeys(by_name[s].index for n in task.inputs if (s := draft.storage(n)) in by_name)
+    task = draft.tasks[i]
+    storages = ((name, draft.storage(name)) for name in task.inputs)
+    operands = [(n, by_name[s]) for n, s in storages if s in by_name and (s in weights or s not in draft.weights)]
+    reads = dict.fromkeys(buffer.index for _, buffer in operands)
     if options.weights is WeightsPolicy.CACHED:
         reads |= dict.fromkeys(by_name[name].index for name in weights)
     written = [by_name[draft.storage(name)] for name in task.outputs]
     update = None
     if options.inplace and len(written) == 1:
-        update = in_place_update(task, operands, written[0], dying, draft)
+        dying = [(name, buffer) for name, buffer in operands if dies_at[buffer.index] == i]
+        update = in_place_update(task, operands, dying, written[0], draft)
     streamed = sum(weights.values())
     return Step(
         name=task.lead.name,
@@ -142,17 +141,14 @@ def _body_workspace(task: Task, target: Target) -> tuple[Workspace, ...]:
 
 
 def _read_bytes(operands: Iterable[tuple[str, Buffer]], draft: Draft) -> int:
-    """Payload of the distinct tensors read, no buffer counted for more than it holds."""
-    distinct = dict(operands)
-    if len(distinct) == 1:
-        ((name, buffer),) = distinct.items()
-        return min(draft.graph.tensors[name].nbytes, buffer.payload_bytes)
-    by_buffer: dict[int, int] = defaultdict(int)
-    payload: dict[int, int] = {}
-    for name, buffer in distinct.items():
-        by_buffer[buffer.index] += draft.graph.tensors[name].nbytes
-        payload[buffer.index] = buffer.payload_bytes
-    return sum(min(nbytes, payload[b]) for b, nbytes in by_buffer.items())
+    """Payload of the distinct tensors read, weights left out, no buffer counted for more than it holds."""
+    by_buffer: dict[str, int] = {}
+    payload: dict[str, int] = {}
+    for name, buffer in dict(operands).items():
+        if buffer.kind is not BufferKind.WEIGHT:
+            by_buffer[buffer.name] = by_buffer.get(buffer.name, 0) + draft.graph.tensors[name].nbytes
+            payload[buffer.name] = buffer.payload_bytes
+    return sum(min(nbytes, payload[name]) for name, nbytes in by_buffer.items())
 
 
 def _task_macs(task: Task, draft: Draft) -> MacCount:
@@ -164,10 +160,8 @@ def _task_macs(task: Task, draft: Draft) -> MacCount:
 
 def _mac_dtype(task: Task, draft: Draft) -> str:
     """Element type of the first input; of a control-flow operator that of the first that holds numbers to multiply."""
-    types = [draft.graph.tensors[name].dtype for name in (*task.inputs, *task.outputs)]
-    if task.lead.subgraphs:
-        types = [dtype for dtype in types if "float" in dtype]
-    return types[0] if types else "float32"
+    types = (draft.graph.tensors[name].dtype for name in (*task.inputs, *task.outputs))
+    return next((dtype for dtype in types if "float" in dtype or not task.lead.subgraphs), "float32")
 
 
 def _assumptions(draft: Draft, counts: Iterable[MacCount]) -> tuple[Assumption, ...]:

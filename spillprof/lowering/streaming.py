@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ class _Candidates:
     """Operands of a step that could be streamed, and what the rest of the step needs.
 
     The greatest phase of ``fixed + held`` must stay within the pool, where an operand that is kept adds ``loads``.
-    ``pairs`` are in-place results ``(old, new)``: with both kept, COMPUTE needs their bytes once.
+    ``pairs`` are in-place results ``(old, new)``: with both kept, their bytes are needed once.
     """
 
     sizes: tuple[int, ...]
@@ -63,7 +64,7 @@ def _candidates(program: Program, step: Step, operands: Sequence[tuple[int, str]
             fixed[phase] += workspace.size_bytes
     return _Candidates(
         sizes=sizes,
-        loads=tuple((s, s, 0) if kind == "read" else (0, s, s) for s, (_, kind) in zip(sizes, operands, strict=True)),
+        loads=tuple((s if kind == "read" else 0, s, s) for s, (_, kind) in zip(sizes, operands, strict=True)),
         pairs=tuple(
             (position[u.old], position[u.new]) for u in step.updates if u.old in position and u.new in position
         ),
@@ -71,6 +72,7 @@ def _candidates(program: Program, step: Step, operands: Sequence[tuple[int, str]
     )
 
 
+@lru_cache(maxsize=4096)  # a network repeats its layers
 def _exact(candidates: _Candidates, pool_bytes: int) -> tuple[int, ...] | None:
     """Positions to stream: of all sets that fit, the fewest bytes.
 
@@ -83,7 +85,8 @@ def _exact(candidates: _Candidates, pool_bytes: int) -> tuple[int, ...] | None:
     number = np.arange(1 << n)
     for old, new in candidates.pairs:
         both = ((number >> (n - 1 - old)) & (number >> (n - 1 - new)) & 1) == 1
-        by_phase[Phase.COMPUTE][both] -= candidates.sizes[old]
+        for shared in (Phase.COMPUTE, Phase.WRITE):
+            by_phase[shared][both] -= candidates.sizes[old]
     fits = np.ones(1 << n, dtype=bool)
     for phase in range(PHASES_PER_STEP):
         fits &= by_phase[phase] + candidates.fixed[phase] <= pool_bytes

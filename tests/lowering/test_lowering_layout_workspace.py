@@ -1,0 +1,118 @@
+"""Sizes as stored, and what convolutions need besides their operands."""
+
+from graphs import MACHINE, buffer_named, graph, lowered, op
+
+from spillprof.lowering.options import ConvAlgorithm, WeightsPolicy
+from spillprof.model.program import Phase, Workspace
+
+X, W, Y = (1, 4, 8, 8), (16, 4, 3, 3), (1, 16, 6, 6)
+
+
+def conv(target=MACHINE, algorithm=ConvAlgorithm.DIRECT, *, x=X, w=W, y=Y, dtype="float32", **attributes):
+    """Workspaces of a single convolution as ``(purpose, bytes, first, last)``."""
+    g = graph({"x": (dtype, x)}, [op("Conv x w -> y", **attributes)], "y", weights={"w": w}, tensors={"y": y})
+    (step,) = lowered(g, target, conv=algorithm).steps
+    return [(w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
+
+
+def test_size_is_rounded_up_to_the_alignment():
+    g = graph({"x": (5,)}, ["Softmax x -> y"], "y", tensors={"y": (17,)})
+    program = lowered(g, MACHINE.with_overrides(alignment_bytes=64))
+    assert [(b.payload_bytes, b.size_bytes) for b in program.buffers] == [(20, 64), (68, 128)]
+
+
+def test_channels_are_padded_from_rank_three_on():
+    """3 channels stored as 16: 1 x 16 x 2 x 2 x 4 B; a matrix has no channels."""
+    g = graph({"x": (1, 3, 2, 2)}, ["GlobalPool x -> p", "Gemm p w -> y"], "y", weights={"w": (3, 3)},
+              tensors={"p": (1, 3), "y": (1, 3)})  # fmt: skip
+    program = lowered(g, MACHINE.with_overrides(channel_align=16))
+    assert [(b.payload_bytes, b.size_bytes) for b in program.buffers] == [(48, 256), (12, 12), (12, 12)]
+
+
+def test_weights_are_aligned_but_not_padded():
+    g = graph({"x": X}, ["Conv x w -> y"], "y", weights={"w": (16, 3, 3, 3)}, tensors={"y": Y})
+    target = MACHINE.with_overrides(channel_align=16, alignment_bytes=64)
+    weight = buffer_named(lowered(g, target, weights=WeightsPolicy.CACHED), "w")
+    assert (weight.payload_bytes, weight.size_bytes) == (1728, 1728)
+
+
+def test_packed_types_round_up_to_whole_bytes():
+    g = graph({"x": ("int4", (3,))}, ["Cast x -> y"], "y", tensors={"y": ("int8", (3,))})
+    assert [b.payload_bytes for b in lowered(g).buffers] == [2, 3]
+
+
+def test_direct_convolution_needs_nothing():
+    assert conv() == []
+
+
+def test_accumulators_lie_in_sram_where_the_target_says_so():
+    """16 x 6 x 6 outputs of 4 B, while computing and writing."""
+    target = MACHINE.with_overrides(accumulator_bytes_per_output=4)
+    assert conv(target) == [("accumulator", 2304, Phase.COMPUTE, Phase.WRITE)]
+    g = graph({"x": (2, 8)}, ["MatMul x w -> m", "Softmax m -> y"], "y", weights={"w": (8, 4)},
+              tensors={"m": (2, 4), "y": (2, 4)})  # fmt: skip
+    expected = Workspace(purpose="accumulator", size_bytes=32, first=Phase.COMPUTE, last=Phase.WRITE)
+    assert [s.workspaces for s in lowered(g, target).steps] == [(expected,), ()]
+
+
+def test_im2col_matrix_of_one_group():
+    """C/groups x 3 x 3 x 6 x 6 elements of 4 B, while reading and computing."""
+    assert conv(algorithm=ConvAlgorithm.IM2COL) == [("im2col", 4 * 9 * 36 * 4, Phase.READ, Phase.COMPUTE)]
+    grouped = conv(algorithm=ConvAlgorithm.IM2COL, w=(16, 2, 3, 3), group=2)
+    assert grouped == [("im2col", 2 * 9 * 36 * 4, Phase.READ, Phase.COMPUTE)]
+
+
+def test_im2col_takes_the_element_type_of_the_input():
+    assert conv(algorithm=ConvAlgorithm.IM2COL, dtype="int8")[0][1] == 4 * 9 * 36
+
+
+def test_im2col_goes_in_equal_blocks_of_rows_past_half_of_the_memory():
+    """A row of the matrix is 864 B. Half of 8 KiB holds 4 of 6 rows: two blocks of 3. Half of 2 KiB holds one."""
+
+    def size(sram):
+        return conv(MACHINE.with_overrides(sram_bytes=sram), ConvAlgorithm.IM2COL)[0][1]
+
+    assert (size(10368), size(10367)) == (6 * 864, 3 * 864)
+    assert size(8192) == 3 * 864
+    assert size(2048) == 864
+    assert size(512) == 864  # less than a row is no block
+
+
+def test_im2col_of_a_sequence_blocks_along_it():
+    target = MACHINE.with_overrides(sram_bytes=400)
+    one = conv(target, ConvAlgorithm.IM2COL, x=(1, 2, 12), w=(3, 2, 3), y=(1, 3, 10))
+    assert one == [("im2col", 5 * 24, Phase.READ, Phase.COMPUTE)]  # 10 x 24 B > 200 B
+
+
+def test_winograd_transforms_input_and_output_tiles():
+    """3 x 3 tiles of 2 x 2 outputs; 16 elements of 4 B a tile and channel."""
+    assert conv(algorithm=ConvAlgorithm.WINOGRAD) == [
+        ("winograd input tiles", 16 * 4 * 9 * 4, Phase.READ, Phase.COMPUTE),
+        ("winograd output tiles", 16 * 16 * 9 * 4, Phase.COMPUTE, Phase.WRITE),
+    ]
+
+
+def test_winograd_of_anything_but_three_by_three_at_stride_one_is_direct():
+    assert conv(algorithm=ConvAlgorithm.WINOGRAD, w=(16, 4, 1, 1), y=(1, 16, 8, 8)) == []
+    assert conv(algorithm=ConvAlgorithm.WINOGRAD, y=(1, 16, 3, 3), strides=(2, 2)) == []
+    assert conv(algorithm=ConvAlgorithm.WINOGRAD, y=(1, 16, 4, 4), dilations=(2, 2)) == []
+
+
+def test_auto_takes_the_fastest_under_half_of_the_memory():
+    """Winograd needs 2304 + 9216 B at once, im2col 5184 B."""
+
+    def purposes(sram):
+        return [w[0] for w in conv(MACHINE.with_overrides(sram_bytes=sram), ConvAlgorithm.AUTO)]
+
+    assert purposes(2 * 11520) == ["winograd input tiles", "winograd output tiles"]
+    assert purposes(2 * 11520 - 1) == ["im2col"]
+    assert purposes(2 * 5184) == ["im2col"]
+    assert purposes(2 * 5184 - 1) == []
+
+
+def test_quantised_convolution_finds_its_kernel():
+    ops = ["QLinearConv x s z w s z s z -> y"]
+    g = graph({"x": ("uint8", X)}, ops, "y", weights={"w": ("int8", W), "s": (), "z": ("uint8", ())},
+              tensors={"y": ("uint8", Y)})  # fmt: skip
+    (step,) = lowered(g, conv=ConvAlgorithm.IM2COL).steps
+    assert step.workspaces[0].size_bytes == 4 * 9 * 36

@@ -1,0 +1,51 @@
+"""A hundred thousand operators."""
+
+import gc
+import random
+import time
+
+import pytest
+from graphs import MACHINE, chain, graph, op
+
+from spillprof.lowering.fitting import fit, min_sram
+from spillprof.lowering.lower import lower
+from spillprof.lowering.options import LoweringOptions
+
+N = 100_000
+LIMIT_S = 10.0
+OPTIONS = LoweringOptions()
+
+
+def skips(length):
+    """Adds and activations over the last tensors, now and then one from far back."""
+    rng = random.Random(1)
+    ops, names = [], ["x"]
+    for i in range(length):
+        back = names[rng.randrange(len(names))]
+        ops.append(op(f"Relu {names[-1]} -> t{i}") if i % 2 else op(f"Add {names[-1]} {back} -> t{i}"))
+        names.append(f"t{i}")
+    return graph({"x": (8, 8)}, ops, names[-1], tensors=dict.fromkeys(names[1:], (8, 8)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", [chain, skips, lambda n: _reversed(chain(n))], ids=["chain", "skips", "reversed"])
+def test_hundred_thousand_operators_lower_in_seconds(build):
+    g = build(N)
+    gc.collect()
+    start = time.process_time()
+    program = lower(g, MACHINE, OPTIONS)
+    lowered = time.process_time()
+    assert lowered - start < LIMIT_S
+    fit(program, MACHINE, OPTIONS)
+    min_sram(program, MACHINE, OPTIONS)
+    tight = fit(program, MACHINE.with_overrides(sram_bytes=100), OPTIONS)
+    assert time.process_time() - lowered < LIMIT_S
+    assert len(program.steps) > N // 2
+    assert any(s.streamed_reads for s in tight.steps)
+
+
+def _reversed(g):
+    return graph(
+        {n: g.tensors[n].shape for n in g.inputs}, g.operators[::-1], " ".join(g.outputs),
+        tensors={n: t.shape for n, t in g.tensors.items() if n not in g.inputs},
+    )  # fmt: skip
