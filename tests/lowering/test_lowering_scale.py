@@ -28,7 +28,7 @@ def skips(length):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("build", [chain, skips, lambda n: _reversed(chain(n))], ids=["chain", "skips", "reversed"])
+@pytest.mark.parametrize("build", [skips, lambda n: _reversed(chain(n))], ids=["skips", "reversed"])
 def test_hundred_thousand_operators_lower_in_seconds(build):
     g = build(N)
     gc.collect()
