@@ -78,8 +78,8 @@ def _nonzero(call: Call, inputs: Ins) -> tuple[Array, ...]:
 
 
 def _range(call: Call, inputs: Ins) -> tuple[Array, ...]:
-    start, limit, delta = (given(inputs, i).reshape(-1)[0] for i in range(3))
-    count = max(math.ceil((float(limit) - float(start)) / float(delta)), 0)
+    start, stop, delta = (given(inputs, i).reshape(-1)[0] for i in range(3))
+    count = max(math.ceil((float(stop) - float(start)) / float(delta)), 0)
     limit((count,))
     return ((start + np.arange(count, dtype=np.int64).astype(start.dtype) * delta).astype(start.dtype),)
 

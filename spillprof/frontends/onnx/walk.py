@@ -113,11 +113,22 @@ def _visit(node: Node, settings: Mapping[str, AttributeValue], scope: Scope, ses
             if bound is not None:
                 session.tally.assume(bound.assumption)
                 found, is_bounded = bound.types, True
+    if node.op_type == "Reshape" and node.domain == "" and not is_bounded:
+        _check_reshape(node, types[0], found[0])
     for name, output in zip(node.outputs, found, strict=True):
         if name:
             _set_output(name, output, node, scope, session, body)
             if is_bounded:
                 scope.bounded.add(name)
+
+
+def _check_reshape(node: Node, before: ValueType | None, after: ValueType | None) -> None:
+    """``ShapeError`` if a Reshape changes the number of elements, which onnx lets pass."""
+    if before is None or after is None or not (before.is_sized and after.is_sized):
+        return
+    old, new = before.sized_shape, after.sized_shape
+    if math.prod(old) != math.prod(new):
+        raise ShapeError(f"the shapes do not fit: {list(old)} cannot become {list(new)}", where=(place(node),))
 
 
 def _contents(

@@ -1,0 +1,161 @@
+"""If, Loop and Scan: bodies, captures, sizes."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from onnx_builders import body, ints, model, node, read, value
+
+from spillprof.errors import ModelError, ShapeError
+from spillprof.model.graph import TensorKind
+
+BOOL, INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT64
+YES = numpy_helper.from_array(np.array(True), "yes")
+X, C = value("x", [2, 3]), value("c", [], BOOL)
+
+
+def branch(op_type: str, inputs: str) -> onnx.GraphProto:
+    return body([node(op_type, inputs, "o")], "o")
+
+
+def test_if_captures_what_its_branches_read() -> None:
+    nodes = [node("If", "c", "y", then_branch=branch("Relu", "x"), else_branch=branch("Neg", "z"))]
+    graph = read(model(nodes, [C, X, value("z", [2, 3])], "y"))
+    op = graph.operators[0]
+    assert op.captures == ("z", "x")  # the file lists else_branch first
+    assert [sub.operators[0].op_type for sub in op.subgraphs] == ["Neg", "Relu"]
+    assert op.subgraphs[1].tensors["x"].kind is TensorKind.INPUT
+    assert graph.tensors["y"].shape == (2, 3)
+    assert graph.assumptions == ()
+
+
+def test_capture_passes_through_every_level() -> None:
+    inner = node("If", "c", "i", then_branch=branch("Add", "x t"), else_branch=branch("Relu", "x"))
+    outer = body([node("Neg", "x", "t"), inner], "i")
+    nodes = [node("If", "c", "y", then_branch=outer, else_branch=branch("Relu", "x"))]
+    op = read(model(nodes, [C, X], "y")).operators[0]
+    assert op.captures == ("x", "c")
+    assert op.subgraphs[1].operators[1].captures == ("x", "t")
+
+
+def test_larger_branch_decides() -> None:
+    nodes = [node("If", "c", "y", then_branch=branch("Relu", "x"), else_branch=branch("Relu", "z"))]
+    graph = read(model(nodes, [C, X, value("z", [9, 9])], "y"))
+    assert graph.tensors["y"].shape == (9, 9)
+    assert [a.count for a in graph.assumptions] == [1]
+
+
+def test_constant_condition_takes_its_branch() -> None:
+    bad = branch("MatMul", "x x")  # could not run
+    nodes = [node("If", "yes", "y", then_branch=branch("Relu", "x"), else_branch=bad)]
+    graph = read(model(nodes, [X], "y", initializers=[YES]))
+    assert graph.tensors["y"].shape == (2, 3)
+    assert len(graph.operators[0].subgraphs) == 1
+    assert any("constant condition" in note for note in graph.notes)
+
+
+def test_branch_that_cannot_run_leaves_the_other() -> None:
+    nodes = [node("If", "c", "y", then_branch=branch("MatMul", "x x"), else_branch=branch("Relu", "x"))]
+    graph = read(model(nodes, [C, X], "y"))
+    assert graph.tensors["y"].shape == (2, 3)
+    assert "does not fit" in graph.assumptions[0].what
+    hopeless = [node("If", "c", "y", then_branch=branch("MatMul", "x x"), else_branch=branch("MatMul", "x x"))]
+    with pytest.raises(ShapeError, match="matrix multiplication"):
+        read(model(hopeless, [C, X], "y"))
+
+
+def test_size_known_inside_a_branch_is_known_outside() -> None:
+    then = body([node("Shape", "x", "s")], "s")
+    nodes = [node("If", "yes", "t", then_branch=then, else_branch=then), node("ConstantOfShape", "t", "y")]
+    assert read(model(nodes, [X], "y", initializers=[YES])).tensors["y"].shape == (2, 3)
+
+
+def loop(nodes: list[onnx.NodeProto], outputs: str, carried: list[onnx.ValueInfoProto]) -> onnx.GraphProto:
+    return body(nodes, outputs, [value("i", [], INT64), value("go", [], BOOL), *carried])
+
+
+def test_loop_carries_and_stacks() -> None:
+    inner = loop([node("Relu", "a", "b"), node("Abs", "b", "s")], "go b s", [value("a", None)])
+    graph = read(model([node("Loop", "n - x", "last all", body=inner)], [X], "last", initializers=[ints("n", 5)]))
+    assert graph.tensors["last"].shape == (2, 3)
+    assert graph.tensors["all"].shape == (5, 2, 3)
+    assert graph.assumptions == ()
+    sub = graph.operators[0].subgraphs[0]
+    assert sub.inputs == ("i", "go", "a")
+    assert sub.tensors["a"].shape == (2, 3)
+
+
+def test_loop_that_may_stop_is_sized_for_all_trips() -> None:
+    inner = loop([node("Cast", "i", "stop", to=BOOL), node("Relu", "x", "s")], "stop s", [])
+    graph = read(model([node("Loop", "n yes", "all", body=inner)], [X], "all", initializers=[ints("n", 5), YES]))
+    assert graph.tensors["all"].shape == (5, 2, 3)
+    assert "may stop early" in graph.assumptions[0].what
+
+
+def test_loop_with_unknown_trips_cannot_size_what_it_stacks() -> None:
+    inner = loop([node("Relu", "x", "s")], "go s", [])
+    inputs = [X, value("n", [], INT64)]
+    with pytest.raises(ShapeError) as caught:
+        read(model([node("Loop", "n", "all", body=inner)], inputs, "all"))
+    assert caught.value.where[1] == "all, the output of Loop_0 (Loop)"
+    carries = loop([node("Relu", "a", "b")], "go b", [value("a", None)])
+    assert read(model([node("Loop", "n - x", "y", body=carries)], inputs, "y")).tensors["y"].shape == (2, 3)
+
+
+def test_growing_value_is_walked_trip_by_trip() -> None:
+    inner = loop([node("Concat", "a a", "b", axis=0)], "go b", [value("a", None)])
+    nodes = [node("Loop", "n - x", "y", body=inner)]
+    graph = read(model(nodes, [X], "y", initializers=[ints("n", 3)]))
+    assert graph.tensors["y"].shape == (16, 3)
+    with pytest.raises(ShapeError, match="unknown number of times"):
+        read(model(nodes, [X, value("n", [], INT64)], "y"))
+    with pytest.raises(ShapeError, match="10000 times"):
+        read(model(nodes, [X], "y", initializers=[ints("n", 10_000)]))
+
+
+def test_loop_that_never_runs_gives_what_it_got() -> None:
+    inner = loop([node("Concat", "a a", "b", axis=0), node("Relu", "b", "s")], "go b s", [value("a", None)])
+    graph = read(model([node("Loop", "n - x", "y z", body=inner)], [X], "y z", initializers=[ints("n", 0)]))
+    assert graph.tensors["y"].shape == (2, 3)
+    assert graph.tensors["z"].shape[0] == 0
+
+
+def test_scan_slices_and_stacks_along_its_axes() -> None:
+    inner = body(
+        [node("Add", "state row", "next"), node("Relu", "row", "out")],
+        "next out",
+        [value("state", None), value("row", None)],
+    )
+    nodes = [node("Scan", "h x", "last all", body=inner, num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[1])]
+    graph = read(model(nodes, [value("h", [4]), value("x", [4, 7])], "last all"))
+    assert graph.tensors["last"].shape == (4,)
+    assert graph.tensors["all"].shape == (4, 7)
+    assert graph.operators[0].subgraphs[0].tensors["row"].shape == (4,)
+
+
+def test_first_scan_has_a_batch() -> None:
+    inner = body(
+        [node("Add", "state row", "next"), node("Relu", "row", "out")],
+        "next out",
+        [value("state", None), value("row", None)],
+    )
+    nodes = [node("Scan", "- h x", "last all", body=inner, num_scan_inputs=1)]
+    graph = read(model(nodes, [value("h", [2, 4]), value("x", [2, 7, 4])], "last all", opset=8))
+    assert graph.tensors["last"].shape == (2, 4)
+    assert graph.tensors["all"].shape == (2, 7, 4)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        node("If", "c", "y", then_branch=branch("Relu", "x")),
+        node("If", "c", "y z", then_branch=branch("Relu", "x"), else_branch=branch("Relu", "x")),
+        node("Loop", "- - x", "y", body=body([node("Relu", "x", "o")], "o")),
+        node("Scan", "x", "y", body=branch("Relu", "x"), num_scan_inputs=1),
+        node("Scan", "x", "y", body=branch("Relu", "x"), num_scan_inputs=9),
+        node("Relu", "x", "y", body=branch("Relu", "x")),
+    ],
+)
+def test_malformed_control_flow_is_refused(made: onnx.NodeProto) -> None:
+    with pytest.raises(ModelError):
+        read(model([made], [C, X], "y"))
