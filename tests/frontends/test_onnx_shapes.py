@@ -216,9 +216,8 @@ MS = "com.microsoft"
         (node("ReorderInput", "image", "y", domain=MS + ".nchwc"), ("float32", (1, 16, 6, 6))),
         (node("Scaler", "x", "y", domain="ai.onnx.ml"), ("float32", (2, 3, 4))),
         (node("TreeEnsembleRegressor", "rows", "y", domain="ai.onnx.ml", n_targets=3), ("float32", (7, 3))),
-def test_vendor_operator_is_sized_by_its_definition(
-    made: onnx.NodeProto, expected: tuple[str, tuple[int, ...]]
-) -> None:
+        (node("LabelEncoder", "rows", "y", domain="ai.onnx.ml", keys_floats=[0.0], values_int64s=[1]),
+         ("int64", (7, 5))),
         (node("OneHotEncoder", "rows", "y", domain="ai.onnx.ml", cats_int64s=[1, 2, 3, 4]), ("float32", (7, 5, 4))),
         (node("ArrayFeatureExtractor", "rows ids", "y", domain="ai.onnx.ml"), ("float32", (7, 6))),
     ],
