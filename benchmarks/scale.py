@@ -24,7 +24,7 @@ from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.liveness import step_demand_bytes
 from spillprof.planning.options import STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import prefetch
+from spillprof.planning.prefetch import earliest_issues, reissued
 from spillprof.report.json_report import render
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
@@ -72,7 +72,7 @@ def measure(n: int, strategies: list[str]) -> dict[str, float]:
     fitted = timed("fit", lambda: fit(program, target, options))
     for strategy in strategies:
         plan = timed(f"plan {strategy}", lambda s=strategy: make_plan(fitted, target, s, PlanningOptions()))
-        plan = timed("prefetch", lambda p=plan: prefetch(fitted, p))
+        plan = timed("prefetch", lambda p=plan: reissued(p, earliest_issues(fitted, p)))
         assert timed("verify", lambda p=plan: verify(fitted, p)) == ()
         timed("timeline", lambda p=plan: simulate(fitted, p, target))
     whole = AnalyzeOptions(strategies=tuple(strategies))

@@ -36,7 +36,7 @@ from spillprof.model.timeline import Timeline
 from spillprof.planning.liveness import lifetimes, live_bytes_by_step, step_demand_bytes
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
 from spillprof.planning.planner import IDEAL, check_strategy, make_plan
-from spillprof.planning.prefetch import just_in_time, prefetch
+from spillprof.planning.prefetch import earliest_issues, just_in_time, reissued
 from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.compute import step_times_s
@@ -47,8 +47,8 @@ from spillprof.verify import Violation, verify
 OSCILLATES_FROM = 3
 """A buffer that is spilled and reloaded so often oscillates."""
 
-_PIN_TRIALS = 3  # oscillating buffers a strategy that are re-simulated with a dedicated slot
-_PIN_TRIAL_STEPS = 2_000  # about as many steps in all a strategy: one trial at least
+_PIN_TRIALS = ((700, 3), (20_000, 1))
+"""(most steps, oscillating buffers a strategy that are re-simulated with a dedicated slot): each is a whole run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,12 @@ def _planned(program: Program, target: Target, strategy: str, options: PlanningO
             [link.alone_s(t.size_bytes) for t in on_demand.transfers],
             [link.alone_s(step.weight_stream_bytes) for step in program.steps],
         )
-        candidates = [prefetch(program, on_demand, latest), prefetch(program, on_demand), on_demand]
+        earliest = earliest_issues(program, on_demand)
+        just = [
+            max(pair) if t.kind.is_read else pair[0]
+            for t, *pair in zip(on_demand.transfers, earliest, latest, strict=True)
+        ]
+        candidates = [reissued(on_demand, just), reissued(on_demand, earliest), on_demand]
     played = [(plan, simulate(program, plan, target)) for plan in candidates]
     plan, timeline = min(played, key=lambda pair: pair[1].makespan_s)
     violations = verify(program, plan)
@@ -224,7 +229,7 @@ def _oscillations(case: _Case, strategy: str, charged: Sequence[Charge]) -> tupl
             count[c.spill.buffer] = count.get(c.spill.buffer, 0) + 1
             moved[c.spill.buffer] = moved.get(c.spill.buffer, 0) + c.total_bytes
     found = sorted((b for b, n in count.items() if n >= OSCILLATES_FROM), key=lambda b: (-moved[b], b))
-    trials = max(1, min(_PIN_TRIALS, _PIN_TRIAL_STEPS // max(len(case.program.steps), 1)))
+    trials = next((n for most, n in _PIN_TRIALS if len(case.program.steps) <= most), 0)
     oscillations = []
     for rank, b in enumerate(found):
         pinned = _pinned(case, strategy, b) if rank < trials else None

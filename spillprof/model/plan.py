@@ -18,7 +18,7 @@ class TransferKind(StrEnum):
     @property
     def is_read(self) -> bool:
         """Whether DRAM is read (bytes come on-chip)."""
-        return self in (TransferKind.FETCH, TransferKind.RELOAD)
+        return self is TransferKind.FETCH or self is TransferKind.RELOAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

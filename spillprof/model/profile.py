@@ -282,7 +282,7 @@ def _brief(result: Result) -> Result:
 
 
 @cache
-def _field_names(kind: type) -> tuple[str, ...]:
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind))
 
 
@@ -292,7 +292,7 @@ def _to_plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_to_plain(item) for item in value]
     if is_dataclass(value):
-        return {name: _to_plain(getattr(value, name)) for name in _field_names(type(value))}
+        return {name: _to_plain(getattr(value, name)) for name in _field_names(value.__class__)}
     if isinstance(value, Mapping):
         return {str(key): _to_plain(item) for key, item in value.items()}
     raise TypeError(f"no JSON value for {type(value).__name__}")

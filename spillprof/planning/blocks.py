@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program
 from spillprof.planning.gaps import GapOption, gap_options
 from spillprof.planning.liveness import lifetimes
-from spillprof.planning.options import Inputs, PlanningOptions, Start
+from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.placement.owner import Owner
 from spillprof.planning.release import release_steps
+from spillprof.planning.residents import resident_inputs
 
 Gap = tuple[int, int]
 """(buffer, step of the use before the gap)."""
@@ -48,6 +49,7 @@ class BlockBuilder:
         self._options = options
         self._n = len(program.steps)
         self._lives = lifetimes(program)
+        self._resident = resident_inputs(program, options)
         self._release = release_steps(program, self._lives, options.release)
         self._successor = {u.old: u.new for step in program.steps for u in step.updates}
         self._taken_over_at = {u.old: i for i, step in enumerate(program.steps) for u in step.updates}
@@ -125,7 +127,7 @@ class BlockBuilder:
         if buffer.dedicated or not buffer.size_bytes or life.last_step < 0:
             return [], False
         n_ticks = PHASES_PER_STEP * self._n
-        if buffer.kind is BufferKind.INPUT and self._options.inputs is Inputs.RESIDENT:
+        if b in self._resident:
             return [(0, n_ticks, (b, 0))], False
         points = life.read_steps if life.write_step is None else (life.write_step, *life.read_steps)
         segments: list[tuple[int, int, Owner]] = []

@@ -6,8 +6,9 @@ from itertools import accumulate, pairwise
 
 from spillprof.model.program import BufferKind, Program
 from spillprof.planning.liveness import Lifetime, lifetimes, step_demand_bytes
-from spillprof.planning.options import Inputs, PlanningOptions, Start
+from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.release import release_steps
+from spillprof.planning.residents import resident_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,13 @@ def gap_options(program: Program, options: PlanningOptions) -> list[GapOption]:
     from its last use to its release.
     """
     n = len(program.steps)
+    fixed = resident_inputs(program, options)
     lives = lifetimes(program)
     releases = release_steps(program, lives, options.release)
     streamed = {(b, i) for i, s in enumerate(program.steps) for b in (*s.streamed_reads, *s.streamed_writes)}
     found: list[GapOption] = []
     for buffer, life, release in zip(program.buffers, lives, releases, strict=True):
-        if not _can_leave(buffer.kind, options) or buffer.dedicated or not buffer.size_bytes:
+        if buffer.index in fixed or buffer.dedicated or not buffer.size_bytes:
             continue
         b, points = buffer.index, _points(life)
         for p, u in pairwise(points):
@@ -60,15 +62,14 @@ def gap_options(program: Program, options: PlanningOptions) -> list[GapOption]:
 
 def locked_bytes(program: Program, options: PlanningOptions) -> list[int]:
     """Pool bytes that each step needs whatever is spilled. Shape (n_steps,)."""
-    fixed = 0
-    if options.inputs is Inputs.RESIDENT:
-        fixed = sum(b.size_bytes for b in program.buffers if b.kind is BufferKind.INPUT and not b.dedicated)
-        inputs = {b.index for b in program.buffers if b.kind is BufferKind.INPUT}
-        return [
-            fixed + step_demand_bytes(program, s) - sum(program.buffers[b].size_bytes for b in s.reads if b in inputs)
-            for s in program.steps
-        ]
-    return [step_demand_bytes(program, step) for step in program.steps]
+    fixed = resident_inputs(program, options)
+    held = sum(program.buffers[b].size_bytes for b in fixed if not program.buffers[b].dedicated)
+    return [
+        held
+        + step_demand_bytes(program, step)
+        - sum(program.buffers[b].size_bytes for b in step.reads if b in fixed and not program.buffers[b].dedicated)
+        for step in program.steps
+    ]
 
 
 def unspilled_bytes(program: Program, options: PlanningOptions, gaps: Sequence[GapOption]) -> list[int]:
@@ -79,10 +80,6 @@ def unspilled_bytes(program: Program, options: PlanningOptions, gaps: Sequence[G
             change[start] += gap.size_bytes
             change[end] -= gap.size_bytes
     return [locked + idle for locked, idle in zip(locked_bytes(program, options), accumulate(change), strict=False)]
-
-
-def _can_leave(kind: BufferKind, options: PlanningOptions) -> bool:
-    return not (kind is BufferKind.INPUT and options.inputs is Inputs.RESIDENT)
 
 
 def _points(life: Lifetime) -> tuple[int, ...]:

@@ -12,30 +12,49 @@ from heapq import merge
 
 from spillprof.model.plan import Plan, Segment, Spill, Transfer
 from spillprof.model.program import PHASES_PER_STEP, Program
-from spillprof.planning.recorder import Issue, in_order
 
 
-def prefetch(program: Program, plan: Plan, not_before: Sequence[int] | None = None) -> Plan:
-    """The plan with earlier issue steps. ``not_before`` limits each transfer's (shape (n_transfers,))."""
-    size = [b.size_bytes for b in program.buffers]
-    earliest = _earliest_steps(plan, size)
+def earliest_issues(program: Program, plan: Plan) -> list[int]:
+    """The first step at which each transfer could be issued. Shape (n_transfers,)."""
+    free_from = _free_from(plan, [b.size_bytes for b in program.buffers])
     spill_at = {(s.buffer, s.evict_step): s for s in plan.spills}
     left_at = {(s.buffer, s.needed_step): s.evict_step for s in plan.spills}
+    return [
+        min(t.issue_step, max(free_from[t.segment], left_at.get((t.buffer, t.needed_step), 0)))
+        if t.kind.is_read
+        else _write_issue(t, plan.segments[t.segment], spill_at)
+        for t in plan.transfers
+    ]
 
-    stretches = [[s.buffer, s.start, s.end, s.address] for s in plan.segments]
-    issues: list[Issue] = []
-    for k, t in enumerate(plan.transfers):
-        if t.kind.is_read:
-            step = max(earliest[t.segment], left_at.get((t.buffer, t.needed_step), 0))
-            if not_before is not None:
-                step = max(step, not_before[k])
-            step = min(step, t.issue_step)
-            stretches[t.segment][1] = PHASES_PER_STEP * step
-        else:
-            step = _write_issue(t, plan.segments[t.segment], spill_at)
-        issues.append((step, int(t.kind.is_read), t.needed_step, t.kind, t.buffer, t.size_bytes, t.segment))
-    segments, transfers = in_order(stretches, issues)
-    return replace(plan, segments=segments, transfers=transfers)
+
+def reissued(plan: Plan, issue_steps: Sequence[int]) -> Plan:
+    """The plan with its transfers issued at these steps, from which on the space of what is read is held."""
+    segments = list(plan.segments)
+    for t, step in zip(plan.transfers, issue_steps, strict=True):
+        if t.kind.is_read and step != t.issue_step:
+            segments[t.segment] = replace(segments[t.segment], start=PHASES_PER_STEP * step)
+    order = sorted(range(len(segments)), key=lambda k: (segments[k].start, segments[k].address, k))
+    rank = [0] * len(order)
+    for position, k in enumerate(order):
+        rank[k] = position
+    queue = sorted(
+        (step, t.kind.is_read, t.needed_step, t.buffer, k)
+        for k, (t, step) in enumerate(zip(plan.transfers, issue_steps, strict=True))
+    )
+    transfers = []
+    for step, _, needed, buffer, k in queue:
+        t = plan.transfers[k]
+        transfers.append(
+            Transfer(
+                kind=t.kind,
+                buffer=buffer,
+                size_bytes=t.size_bytes,
+                issue_step=step,
+                needed_step=needed,
+                segment=rank[t.segment],
+            )
+        )
+    return replace(plan, segments=tuple(segments[k] for k in order), transfers=tuple(transfers))
 
 
 def just_in_time(
@@ -75,7 +94,7 @@ def _write_issue(t: Transfer, segment: Segment, spill_at: dict[tuple[int, int], 
     return min(t.issue_step, max(spill.last_use_step + 1, -(-segment.start // PHASES_PER_STEP)))
 
 
-def _earliest_steps(plan: Plan, size: Sequence[int]) -> list[int]:
+def _free_from(plan: Plan, size: Sequence[int]) -> list[int]:
     """The first step before which the space of each segment is free for good. Shape (n_segments,)."""
     spaces = merge(
         ((s.start, s.end, s.address, size[s.buffer], k) for k, s in enumerate(plan.segments)),

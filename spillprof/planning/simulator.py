@@ -18,6 +18,7 @@ from spillprof.planning.options import Inputs, PlanningOptions, Start, WriteBack
 from spillprof.planning.placement import Placement
 from spillprof.planning.recorder import PlanRecorder
 from spillprof.planning.release import release_steps
+from spillprof.planning.residents import resident_inputs
 from spillprof.planning.strategies.online import Rule
 from spillprof.units import format_size_exact
 
@@ -69,7 +70,7 @@ class Run:
         self._uses_done = [0] * len(program.buffers)
         self._streams = {(b, i) for i, step in enumerate(program.steps) for b in step.streamed_reads}
         self._slot = _slot_addresses(program)
-        self._inputs_resident = setting.options.inputs is Inputs.RESIDENT
+        self._resident = resident_inputs(program, setting.options)
         self._steady = program.weights_persist and setting.options.start is Start.STEADY
         self._release = [
             self._n if self._outlives_run(b) else step
@@ -83,7 +84,7 @@ class Run:
         self._in_dram = [b.in_dram_at_start for b in program.buffers]
         self._loaded = [self._steady and b.kind is BufferKind.WEIGHT for b in program.buffers]
         self._recorder = PlanRecorder(program)
-        self._gone_at_once: set[int] = set()  # residents that were evicted before the first step
+        self._gone_at_once: set[int] = set()  # residents that left their place before the first step
         self.kept_weights: dict[int, int] = {}
         self._enter_residents(at_start)
 
@@ -99,19 +100,19 @@ class Run:
                 if b in self._address:
                     self._free_buffer(b, PHASES_PER_STEP * (i + 1))
         self._finish()
-        return self._recorder.plan(self._setting.strategy, inputs_resident=self._inputs_resident)
+        return self._recorder.plan(
+            self._setting.strategy, inputs_resident=self._setting.options.inputs is Inputs.RESIDENT
+        )
 
     # --- start and end of the run
 
     def _outlives_run(self, b: int) -> bool:
-        kind = self._program.buffers[b].kind
-        return (kind is BufferKind.WEIGHT and self._program.weights_persist) or (
-            kind is BufferKind.INPUT and self._inputs_resident
-        )
+        is_weight = self._program.buffers[b].kind is BufferKind.WEIGHT
+        return b in self._resident or (is_weight and self._program.weights_persist)
 
     def _is_fixed(self, b: int) -> bool:
         """Whether the buffer can never be evicted."""
-        return b in self._slot or (self._inputs_resident and self._program.buffers[b].kind is BufferKind.INPUT)
+        return b in self._slot or b in self._resident
 
     def _enter_residents(self, at_start: Mapping[int, int]) -> None:
         for buffer in self._program.buffers:
@@ -121,7 +122,7 @@ class Run:
                 if address is not None:
                     self._enter(b, address)
         for buffer in self._program.buffers:
-            if buffer.kind is BufferKind.INPUT and self._inputs_resident:
+            if buffer.index in self._resident:
                 address = self._slot.get(buffer.index)
                 if address is None:
                     address = self._placement.choose(self._free, buffer.size_bytes, (buffer.index, 0))
@@ -254,6 +255,8 @@ class Run:
         addresses = compact(blocks, self._pool)
         for b, address in zip(resident, addresses, strict=False):
             if address != self._address[b]:
+                if i == 0:
+                    self._gone_at_once.add(b)
                 self._recorder.move(b, i, address)
                 self._address[b] = address
         self._record_step(i, step, needs, addresses[len(resident) :])
