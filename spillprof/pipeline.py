@@ -42,6 +42,7 @@ from spillprof.planning.traffic import count_traffic
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link
 from spillprof.timing.timeline import simulate
+from spillprof.units import format_size
 from spillprof.verify import Violation, verify
 
 OSCILLATES_FROM = 3
@@ -269,7 +270,7 @@ def _suggestions(results: Sequence[Result]) -> tuple[Suggestion, ...]:
             latency_s=o.pinned_latency_s,
             energy_j=o.pinned_energy_j,
             saves_s=result.latency_s - o.pinned_latency_s,
-            costs=f"{o.size_bytes} bytes of SRAM reserved for the whole run",
+            costs=f"{format_size(o.size_bytes)} of SRAM reserved for the whole run",
         )
         for result in results
         for o in result.oscillations

@@ -176,7 +176,7 @@ class KindBytes:
     capacity_bytes: int  # all that was live at the forcing step exceeds the memory
     lifetime_bytes: int  # what was live would have fitted: dead buffers held the space
     fragmentation_bytes: int  # the free bytes would have sufficed, but not in one piece
-    oversized_bytes: int  # streamed operands of operators that cannot fit
+    oversized_bytes: int  # streamed operands of operators that cannot fit, and the transfers that these force
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
