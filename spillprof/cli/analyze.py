@@ -12,6 +12,7 @@ import click
 from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
     ENVIRONMENT_PREFIX,
+    completing,
     examples,
     lowering_options,
     model_options,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     default=",".join(STRATEGIES),
     show_default=True,
     metavar="A,B",
+    shell_complete=completing(lambda: STRATEGIES),
     help="Strategies to compare; reports explain the one with the least spill time.",
 )
 @planning_options

@@ -16,6 +16,8 @@ def read_model(model: str, values: Mapping[str, Any], session: Session) -> Graph
     dims, shapes, batch = _mapping(values["dims"], "--dim"), _mapping(values["shapes"], "--shape"), values["batch"]
     session.detail(f"reading {model}")
     if model == "-":
+        if sys.stdin is None:
+            raise UsageError("there is no stdin to read a model from", hint="give the path of a file")
         return read_onnx_bytes(sys.stdin.buffer.read(), name="-", dims=dims, shapes=shapes, batch=batch)
     return read_onnx(model, dims=dims, shapes=shapes, batch=batch)
 

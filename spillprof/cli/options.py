@@ -10,7 +10,7 @@ import click
 from spillprof.cli.session import Session
 from spillprof.errors import UsageError
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
-from spillprof.model.target import Target, load_target
+from spillprof.model.target import Target, builtin_target_names, load_target
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.units import parse_rate, parse_size
 
@@ -25,6 +25,16 @@ def option(*declarations: str, **attributes: Any) -> _Option:
     long = next(name for name in declarations if name.startswith("--"))
     variable = ENVIRONMENT_PREFIX + long.removeprefix("--").replace("-", "_").upper()
     return click.option(*declarations, envvar=variable, **attributes)
+
+
+def completing(names: Callable[[], Sequence[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Shell completion of the last of comma-separated names."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [f"{before}{comma}{name}" for name in names() if name.startswith(last)]
+
+    return complete
 
 
 def model_options(command: _Decorated) -> _Decorated:
@@ -47,6 +57,7 @@ def target_options(command: _Decorated) -> _Decorated:
         option("--sram", callback=_parsed(parse_size), metavar="SIZE",
                help="On-chip memory, e.g. 32MB. Default: the target's."),
         option("--target", default="generic-npu", show_default=True, metavar="NAME|FILE",
+               shell_complete=completing(builtin_target_names),
                help="A built-in target or a .toml file; see 'spillprof info targets'."),
         option("--align", callback=_parsed(parse_size), metavar="SIZE", help="Alignment of buffers, e.g. 64."),
         option("--dram-read", callback=_parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
@@ -79,7 +90,8 @@ def planning_options(command: _Decorated) -> _Decorated:
     return _apply(
         command,
         option("--placement", default=default.placement, show_default=True, callback=_parsed(_parse_placement),
-               metavar="NAME", help="Rule for addresses; see 'spillprof info placements'."),
+               metavar="NAME", shell_complete=completing(lambda: PLACEMENTS),
+               help="Rule for addresses; see 'spillprof info placements'."),
         _choice("--inputs", Inputs, default.inputs, "When graph inputs come on-chip."),
         _choice("--dma", Dma, default.dma, "prefetch: transfers start as early as space allows; demand: when needed."),
         _choice("--writeback", WriteBack, default.writeback, "always: an evicted buffer is written each time."),

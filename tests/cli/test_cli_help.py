@@ -84,3 +84,27 @@ def test_the_examples_of_the_help_run(
 def test_info_explains_every_name_that_options_accept() -> None:
     assert set(STRATEGY_RULES) == {"none", *STRATEGIES}
     assert set(PLACEMENT_RULES) == set(PLACEMENTS)
+
+
+@pytest.mark.parametrize(
+    ("words", "incomplete", "completions"),
+    [
+        ("spillprof", "an", ["analyze"]),
+        ("spillprof analyze m.onnx --strategy", "bel", ["belady"]),
+        ("spillprof analyze m.onnx --strategy", "lru,int", ["lru,interval"]),
+        ("spillprof analyze m.onnx --placement", "best", ["best-fit"]),
+        ("spillprof inspect m.onnx --target", "generic", ["generic-npu"]),
+    ],
+)
+def test_the_shell_completes_names(
+    words: str,
+    incomplete: str,
+    completions: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("_SPILLPROF_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"{words} {incomplete}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    assert run([]) == 0
+    assert [line.partition(",")[2] for line in capsys.readouterr().out.splitlines()] == completions
