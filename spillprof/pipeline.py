@@ -77,7 +77,6 @@ class _Case:
     fitted: Program
     target: Target
     options: AnalyzeOptions
-    ideal_s: float
 
 
 def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: str = "") -> Profile:
@@ -91,11 +90,16 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
     fitted = fit(program, target, options.lowering)
     boundless = unlimited(program, target, options.lowering)
     ideal_plan, ideal_timeline = _planned(boundless, target, IDEAL, options.planning)
-    case = _Case(program=program, fitted=fitted, target=target, options=options, ideal_s=ideal_timeline.makespan_s)
-    results = [
+    case = _Case(program=program, fitted=fitted, target=target, options=options)
+    simulated = [
         _result(replace(case, fitted=boundless), ideal_plan, ideal_timeline) if s == IDEAL else _simulated(case, s)
         for s in options.strategies
     ]
+    ideal_s = min(
+        _ideal_latency_s(fitted, ideal_timeline, target, options.planning),
+        *(r.latency_s for r in simulated if r.feasible),
+    )
+    results = [_against(ideal_s, r) if r.feasible else r for r in simulated]
     traffic = count_traffic(boundless, ideal_plan)
     peak = live_bytes_by_step(program, stored=False)
     peak_step = int(peak.argmax()) if len(peak) else 0
@@ -109,7 +113,7 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
         peak_buffers=live_at(program, peak_step),
         oversized=_oversized(program, fitted),
         ideal=Ideal(
-            latency_s=ideal_timeline.makespan_s,
+            latency_s=ideal_s,
             energy_j=ideal_timeline.energy_j,
             compulsory_read_bytes=traffic.compulsory_read_bytes,
             compulsory_write_bytes=traffic.compulsory_write_bytes,
@@ -137,8 +141,10 @@ def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json:
     if violations:
         return PlanCheck(violations=violations, result=None)
     _, ideal = _planned(unlimited(program, target, options.lowering), target, IDEAL, options.planning)
-    case = _Case(program=program, fitted=fitted, target=target, options=options, ideal_s=ideal.makespan_s)
-    return PlanCheck(violations=(), result=_result(case, plan, simulate(fitted, plan, target)))
+    case = _Case(program=program, fitted=fitted, target=target, options=options)
+    result = _result(case, plan, simulate(fitted, plan, target))
+    ideal_s = min(_ideal_latency_s(fitted, ideal, target, options.planning), result.latency_s)
+    return PlanCheck(violations=(), result=_against(ideal_s, result))
 
 
 def _planned(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, Timeline]:
@@ -173,6 +179,19 @@ def _planned(program: Program, target: Target, strategy: str, options: PlanningO
     return plan, timeline
 
 
+def _ideal_latency_s(fitted: Program, ideal: Timeline, target: Target, options: PlanningOptions) -> float:
+    """Makespan with infinite SRAM: of the run that holds every operand, or of one that streams as the fitted program.
+
+    A streamed operand passes while its operator computes, so an oversized operator can be faster than one that
+    waits for its operands; what is legal in less memory is legal in infinite memory. For the same reason no
+    strategy's own run can beat the ideal: the fastest of them all is the ideal.
+    """
+    if not streamed_operands(fitted):
+        return ideal.makespan_s
+    _, streaming = _planned(replace(fitted, capacity_bytes=None), target, IDEAL, options)
+    return min(ideal.makespan_s, streaming.makespan_s)
+
+
 def _simulated(case: _Case, strategy: str) -> Result:
     """The result of a strategy, with what a dedicated slot would change for the buffers that oscillate."""
     try:
@@ -189,7 +208,6 @@ def _result(case: _Case, plan: Plan, timeline: Timeline, charged: Sequence[Charg
     if charged is None:
         charged = charges(program, plan, case.options.planning)
     traffic = count_traffic(program, plan)
-    spill_time_s = timeline.makespan_s - case.ideal_s
     in_use = in_use_by_step(program, plan)
     evictions = [c for c in charged if c.evicted]
     return Result(
@@ -207,9 +225,7 @@ def _result(case: _Case, plan: Plan, timeline: Timeline, charged: Sequence[Charg
         compaction_bytes=traffic.moved_bytes,
         peak_bytes=int(in_use.max(initial=plan.reserved_bytes)),
         latency_s=timeline.makespan_s,
-        spill_time_s=spill_time_s,
         serial_cost_s=timeline.serial_cost_s,
-        hidden_share=1 - spill_time_s / timeline.serial_cost_s if timeline.serial_cost_s > 0 else None,
         energy_j=timeline.energy_j,
         kinds=bytes_by_kind(charged, traffic.streamed_bytes),
         operators=operator_costs(program, plan, charged, timeline),
@@ -219,6 +235,13 @@ def _result(case: _Case, plan: Plan, timeline: Timeline, charged: Sequence[Charg
         residencies=residencies(program, plan),
         events=events(program, plan, timeline),
     )
+
+
+def _against(ideal_s: float, result: Result) -> Result:
+    """The result with what depends on the ideal run."""
+    spill_time_s = result.latency_s - ideal_s
+    hidden = 1 - spill_time_s / result.serial_cost_s if result.serial_cost_s > 0 else None
+    return replace(result, spill_time_s=spill_time_s, hidden_share=hidden)
 
 
 def _oscillations(case: _Case, strategy: str, charged: Sequence[Charge]) -> tuple[Oscillation, ...]:
@@ -292,6 +315,9 @@ def _oversized(program: Program, fitted: Program) -> tuple[StreamedOperator, ...
         transfers=(),
         streamed=streamed_operands(fitted),
     )
+    passing: dict[int, int] = {}
+    for s in plan.streamed:
+        passing[s.step] = passing.get(s.step, 0) + s.size_bytes
     beyond: dict[int, int] = {}
     for (_, step), nbytes in streamed_beyond_compulsory(fitted, plan).items():
         beyond[step] = beyond.get(step, 0) + nbytes
@@ -300,7 +326,7 @@ def _oversized(program: Program, fitted: Program) -> tuple[StreamedOperator, ...
             step=i,
             name=fitted.steps[i].name,
             demand_bytes=step_demand_bytes(program, program.steps[i]),
-            streamed_bytes=sum(s.size_bytes for s in plan.streamed if s.step == i),
+            streamed_bytes=passing[i],
             tiling_could_remove_bytes=beyond.get(i, 0),
         )
         for i in sorted(streams)

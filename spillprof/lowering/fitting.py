@@ -113,7 +113,7 @@ def _workspace_block_bytes(program: Program, target: Target) -> int:
     """The shared block: the largest sum of workspaces that any step holds in one phase."""
     if not target.shared_workspace:
         return 0
-    return max((max(_workspaces_by_phase(step)) for step in program.steps), default=0)
+    return max((max(_workspaces_by_phase(step)) for step in program.steps if step.workspaces), default=0)
 
 
 def _workspaces_by_phase(step: Step) -> list[int]:

@@ -43,6 +43,10 @@ class FreeList:
         i = bisect_left(self._by_size, (size, -1))
         return self._by_size[i][1] if i < len(self._by_size) else None
 
+    def tail(self) -> int:
+        """Start of the last hole, which must exist."""
+        return self._starts[-1]
+
     def is_free(self, address: int, size: int) -> bool:
         """Whether ``[address, address + size)`` lies within one hole."""
         i = bisect_right(self._starts, address) - 1

@@ -68,7 +68,8 @@ class Run:
         self._keep = keep
         self._lives = lifetimes(program)
         self._uses_done = [0] * len(program.buffers)
-        self._streams = {(b, i) for i, step in enumerate(program.steps) for b in step.streamed_reads}
+        self._streams_in = {(b, i) for i, step in enumerate(program.steps) for b in step.streamed_reads}
+        self._streams_out = {(b, i) for i, step in enumerate(program.steps) for b in step.streamed_writes}
         self._slot = _slot_addresses(program)
         self._resident = resident_inputs(program, setting.options)
         self._steady = program.weights_persist and setting.options.start is Start.STEADY
@@ -171,7 +172,7 @@ class Run:
         needs = [
             _Need(b, "", buffers[b].size_bytes, Phase.READ, self._given_back(b, i, step))
             for b in step.reads
-            if b not in self._address and b not in self._slot and b not in step.streamed_reads
+            if b not in self._address and b not in self._slot and (b, i) not in self._streams_in
         ]
         if step.stream_staging_bytes:
             needs.append(_Need(None, "stream staging", step.stream_staging_bytes, Phase.READ, Phase.WRITE))
@@ -180,7 +181,7 @@ class Run:
         needs += [
             _Need(b, "", buffers[b].size_bytes, Phase.COMPUTE, None if self._survives(b, i) else Phase.WRITE)
             for b in step.writes
-            if b not in self._slot and b not in step.streamed_writes and b not in new
+            if b not in self._slot and (b, i) not in self._streams_out and b not in new
         ]
         return sorted(needs, key=lambda need: need.first)
 
@@ -242,11 +243,12 @@ class Run:
     def _compact(self, i: int, step: Step, needs: list["_Need"]) -> None:
         """Nothing can leave any more: move what is resident so that the step's needs find holes."""
         resident = [b for b in sorted(self._address) if b not in self._slot and self._program.buffers[b].size_bytes]
+        reads = frozenset(step.reads)
         blocks = [
             Block(
                 size_bytes=self._program.buffers[b].size_bytes,
                 first=Phase.READ,
-                last=self._last_phase(b, i, step),
+                last=self._last_phase(b, i, step) if b in reads else Phase.WRITE,
                 address=self._address[b],
             )
             for b in resident
@@ -263,7 +265,7 @@ class Run:
         self._rebuild_free_list()
 
     def _last_phase(self, b: int, i: int, step: Step) -> Phase:
-        given_back = self._given_back(b, i, step) if b in step.reads else None
+        given_back = self._given_back(b, i, step)
         return Phase.WRITE if given_back is None else given_back
 
     def _check_demand(self, step: Step, blocks: list[Block]) -> None:
@@ -282,7 +284,7 @@ class Run:
     # --- what a step changes
 
     def _record_step(self, i: int, step: Step, needs: list["_Need"], addresses: list[int]) -> None:
-        tick, buffers, record = PHASES_PER_STEP * i, self._program.buffers, self._recorder
+        tick, record = PHASES_PER_STEP * i, self._recorder
         placed = dict(self._slot)
         for need, address in zip(needs, addresses, strict=True):
             if need.buffer is not None:
@@ -295,7 +297,7 @@ class Run:
                     )
                 )
         for b in step.reads:
-            if b not in self._address and b not in step.streamed_reads:
+            if b not in self._address and (b, i) not in self._streams_in:
                 self._address[b] = placed[b]
                 record.open(b, tick, placed[b])
                 kind = TransferKind.RELOAD if self._loaded[b] else TransferKind.FETCH
@@ -306,20 +308,20 @@ class Run:
             record.close(update.old, tick + Phase.COMPUTE)
         for b in step.writes:
             self._loaded[b] = True
-            if b not in step.streamed_writes:
+            if (b, i) not in self._streams_out:
                 self._address[b] = placed[b]
                 record.open(b, tick + Phase.COMPUTE, placed[b])
         for b in step.reads:
             self._uses_done[b] += 1
             if b in self._address:
                 self._after_use(b, i, tick + 1 + (Phase.WRITE if self._is_output(b) else Phase.COMPUTE))
-            elif b in step.streamed_reads:
+            elif (b, i) in self._streams_in:
                 self._after_stream(b, i)
         for b in step.writes:
-            if b in step.streamed_writes:
+            if (b, i) in self._streams_out:
                 self._in_dram[b] = True
                 self._after_stream(b, i)
-            elif b in self._address and buffers[b].index not in step.reads:
+            elif b in self._address:
                 self._after_use(b, i, tick + Phase.WRITE + 1)
 
     def _after_use(self, b: int, i: int, tick: int) -> None:
@@ -375,7 +377,7 @@ class Run:
                 needed_step=needed,
                 forced_by_step=forced_by,
                 written=written,
-                reloaded=needed is not None and (b, needed % max(self._n, 1)) not in self._streams,
+                reloaded=needed is not None and (b, needed % max(self._n, 1)) not in self._streams_in,
                 fragmentation=fragmentation,
             )
         )

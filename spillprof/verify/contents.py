@@ -66,9 +66,11 @@ def weights_steady(f: Facts) -> Iterator[Violation]:
 def streams(f: Facts) -> Iterator[Violation]:
     """Streamed operands are those of the program, whole, once, and off-chip all through their step."""
     seen: set[tuple[int, int]] = set()
+    allowed = {(i, b, False) for i, step in enumerate(f.program.steps) for b in step.streamed_reads}
+    allowed |= {(i, b, True) for i, step in enumerate(f.program.steps) for b in step.streamed_writes}
     for s in f.plan.streamed:
-        step, start = f.program.steps[s.step], PHASES_PER_STEP * s.step
-        if s.buffer not in (step.streamed_writes if s.write else step.streamed_reads):
+        start = PHASES_PER_STEP * s.step
+        if (s.step, s.buffer, s.write) not in allowed:
             problem = "which the program does not stream"
         elif (s.step, s.buffer) in seen:
             problem = "twice"

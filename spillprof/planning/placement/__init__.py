@@ -6,10 +6,12 @@ from typing import Protocol
 from spillprof.errors import UsageError
 from spillprof.model.program import Program
 from spillprof.planning.free_list import FreeList
+from spillprof.planning.options import PLACEMENTS
 from spillprof.planning.placement.fits import BestFit, FirstFit
 from spillprof.planning.placement.owner import Owner
 from spillprof.planning.placement.recent import RecentSameSize
 from spillprof.planning.placement.size_classes import SizeClasses
+from spillprof.planning.placement.unlimited import NeverAgain
 
 
 class Placement(Protocol):
@@ -23,7 +25,12 @@ class Placement(Protocol):
 
 
 def make_placement(name: str, program: Program) -> Placement:
-    """A fresh policy of that name for one run of the program. ``UsageError`` for an unknown name."""
+    """A fresh policy of that name for one run of the program; in infinite memory none is needed.
+
+    ``UsageError`` for an unknown name.
+    """
+    if program.capacity_bytes is None and name in PLACEMENTS:
+        return NeverAgain(program)
     match name:
         case "first-fit":
             return FirstFit()
@@ -33,7 +40,6 @@ def make_placement(name: str, program: Program) -> Placement:
             return RecentSameSize()
         case "size-classes":
             return SizeClasses(program)
-    names = ("first-fit", "best-fit", "recent-same-size", "size-classes")
-    near = get_close_matches(name, names, n=1)
+    near = get_close_matches(name, PLACEMENTS, n=1)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    raise UsageError(f"unknown placement '{name}'", hint=f"{hint}available: {', '.join(names)}")
+    raise UsageError(f"unknown placement '{name}'", hint=f"{hint}available: {', '.join(PLACEMENTS)}")

@@ -22,9 +22,7 @@ class SizeClasses:
     def __init__(self, program: Program) -> None:
         self._slots: dict[int, list[int]] = {}
         self._rest_start = program.reserved_bytes
-        if program.capacity_bytes is None:
-            return
-        budget = int((program.capacity_bytes - program.reserved_bytes) * SLOT_SHARE)
+        budget = int(((program.capacity_bytes or 0) - program.reserved_bytes) * SLOT_SHARE)
         counts = Counter(
             b.size_bytes
             for b in program.buffers
