@@ -95,10 +95,8 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
         _result(replace(case, fitted=boundless), ideal_plan, ideal_timeline) if s == IDEAL else _simulated(case, s)
         for s in options.strategies
     ]
-    ideal_s = min(
-        _ideal_latency_s(fitted, ideal_timeline, target, options.planning),
-        *(r.latency_s for r in simulated if r.feasible),
-    )
+    latencies = [r.latency_s for r in simulated if r.feasible]
+    ideal_s = min([_ideal_latency_s(fitted, ideal_timeline, target, options.planning), *latencies])
     results = [_against(ideal_s, r) if r.feasible else r for r in simulated]
     traffic = count_traffic(boundless, ideal_plan)
     peak = live_bytes_by_step(program, stored=False)
