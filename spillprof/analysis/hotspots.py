@@ -11,6 +11,7 @@ from spillprof.model.timeline import Timeline
 from spillprof.planning.liveness import Lifetime
 
 VICTIMS_NAMED = 8
+STREAMED_WEIGHTS = "(streamed weights)"
 
 
 def operator_costs(
@@ -41,7 +42,7 @@ def operator_costs(
                 spill_read_bytes=sum(c.read_bytes for c in own),
                 streamed_bytes=streamed_by_step[i],
                 stall_s=stalls[i],
-                stall_buffer=program.buffers[plan.transfers[blamed[i]].buffer].name if blamed[i] >= 0 else None,
+                stall_buffer=_waits_for(program, plan, blamed[i], stalls[i]),
                 cause=_main_kind(own, streamed_by_step[i]),
                 victims=_victims(program, own),
             )
@@ -91,6 +92,13 @@ def streamed_beyond_compulsory(program: Program, plan: Plan) -> dict[tuple[int, 
         if not compulsory:
             found[s.buffer, s.step] = found.get((s.buffer, s.step), 0) + s.size_bytes
     return found
+
+
+def _waits_for(program: Program, plan: Plan, transfer: int, stall_s: float) -> str | None:
+    """The buffer whose transfer came last; the step's own weights if they did, often queued behind a reload."""
+    if transfer >= 0:
+        return program.buffers[plan.transfers[transfer].buffer].name
+    return STREAMED_WEIGHTS if stall_s > 0 else None
 
 
 def _main_kind(own: Sequence[Charge], streamed_bytes: int) -> str | None:

@@ -14,7 +14,14 @@ def count_traffic(program: Program, plan: Plan) -> Traffic:
     written = [b.kind is not BufferKind.OUTPUT for b in program.buffers]
     compulsory_read = sum(step.weight_stream_bytes for step in program.steps)
     compulsory_write = spill_write = spill_read = streamed_read = streamed_write = 0
-    # In time order: a step's streamed operands move after the transfers that are issued before it.
+    # Each buffer's moves in time order: what is streamed out comes first, since the step that does it makes the
+    # buffer; what is streamed in follows the fetch, since an input that was streamed before is reloaded instead.
+    for s in plan.streamed:
+        if s.write and not written[s.buffer]:
+            written[s.buffer] = True
+            compulsory_write += s.size_bytes
+        elif s.write:
+            streamed_write += s.size_bytes
     for t in plan.transfers:
         if t.kind is TransferKind.FETCH:
             loaded[t.buffer] = True
@@ -27,12 +34,9 @@ def count_traffic(program: Program, plan: Plan) -> Traffic:
         else:
             spill_write += t.size_bytes
     for s in plan.streamed:
-        if s.write and not written[s.buffer]:
-            written[s.buffer] = True
-            compulsory_write += s.size_bytes
-        elif s.write:
-            streamed_write += s.size_bytes
-        elif program.buffers[s.buffer].kind is BufferKind.INPUT and not loaded[s.buffer]:
+        if s.write:
+            continue
+        if program.buffers[s.buffer].kind is BufferKind.INPUT and not loaded[s.buffer]:
             loaded[s.buffer] = True
             compulsory_read += s.size_bytes
         else:
