@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
+_NOTHING = -(1 << 100)
+"""What fills the tree up to a power of two: below any element, whatever is added."""
+
 
 class RangeMax:
     """A segment tree without recursion: every node holds the maximum below it, pending additions apart."""
 
     def __init__(self, values: Sequence[int]) -> None:
         self._n = 1 << max(0, (len(values) - 1).bit_length())
-        lowest = min(values, default=0) - 1
-        self._top = [lowest] * self._n + list(values) + [lowest] * (self._n - len(values))
+        self._top = [_NOTHING] * self._n + list(values) + [_NOTHING] * (self._n - len(values))
         self._pending = [0] * self._n
         for p in range(self._n - 1, 0, -1):
             self._top[p] = max(self._top[2 * p], self._top[2 * p + 1])
