@@ -2,7 +2,7 @@
 
 The chosen gaps say what is off-chip and when; packing gives every residency block an address in several greedy
 orders, each with its own repair; the one that spills least beyond the chosen gaps wins. Programs of very many
-blocks are placed in the order in which space is asked for only: the other orders compare all blocks with all.
+blocks are placed in order of time only: the other orders compare all blocks with all.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from spillprof.planning.costs import transfer_costs
 from spillprof.planning.free_list import FreeList
 from spillprof.planning.gaps import GapOption
 from spillprof.planning.options import PlanningOptions
-from spillprof.planning.packing import ORDERS, Packing, pack
+from spillprof.planning.packing import IN_TIME_ORDER, ORDERS, Packing, pack
 from spillprof.planning.placement import make_placement
 from spillprof.planning.placement.owner import Owner
 from spillprof.planning.simulator import OffChip, Setting
@@ -38,9 +38,10 @@ def plan_offline(
     candidates = [Packing(off=off, complete=False)]  # no addresses given: each is chosen when it is asked for
     if program.capacity_bytes is not None:
         builder = BlockBuilder(program, options)
-        if len(builder.all_blocks(set(off))) <= MANY_BLOCKS:
-            packings = [pack(program, builder, off, order) for order in ORDERS]
-            candidates.append(min(packings, key=lambda packing: (not packing.complete, packing.extra_bytes)))
+        n_blocks = len(builder.all_blocks(set(off)))
+        orders = ORDERS if n_blocks <= MANY_BLOCKS else [IN_TIME_ORDER]
+        packings = [pack(program, builder, off, order) for order in orders]
+        candidates.append(min(packings, key=lambda packing: (not packing.complete, packing.extra_bytes)))
     plans = [_assemble(program, target, off, packing, strategy, options) for packing in candidates]
     return min(plans, key=lambda plan: _preference(program, plan))
 

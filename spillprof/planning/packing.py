@@ -26,6 +26,9 @@ ORDERS: dict[str, Priority] = {
 }
 """Greedy orders: which block is placed next."""
 
+IN_TIME_ORDER = "start"
+"""The order in which only the blocks that are still there matter: the one for very many blocks."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
@@ -39,11 +42,11 @@ class Packing:
 
 def pack(program: Program, builder: BlockBuilder, off: dict[Gap, int], order: str) -> Packing:
     """Place all blocks first-fit in the given order, spilling more where nothing fits."""
-    return _Packer(program, builder, off, ORDERS[order]).run()
+    return _Packer(program, builder, off, order).run()
 
 
 class _Packer:
-    def __init__(self, program: Program, builder: BlockBuilder, off: dict[Gap, int], priority: Priority) -> None:
+    def __init__(self, program: Program, builder: BlockBuilder, off: dict[Gap, int], order: str) -> None:
         if program.capacity_bytes is None:
             raise ValueError("infinite memory needs no packing")
         self._program = program
@@ -52,7 +55,8 @@ class _Packer:
         self._off_gaps = set(off)
         self._written = {b for b, _ in off}
         self._low, self._high = program.reserved_bytes, program.capacity_bytes
-        self._priority = priority
+        self._priority = priority = ORDERS[order]
+        self._in_time_order = order == IN_TIME_ORDER
         blocks = builder.all_blocks(self._off_gaps)
         self._queue = [(*priority(block), k) for k, block in enumerate(blocks)]
         heapify(self._queue)
@@ -66,6 +70,8 @@ class _Packer:
         while self._queue:
             k = heappop(self._queue)[-1]
             block = self._blocks[k]
+            if self._in_time_order:
+                self._placed.forget_before(block.start)
             neighbours = self._placed.overlapping(block)
             address = self._first_fit(block, neighbours)
             if address is not None:
@@ -187,6 +193,7 @@ class _PlacedPieces:
         self._end = np.zeros_like(self._start)
         self._block = np.zeros_like(self._start)
         self._count = 0
+        self._clean_from = 64
 
     def add(self, k: int, block: Block) -> None:
         for start, end in block.ticks:
@@ -196,6 +203,16 @@ class _PlacedPieces:
                 )
             self._start[self._count], self._end[self._count], self._block[self._count] = start, end, k
             self._count += 1
+
+    def forget_before(self, tick: int) -> None:
+        """Drop what ended by then, now and then: whoever asks from now on begins later."""
+        if self._count < self._clean_from:
+            return
+        alive = np.flatnonzero(self._end[: self._count] > tick)
+        for column in (self._start, self._end, self._block):
+            column[: len(alive)] = column[alive]
+        self._count = len(alive)
+        self._clean_from = 2 * self._count + 64
 
     def remove(self, k: int) -> None:
         self._end[: self._count][self._block[: self._count] == k] = -1  # an interval that overlaps nothing
