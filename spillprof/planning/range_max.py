@@ -47,7 +47,6 @@ class RangeMax:
         n, top, pending = self._n, self._top, self._pending
         left, right = start + n, end + n
         best_left = best_right = None
-        low, high = left, right - 1  # the path along which additions above are collected
         while left < right:
             if left & 1:
                 best_left = top[left] if best_left is None or top[left] > best_left else best_left
@@ -57,19 +56,19 @@ class RangeMax:
                 best_right = top[right] if best_right is None or top[right] > best_right else best_right
             left >>= 1
             right >>= 1
-            low >>= 1
-            high >>= 1
-            if best_left is not None and low:
-                best_left += pending[low]
-            if best_right is not None and high:
-                best_right += pending[high]
-        low >>= 1
-        while low:
+            # All that was taken so far on one side lies below the node just outside of what is left to cover.
+            if best_left is not None:
+                best_left += pending[left - 1]
+            if best_right is not None:
+                best_right += pending[right]
+        low, high = (left - 1) >> 1, right >> 1
+        while low or high:
             if best_left is not None:
                 best_left += pending[low]
             if best_right is not None:
-                best_right += pending[low]
+                best_right += pending[high]
             low >>= 1
+            high >>= 1
         return max(value for value in (best_left, best_right) if value is not None)
 
     def overall(self) -> tuple[int, int]:
