@@ -15,7 +15,7 @@ from spillprof.planning.costs import transfer_costs
 from spillprof.planning.free_list import FreeList
 from spillprof.planning.gaps import GapOption
 from spillprof.planning.options import PlanningOptions
-from spillprof.planning.packing import IN_TIME_ORDER, ORDERS, Packing, pack
+from spillprof.planning.packing import IN_TIME_ORDER, ORDERS, Fit, Packing, pack
 from spillprof.planning.placement import make_placement
 from spillprof.planning.placement.owner import Owner
 from spillprof.planning.simulator import OffChip, Setting
@@ -39,8 +39,10 @@ def plan_offline(
     if program.capacity_bytes is not None:
         builder = BlockBuilder(program, options)
         n_blocks = len(builder.all_blocks(set(off)))
-        orders = ORDERS if n_blocks <= MANY_BLOCKS else [IN_TIME_ORDER]
-        packings = [pack(program, builder, off, order) for order in orders]
+        tries = [(IN_TIME_ORDER, Fit.BEST)]
+        if n_blocks <= MANY_BLOCKS:
+            tries += [(order, Fit.FIRST) for order in ORDERS]
+        packings = [pack(program, builder, off, order, fit) for order, fit in tries]
         candidates.append(min(packings, key=lambda packing: (not packing.complete, packing.extra_bytes)))
     plans = [_assemble(program, target, off, packing, strategy, options) for packing in candidates]
     return min(plans, key=lambda plan: _preference(program, plan))

@@ -6,6 +6,7 @@ there and leave for that gap, or the block itself leaves in a gap of its own and
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -15,6 +16,14 @@ from spillprof.model.program import Program
 from spillprof.planning.blocks import Block, BlockBuilder, Gap
 from spillprof.planning.gaps import GapOption
 from spillprof.planning.placement.owner import Owner
+
+
+class Fit(StrEnum):
+    """Which hole a block goes to."""
+
+    FIRST = "first"  # the lowest
+    BEST = "best"  # the smallest
+
 
 Priority = Callable[[Block], tuple[int, ...]]
 
@@ -40,13 +49,13 @@ class Packing:
     extra_bytes: int = 0  # moved by the gaps that repair added
 
 
-def pack(program: Program, builder: BlockBuilder, off: dict[Gap, int], order: str) -> Packing:
-    """Place all blocks first-fit in the given order, spilling more where nothing fits."""
-    return _Packer(program, builder, off, order).run()
+def pack(program: Program, builder: BlockBuilder, off: dict[Gap, int], order: str, fit: Fit) -> Packing:
+    """Place all blocks in the given order, spilling more where nothing fits."""
+    return _Packer(program, builder, off, order, fit).run()
 
 
 class _Packer:
-    def __init__(self, program: Program, builder: BlockBuilder, off: dict[Gap, int], order: str) -> None:
+    def __init__(self, program: Program, builder: BlockBuilder, off: dict[Gap, int], order: str, fit: Fit) -> None:
         if program.capacity_bytes is None:
             raise ValueError("infinite memory needs no packing")
         self._program = program
@@ -57,6 +66,7 @@ class _Packer:
         self._low, self._high = program.reserved_bytes, program.capacity_bytes
         self._priority = priority = ORDERS[order]
         self._in_time_order = order == IN_TIME_ORDER
+        self._fit = fit
         blocks = builder.all_blocks(self._off_gaps)
         self._queue = [(*priority(block), k) for k, block in enumerate(blocks)]
         heapify(self._queue)
@@ -73,7 +83,7 @@ class _Packer:
             if self._in_time_order:
                 self._placed.forget_before(block.start)
             neighbours = self._placed.overlapping(block)
-            address = self._first_fit(block, neighbours)
+            address = self._hole(block, neighbours)
             if address is not None:
                 self._place(k, address)
             elif not self._repair(k, neighbours):
@@ -84,13 +94,18 @@ class _Packer:
                 addresses.setdefault(owner, []).append(address)
         return Packing(addresses=addresses, off=self._off, complete=self._complete, extra_bytes=self._extra_bytes)
 
-    def _first_fit(self, block: Block, neighbours: list[int]) -> int | None:
+    def _hole(self, block: Block, neighbours: list[int]) -> int | None:
+        """The lowest hole, or the smallest, that is large enough."""
         address = self._low
-        for start, end in self._spans(neighbours):
-            if start - address >= block.size_bytes:
-                return address
+        best: tuple[int, int] | None = None
+        for start, end in [*self._spans(neighbours), (self._high, self._high)]:
+            room = start - address
+            if room >= block.size_bytes and (best is None or room < best[0]):
+                if self._fit is Fit.FIRST:
+                    return address
+                best = (room, address)
             address = max(address, end)
-        return address if self._high - address >= block.size_bytes else None
+        return None if best is None else best[1]
 
     def _spans(self, neighbours: list[int]) -> list[tuple[int, int]]:
         return sorted((self._address[k], self._address[k] + self._blocks[k].size_bytes) for k in neighbours)
