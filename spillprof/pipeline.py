@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from spillprof import __version__
 from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.analysis.spill_timeline import events, spill_arcs
 from spillprof.errors import CapacityError
-from spillprof.lowering.fitting import fit, min_sram, stream_staging_bytes, unlimited
+from spillprof.lowering.fitting import fit, min_sram, stream_staging_bytes
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.pinning import with_slots
@@ -35,12 +33,10 @@ from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.planning.liveness import lifetimes, live_bytes_by_step, step_demand_bytes
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
-from spillprof.planning.planner import IDEAL, check_strategy, make_plan
-from spillprof.planning.prefetch import earliest_issues, just_in_time, reissued
+from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.traffic import count_traffic
-from spillprof.timing.compute import step_times_s
-from spillprof.timing.dma import read_link
+from spillprof.simulation import on_machine, planned, prepare
 from spillprof.timing.timeline import simulate
 from spillprof.units import format_size
 from spillprof.verify import Violation, verify
@@ -86,19 +82,16 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
     """
     for strategy in options.strategies:
         check_strategy(strategy)
-    program = lower(graph, target, options.lowering)
-    fitted = fit(program, target, options.lowering)
-    boundless = unlimited(program, target, options.lowering)
-    ideal_plan, ideal_timeline = _planned(boundless, target, IDEAL, options.planning)
+    machine = on_machine(prepare(graph, target, options.lowering), target, options.planning)
+    program, fitted, boundless, ideal = machine.program, machine.fitted, machine.boundless, machine.ideal_timeline
     case = _Case(program=program, fitted=fitted, target=target, options=options)
     simulated = [
-        _result(replace(case, fitted=boundless), ideal_plan, ideal_timeline) if s == IDEAL else _simulated(case, s)
+        _result(replace(case, fitted=boundless), machine.ideal_plan, ideal) if s == IDEAL else _simulated(case, s)
         for s in options.strategies
     ]
-    latencies = [r.latency_s for r in simulated if r.feasible]
-    ideal_s = min([_ideal_latency_s(fitted, ideal_timeline, target, options.planning), *latencies])
+    ideal_s = min([machine.ideal_s, *(r.latency_s for r in simulated if r.feasible)])
     results = [_against(ideal_s, r) if r.feasible else r for r in simulated]
-    traffic = count_traffic(boundless, ideal_plan)
+    traffic = count_traffic(boundless, machine.ideal_plan)
     peak = live_bytes_by_step(program, stored=False)
     peak_step = int(peak.argmax()) if len(peak) else 0
     return Profile(
@@ -112,10 +105,10 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
         oversized=_oversized(program, fitted),
         ideal=Ideal(
             latency_s=ideal_s,
-            energy_j=ideal_timeline.energy_j,
+            energy_j=ideal.energy_j,
             compulsory_read_bytes=traffic.compulsory_read_bytes,
             compulsory_write_bytes=traffic.compulsory_write_bytes,
-            peak_bytes=int(in_use_by_step(boundless, ideal_plan).max(initial=0)),
+            peak_bytes=int(in_use_by_step(boundless, machine.ideal_plan).max(initial=0)),
         ),
         results=tuple(results),
         suggestions=_suggestions(results),
@@ -126,74 +119,28 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
 def plan_file(graph: Graph, target: Target, options: AnalyzeOptions, strategy: str) -> dict[str, Any]:
     """The plan of one strategy as JSON values (see docs/file-formats.md)."""
     fitted = fit(lower(graph, target, options.lowering), target, options.lowering)
-    plan, _ = _planned(fitted, target, strategy, options.planning)
+    plan, _ = planned(fitted, target, strategy, options.planning)
     return plan_to_json(fitted, plan)
 
 
 def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json: Mapping[str, Any]) -> PlanCheck:
     """Verify a plan, whoever made it, and cost it. ``PlanError`` if it cannot be read as a plan of this model."""
-    program = lower(graph, target, options.lowering)
-    fitted = fit(program, target, options.lowering)
+    prepared = prepare(graph, target, options.lowering)
+    fitted = fit(prepared.program, target, options.lowering)
     plan = plan_from_json(fitted, plan_json)
     violations = verify(fitted, plan)
     if violations:
         return PlanCheck(violations=violations, result=None)
-    _, ideal = _planned(unlimited(program, target, options.lowering), target, IDEAL, options.planning)
-    case = _Case(program=program, fitted=fitted, target=target, options=options)
+    ideal_s = on_machine(prepared, target, options.planning).ideal_s
+    case = _Case(program=prepared.program, fitted=fitted, target=target, options=options)
     result = _result(case, plan, simulate(fitted, plan, target))
-    ideal_s = min(_ideal_latency_s(fitted, ideal, target, options.planning), result.latency_s)
-    return PlanCheck(violations=(), result=_against(ideal_s, result))
-
-
-def _planned(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, Timeline]:
-    """The strategy's plan with its transfers issued as the options say, checked, and its timeline.
-
-    ``prefetch`` takes the fastest of: issue on demand, just in time, and as early as space allows; so it is never
-    slower than ``demand``.
-    """
-    on_demand = make_plan(program, target, strategy, options)
-    candidates = [on_demand]
-    if options.dma is Dma.PREFETCH and on_demand.transfers:
-        compute = step_times_s(program, target)
-        starts = np.concatenate([[0.0], np.cumsum(compute)[:-1]]).tolist()
-        link = read_link(target)
-        latest = just_in_time(
-            on_demand,
-            starts,
-            [link.alone_s(t.size_bytes) for t in on_demand.transfers],
-            [link.alone_s(step.weight_stream_bytes) for step in program.steps],
-        )
-        earliest = earliest_issues(program, on_demand)
-        just = [
-            max(pair) if t.kind.is_read else pair[0]
-            for t, *pair in zip(on_demand.transfers, earliest, latest, strict=True)
-        ]
-        candidates = [reissued(on_demand, just), reissued(on_demand, earliest), on_demand]
-    played = [(plan, simulate(program, plan, target)) for plan in candidates]
-    plan, timeline = min(played, key=lambda pair: pair[1].makespan_s)
-    violations = verify(program, plan)
-    if violations:
-        raise AssertionError(f"strategy {strategy} made an illegal plan: {violations[0]}")
-    return plan, timeline
-
-
-def _ideal_latency_s(fitted: Program, ideal: Timeline, target: Target, options: PlanningOptions) -> float:
-    """Makespan with infinite SRAM: of the run that holds every operand, or of one that streams as the fitted program.
-
-    A streamed operand passes while its operator computes, so an oversized operator can be faster than one that
-    waits for its operands; what is legal in less memory is legal in infinite memory. For the same reason no
-    strategy's own run can beat the ideal: the fastest of them all is the ideal.
-    """
-    if not streamed_operands(fitted):
-        return ideal.makespan_s
-    _, streaming = _planned(replace(fitted, capacity_bytes=None), target, IDEAL, options)
-    return min(ideal.makespan_s, streaming.makespan_s)
+    return PlanCheck(violations=(), result=_against(min(ideal_s, result.latency_s), result))
 
 
 def _simulated(case: _Case, strategy: str) -> Result:
     """The result of a strategy, with what a dedicated slot would change for the buffers that oscillate."""
     try:
-        plan, timeline = _planned(case.fitted, case.target, strategy, case.options.planning)
+        plan, timeline = planned(case.fitted, case.target, strategy, case.options.planning)
     except CapacityError as error:
         return Result(strategy=strategy, feasible=False, reason=error.message)
     charged = charges(case.fitted, plan, case.options.planning)
@@ -274,7 +221,7 @@ def _pinned(case: _Case, strategy: str, buffer: int) -> tuple[int, Timeline] | N
     """(spill bytes, timeline) of the whole run with the buffer in a dedicated slot; None if it cannot be done."""
     try:
         fitted = fit(with_slots(case.program, [buffer]), case.target, case.options.lowering)
-        plan, timeline = _planned(fitted, case.target, strategy, case.options.planning)
+        plan, timeline = planned(fitted, case.target, strategy, case.options.planning)
     except CapacityError:
         return None
     return count_traffic(fitted, plan).spill_bytes, timeline

@@ -1,6 +1,6 @@
 """Who pays for each spilled byte: bytes of every spill, its kind, and the step that forced it."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from spillprof.model.plan import Plan, Spill, TransferKind
@@ -54,10 +54,16 @@ def charges(program: Program, plan: Plan, options: PlanningOptions) -> tuple[Cha
                 write_bytes=size if (spill.buffer, spill.evict_step) in writes else 0,
                 read_bytes=size if spill.reloaded else 0,
                 kind=kind,
-                evicted=needed is not None and (spill.buffer, spill.last_use_step) not in streamed,
+                evicted=_is_eviction(spill, streamed),
             )
         )
     return tuple(found)
+
+
+def eviction_count(plan: Plan) -> int:
+    """How many spills took a buffer that was still to be read out of SRAM."""
+    streamed = {(s.buffer, s.step) for s in plan.streamed}
+    return sum(_is_eviction(spill, streamed) for spill in plan.spills)
 
 
 def bytes_by_kind(charged: Sequence[Charge], streamed_bytes: int) -> KindBytes:
@@ -72,6 +78,11 @@ def bytes_by_kind(charged: Sequence[Charge], streamed_bytes: int) -> KindBytes:
         fragmentation_bytes=total[FRAGMENTATION],
         oversized_bytes=total[OVERSIZED],
     )
+
+
+def _is_eviction(spill: Spill, streamed: Set[tuple[int, int]]) -> bool:
+    """``streamed``: (buffer, step) of each streamed use, after which a buffer is off-chip without having left."""
+    return spill.needed_step is not None and (spill.buffer, spill.last_use_step) not in streamed
 
 
 def _over_full_steps(program: Program, options: PlanningOptions) -> list[bool]:

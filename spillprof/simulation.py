@@ -1,0 +1,186 @@
+"""One strategy on one machine, and nothing but its totals: the light end of ``pipeline.analyze``, made for sweeps.
+
+What does not depend on the field that a sweep changes is computed once: ``prepare`` for each model, ``on_machine``
+for each memory and bandwidth, ``simulate_point`` for each strategy and placement.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spillprof.analysis.attribution import eviction_count
+from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.lowering.fitting import fit, min_sram, unlimited
+from spillprof.lowering.lower import lower
+from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
+from spillprof.model.graph import Graph
+from spillprof.model.plan import Plan
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.model.timeline import Timeline
+from spillprof.planning.options import Dma, PlanningOptions
+from spillprof.planning.planner import IDEAL, make_plan
+from spillprof.planning.prefetch import earliest_issues, just_in_time, reissued
+from spillprof.planning.recorder import streamed_operands
+from spillprof.planning.traffic import count_traffic
+from spillprof.timing.compute import step_times_s
+from spillprof.timing.dma import read_link
+from spillprof.timing.timeline import simulate
+from spillprof.units import LARGEST_SIZE
+from spillprof.verify import verify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A model lowered, for all targets with one ``lowering_key``."""
+
+    program: Program
+    lowering: LoweringOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A program on one target, unfitted, fitted and in infinite memory, and the ideal run."""
+
+    target: Target
+    program: Program
+    fitted: Program
+    boundless: Program
+    ideal_plan: Plan
+    ideal_timeline: Timeline
+    ideal_s: float  # of the ideal run, or of one that streams as the fitted program if that is faster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What one point of a sweep costs. Names as in ``Result``."""
+
+    spill_bytes: int
+    spill_write_bytes: int
+    spill_read_bytes: int
+    streamed_bytes: int
+    spill_count: int
+    compaction_count: int
+    peak_bytes: int
+    latency_s: float
+    energy_j: float
+
+
+def prepare(graph: Graph, target: Target, options: LoweringOptions) -> Prepared:
+    """Lower a model. ``ModelError`` or ``UsageError`` as ``lower`` raises them."""
+    return Prepared(program=lower(graph, target, options), lowering=options)
+
+
+def lowering_key(target: Target, options: LoweringOptions) -> tuple[object, ...]:
+    """What lowering reads of a target: targets with equal keys share a ``Prepared``.
+
+    The size of the SRAM matters only to the convolutions whose workspace is cut into blocks.
+    """
+    return (
+        target.alignment_bytes,
+        target.channel_align,
+        target.accumulator_bytes_per_output,
+        target.strided_views,
+        None if options.conv is ConvAlgorithm.DIRECT else target.sram_bytes,
+    )
+
+
+def on_machine(prepared: Prepared, target: Target, options: PlanningOptions) -> Machine:
+    """Fit the program to the target, and play the ideal run. ``CapacityError`` as ``fit`` raises it.
+
+    The placement among the options does not matter: infinite memory needs none.
+    """
+    fitted = fit(prepared.program, target, prepared.lowering)
+    boundless = unlimited(prepared.program, target, prepared.lowering)
+    plan, timeline = planned(boundless, target, IDEAL, options)
+    return Machine(
+        target=target,
+        program=prepared.program,
+        fitted=fitted,
+        boundless=boundless,
+        ideal_plan=plan,
+        ideal_timeline=timeline,
+        ideal_s=_ideal_latency_s(fitted, timeline, target, options),
+    )
+
+
+def simulate_point(machine: Machine, strategy: str, options: PlanningOptions) -> Totals:
+    """Plan, verify and play one strategy. ``CapacityError`` if it cannot be planned in this memory."""
+    if strategy == IDEAL:
+        return _totals(machine.boundless, machine.ideal_plan, machine.ideal_timeline)
+    plan, timeline = planned(machine.fitted, machine.target, strategy, options)
+    return _totals(machine.fitted, plan, timeline)
+
+
+def sram_limits(prepared: Prepared, target: Target, options: PlanningOptions) -> tuple[int, int]:
+    """(smallest SRAM at which nothing is streamed, SRAM that the ideal run uses at most), in bytes."""
+    smallest, _ = min_sram(prepared.program, target, prepared.lowering)
+    roomy = target.with_overrides(sram_bytes=LARGEST_SIZE)  # the staging area as large as it ever gets
+    boundless = unlimited(prepared.program, roomy, prepared.lowering)
+    plan = make_plan(boundless, roomy, IDEAL, options)
+    return smallest, max(smallest, int(in_use_by_step(boundless, plan).max(initial=0)))
+
+
+def planned(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, Timeline]:
+    """The strategy's plan with its transfers issued as the options say, checked, and its timeline.
+
+    ``prefetch`` takes the fastest of: issue on demand, just in time, and as early as space allows; so it is never
+    slower than ``demand``.
+    """
+    on_demand = make_plan(program, target, strategy, options)
+    played = [(plan, simulate(program, plan, target)) for plan in _candidates(program, on_demand, target, options)]
+    plan, timeline = min(played, key=lambda pair: pair[1].makespan_s)
+    violations = verify(program, plan)
+    if violations:
+        raise AssertionError(f"strategy {strategy} made an illegal plan: {violations[0]}")
+    return plan, timeline
+
+
+def _candidates(program: Program, on_demand: Plan, target: Target, options: PlanningOptions) -> Iterable[Plan]:
+    """The plan with its transfers issued at different times, each way once; of equally fast ones the first counts."""
+    if options.dma is not Dma.PREFETCH or not on_demand.transfers:
+        return [on_demand]
+    starts = np.concatenate([[0.0], np.cumsum(step_times_s(program, target))[:-1]]).tolist()
+    link = read_link(target)
+    latest = just_in_time(
+        on_demand,
+        starts,
+        [link.alone_s(t.size_bytes) for t in on_demand.transfers],
+        [link.alone_s(step.weight_stream_bytes) for step in program.steps],
+    )
+    earliest = earliest_issues(program, on_demand)
+    just = [
+        max(pair) if t.kind.is_read else pair[0] for t, *pair in zip(on_demand.transfers, earliest, latest, strict=True)
+    ]
+    as_planned = [t.issue_step for t in on_demand.transfers]
+    ways = dict.fromkeys(tuple(steps) for steps in (just, earliest, as_planned))
+    return [on_demand if list(steps) == as_planned else reissued(on_demand, steps) for steps in ways]
+
+
+def _ideal_latency_s(fitted: Program, ideal: Timeline, target: Target, options: PlanningOptions) -> float:
+    """Makespan with infinite SRAM: of the run that holds every operand, or of one that streams as the fitted program.
+
+    A streamed operand passes while its operator computes, so an oversized operator can be faster than one that
+    waits for its operands; what is legal in less memory is legal in infinite memory. For the same reason no
+    strategy's own run can beat the ideal: the fastest of them all is the ideal.
+    """
+    if not streamed_operands(fitted):
+        return ideal.makespan_s
+    _, streaming = planned(replace(fitted, capacity_bytes=None), target, IDEAL, options)
+    return min(ideal.makespan_s, streaming.makespan_s)
+
+
+def _totals(program: Program, plan: Plan, timeline: Timeline) -> Totals:
+    traffic = count_traffic(program, plan)
+    return Totals(
+        spill_bytes=traffic.spill_bytes,
+        spill_write_bytes=traffic.spill_write_bytes,
+        spill_read_bytes=traffic.spill_read_bytes,
+        streamed_bytes=traffic.streamed_bytes,
+        spill_count=eviction_count(plan),
+        compaction_count=len(plan.moves),
+        peak_bytes=int(in_use_by_step(program, plan).max(initial=plan.reserved_bytes)),
+        latency_s=timeline.makespan_s,
+        energy_j=timeline.energy_j,
+    )

@@ -1,0 +1,74 @@
+"""Totals of a point are those that the whole analysis finds."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spillprof.frontends.onnx import read_onnx
+from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
+from spillprof.model.graph import Graph
+from spillprof.model.target import Target, load_target
+from spillprof.pipeline import AnalyzeOptions, analyze
+from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
+from spillprof.simulation import Totals, lowering_key, on_machine, prepare, simulate_point, sram_limits
+
+SAMPLES = Path(__file__).parents[1] / "sample_models"
+TARGET = load_target("generic-npu")
+
+
+@pytest.fixture(scope="module")
+def unet() -> Graph:
+    return read_onnx(str(SAMPLES / "unet.onnx"), dims={}, shapes={}, batch=None)
+
+
+@pytest.mark.parametrize("dma", list(Dma))
+@pytest.mark.parametrize("sram_bytes", [1 << 18, 1 << 20, 12 << 20])
+def test_totals_are_those_of_the_analysis(unet: Graph, sram_bytes: int, dma: Dma) -> None:
+    target = TARGET.with_overrides(sram_bytes=sram_bytes)
+    options = AnalyzeOptions(
+        strategies=("none", *STRATEGIES),
+        lowering=LoweringOptions(weights=WeightsPolicy.CACHED),
+        planning=PlanningOptions(dma=dma),
+    )
+    machine = on_machine(prepare(unet, target, options.lowering), target, options.planning)
+    profile = analyze(unet, target, options)
+    assert profile.ideal.latency_s == min([machine.ideal_s, *(r.latency_s for r in profile.results)])
+    for result in profile.results:
+        totals = simulate_point(machine, result.strategy, options.planning)
+        assert totals == Totals(**{name: getattr(result, name) for name in Totals.__dataclass_fields__})
+
+
+def test_limits_are_where_tiling_and_then_spilling_end() -> None:
+    branches = read_onnx(str(SAMPLES / "three_branch.onnx"), dims={}, shapes={}, batch=None)
+    prepared = prepare(branches, TARGET, LoweringOptions())
+    smallest, most = sram_limits(prepared, TARGET, PlanningOptions())
+
+    def at(sram_bytes: int) -> Totals:
+        machine = on_machine(prepared, TARGET.with_overrides(sram_bytes=sram_bytes), PlanningOptions())
+        return simulate_point(machine, "interval", PlanningOptions())
+
+    assert at(smallest).streamed_bytes == 0
+    assert at(smallest - TARGET.alignment_bytes).streamed_bytes > 0
+    assert at(smallest).spill_bytes > 0
+    assert at(most).spill_bytes == 0
+
+
+@pytest.mark.parametrize("conv", list(ConvAlgorithm))
+def test_targets_with_one_lowering_key_share_a_program(unet: Graph, conv: ConvAlgorithm) -> None:
+    options = LoweringOptions(conv=conv)
+    others = [replace(TARGET, sram_bytes=1 << 18), replace(TARGET, dram_read_bytes_per_s=1e9, weight_staging_bytes=64),
+              replace(TARGET, alignment_bytes=256), replace(TARGET, channel_align=16)]  # fmt: skip
+    programs = [prepare(unet, target, options).program for target in (TARGET, *others)]
+    keys = [lowering_key(target, options) for target in (TARGET, *others)]
+    for key, program in zip(keys, programs, strict=True):
+        assert (key == keys[0]) <= (program == programs[0])
+    assert keys[2] == keys[0]
+    assert keys[3] != keys[0] != keys[4]
+
+
+def test_an_sram_cut_in_blocks_has_a_program_of_its_own(unet: Graph) -> None:
+    options = LoweringOptions(conv=ConvAlgorithm.IM2COL)
+    small: Target = replace(TARGET, sram_bytes=1 << 18)
+    assert prepare(unet, small, options).program != prepare(unet, TARGET, options).program
+    assert lowering_key(small, options) != lowering_key(TARGET, options)
