@@ -9,15 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program
-from spillprof.planning.gaps import GapOption, gap_options
+from spillprof.planning.gaps import Gap, GapOption, gap_options
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.placement.owner import Owner
 from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs
 
-Gap = tuple[int, int]
-"""(buffer, step of the use before the gap)."""
 Ticks = tuple[tuple[int, int], ...]
 
 

@@ -10,6 +10,9 @@ from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs
 
+Gap = tuple[int, int]
+"""(buffer, step of the use before the gap)."""
+
 
 @dataclass(frozen=True, slots=True)
 class GapOption:

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from spillprof.model.plan import Plan
 from spillprof.model.program import BufferKind, Program
 from spillprof.model.target import Target
-from spillprof.planning.blocks import BlockBuilder, Gap
+from spillprof.planning.blocks import BlockBuilder
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.free_list import FreeList
-from spillprof.planning.gaps import GapOption
+from spillprof.planning.gaps import Gap, GapOption
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.packing import IN_TIME_ORDER, ORDERS, Fit, Packing, pack
 from spillprof.planning.placement import make_placement
 from spillprof.planning.placement.owner import Owner
-from spillprof.planning.simulator import OffChip, Setting
+from spillprof.planning.setting import OffChip, Setting
 from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies.online import cost
 from spillprof.planning.traffic import count_traffic

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spillprof.model.program import Program
-from spillprof.planning.blocks import Block, BlockBuilder, Gap
-from spillprof.planning.gaps import GapOption
+from spillprof.planning.blocks import Block, BlockBuilder
+from spillprof.planning.gaps import Gap, GapOption
 from spillprof.planning.placement.owner import Owner
 
 

@@ -10,7 +10,7 @@ from spillprof.planning.costs import transfer_costs
 from spillprof.planning.offline import plan_offline
 from spillprof.planning.options import STRATEGIES, PlanningOptions
 from spillprof.planning.placement import make_placement
-from spillprof.planning.simulator import Setting
+from spillprof.planning.setting import Setting
 from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.strategies.online import ONLINE_RULES

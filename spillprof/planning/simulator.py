@@ -8,42 +8,16 @@ from dataclasses import dataclass
 
 from spillprof.errors import CapacityError
 from spillprof.model.plan import Plan, Scratch, Spill, TransferKind
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
+from spillprof.model.program import PHASES_PER_STEP, Phase, Step
+from spillprof.planning.buffer_state import BufferStates
 from spillprof.planning.candidates import CandidateTable
 from spillprof.planning.compaction import Block, compact
-from spillprof.planning.costs import TransferCosts
 from spillprof.planning.free_list import INFINITE_BYTES, FreeList
-from spillprof.planning.liveness import lifetimes
-from spillprof.planning.options import Inputs, PlanningOptions, Start, WriteBack
+from spillprof.planning.options import Inputs
 from spillprof.planning.placement import Placement
 from spillprof.planning.recorder import PlanRecorder
-from spillprof.planning.release import release_steps
-from spillprof.planning.residents import resident_inputs
-from spillprof.planning.strategies.online import Rule
+from spillprof.planning.setting import Setting
 from spillprof.units import format_size_exact
-
-Gap = tuple[int, int]
-"""(buffer, step of the use before the gap)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What a run is given: everything but the weights that are resident at its start."""
-
-    program: Program
-    strategy: str  # name that the plan will carry
-    rule: Rule
-    costs: TransferCosts
-    options: PlanningOptions
-    off_chip: Mapping[Gap, "OffChip"]
-
-
-@dataclass(frozen=True, slots=True)
-class OffChip:
-    """Why a gap is spent off-chip."""
-
-    forced_by: int  # step
-    fragmentation: bool  # only for want of a hole: the bytes would have fitted
 
 
 class Run:
@@ -66,24 +40,12 @@ class Run:
         self._n = len(program.steps)
         self._placement = placement
         self._keep = keep
-        self._lives = lifetimes(program)
-        self._uses_done = [0] * len(program.buffers)
-        self._streams_in = {(b, i) for i, step in enumerate(program.steps) for b in step.streamed_reads}
-        self._streams_out = {(b, i) for i, step in enumerate(program.steps) for b in step.streamed_writes}
-        self._slot = _slot_addresses(program)
-        self._resident = resident_inputs(program, setting.options)
-        self._steady = program.weights_persist and setting.options.start is Start.STEADY
-        self._release = [
-            self._n if self._outlives_run(b) else step
-            for b, step in enumerate(release_steps(program, self._lives, setting.options.release))
-        ]
+        self._state = BufferStates(program, setting.options)
         end = INFINITE_BYTES if program.capacity_bytes is None else program.capacity_bytes
         self._pool = (program.reserved_bytes, max(program.reserved_bytes, end))
         self._free = FreeList(*self._pool)
         self._address: dict[int, int] = {}  # of every resident buffer
         self._candidates = CandidateTable(program, setting.costs)
-        self._in_dram = [b.in_dram_at_start for b in program.buffers]
-        self._loaded = [self._steady and b.kind is BufferKind.WEIGHT for b in program.buffers]
         self._recorder = PlanRecorder(program)
         self._gone_at_once: set[int] = set()  # residents that left their place before the first step
         self.kept_weights: dict[int, int] = {}
@@ -92,8 +54,8 @@ class Run:
     def plan(self) -> Plan:
         """Run all steps. ``CapacityError`` if all that is resident is in use or cannot leave, and too much."""
         late: dict[int, list[int]] = {}
-        for b, released in enumerate(self._release):
-            if self._lives[b].last_step < released < self._n:
+        for b, released in enumerate(self._state.released_at):
+            if self._state.lives[b].last_step < released < self._n:
                 late.setdefault(released, []).append(b)
         for i, step in enumerate(self._program.steps):
             self._run_step(i, step)
@@ -107,24 +69,16 @@ class Run:
 
     # --- start and end of the run
 
-    def _outlives_run(self, b: int) -> bool:
-        is_weight = self._program.buffers[b].kind is BufferKind.WEIGHT
-        return b in self._resident or (is_weight and self._program.weights_persist)
-
-    def _is_fixed(self, b: int) -> bool:
-        """Whether the buffer can never be evicted."""
-        return b in self._slot or b in self._resident
-
     def _enter_residents(self, at_start: Mapping[int, int]) -> None:
         for buffer in self._program.buffers:
             b = buffer.index
-            if buffer.kind is BufferKind.WEIGHT and self._steady:
-                address = self._slot.get(b, at_start.get(b))
+            if self._state.is_weight(b) and self._state.steady:
+                address = self._state.slot.get(b, at_start.get(b))
                 if address is not None:
                     self._enter(b, address)
         for buffer in self._program.buffers:
-            if buffer.index in self._resident:
-                address = self._slot.get(buffer.index)
+            if buffer.index in self._state.resident:
+                address = self._state.slot.get(buffer.index)
                 if address is None:
                     address = self._placement.choose(self._free, buffer.size_bytes, (buffer.index, 0))
                 if address is None:
@@ -132,23 +86,23 @@ class Run:
                 self._enter(buffer.index, address)
 
     def _enter(self, b: int, address: int) -> None:
-        if b not in self._slot:
+        if b not in self._state.slot:
             self._free.take(address, self._program.buffers[b].size_bytes)
         self._address[b] = address
         self._recorder.open(b, 0, address)
-        self._loaded[b] = True
-        if not self._is_fixed(b):
-            self._add_candidate(b, self._lives[b].last_step - self._n)
+        self._state.loaded[b] = True
+        if not self._state.is_fixed(b):
+            self._add_candidate(b, self._state.lives[b].last_step - self._n)
 
     def _finish(self) -> None:
         for b in sorted(self._address):
-            if self._program.buffers[b].kind is BufferKind.WEIGHT and b not in self._slot:
+            if self._state.is_weight(b) and b not in self._state.slot:
                 if b in self._gone_at_once:
                     pass  # left as soon as the run began: not worth keeping for the next one
                 elif self._keep is None or b in self._keep:
                     self.kept_weights[b] = self._address[b]
-                elif self._steady:
-                    self._record_spill(b, self._n, self._lives[b].last_step, self._n - 1, written=False)
+                elif self._state.steady:
+                    self._record_spill(b, self._n, self._state.lives[b].last_step, self._n - 1, written=False)
             self._recorder.close(b, PHASES_PER_STEP * self._n)
 
     # --- one step
@@ -170,39 +124,27 @@ class Run:
         """Space that the step asks for, by first phase: operands to load, staging, workspaces, results."""
         buffers = self._program.buffers
         needs = [
-            _Need(b, "", buffers[b].size_bytes, Phase.READ, self._given_back(b, i, step))
+            _Need(b, "", buffers[b].size_bytes, Phase.READ, self._state.given_back(b, i, step))
             for b in step.reads
-            if b not in self._address and b not in self._slot and (b, i) not in self._streams_in
+            if b not in self._address and b not in self._state.slot and (b, i) not in self._state.streams_in
         ]
         if step.stream_staging_bytes:
             needs.append(_Need(None, "stream staging", step.stream_staging_bytes, Phase.READ, Phase.WRITE))
         needs += [_Need(None, w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
         new = {u.new for u in step.updates}
         needs += [
-            _Need(b, "", buffers[b].size_bytes, Phase.COMPUTE, None if self._survives(b, i) else Phase.WRITE)
+            _Need(b, "", buffers[b].size_bytes, Phase.COMPUTE, None if self._state.survives(b, i) else Phase.WRITE)
             for b in step.writes
-            if b not in self._slot and (b, i) not in self._streams_out and b not in new
+            if b not in self._state.slot and (b, i) not in self._state.streams_out and b not in new
         ]
         return sorted(needs, key=lambda need: need.first)
-
-    def _survives(self, b: int, i: int) -> bool:
-        return self._release[b] > i
-
-    def _given_back(self, b: int, i: int, step: Step) -> Phase | None:
-        """The phase after which the space of an operand that is read becomes free; None if it stays taken."""
-        for update in step.updates:
-            if update.old == b:
-                return None if self._survives(update.new, i) else Phase.WRITE
-        if self._survives(b, i):
-            return None
-        return Phase.WRITE if self._is_output(b) else Phase.COMPUTE  # it is drained when the step has ended
 
     def _place(self, i: int, step: Step, needs: list["_Need"]) -> list[int] | None:
         """Take an address for each need, evicting as the rule says. None, and nothing taken, if that fails."""
         leaving = [
-            (self._given_back(b, i, step), self._address[b], self._program.buffers[b].size_bytes)
+            (self._state.given_back(b, i, step), self._address[b], self._program.buffers[b].size_bytes)
             for b in step.reads
-            if b in self._address and b not in self._slot
+            if b in self._address and b not in self._state.slot
         ]
         addresses: list[int] = []
         for phase in Phase:
@@ -237,12 +179,14 @@ class Run:
     def _rebuild_free_list(self) -> None:
         self._free = FreeList(*self._pool)
         for b, address in self._address.items():
-            if b not in self._slot:
+            if b not in self._state.slot:
                 self._free.take(address, self._program.buffers[b].size_bytes)
 
     def _compact(self, i: int, step: Step, needs: list["_Need"]) -> None:
         """Nothing can leave any more: move what is resident so that the step's needs find holes."""
-        resident = [b for b in sorted(self._address) if b not in self._slot and self._program.buffers[b].size_bytes]
+        resident = [
+            b for b in sorted(self._address) if b not in self._state.slot and self._program.buffers[b].size_bytes
+        ]
         reads = frozenset(step.reads)
         blocks = [
             Block(
@@ -265,7 +209,7 @@ class Run:
         self._rebuild_free_list()
 
     def _last_phase(self, b: int, i: int, step: Step) -> Phase:
-        given_back = self._given_back(b, i, step)
+        given_back = self._state.given_back(b, i, step)
         return Phase.WRITE if given_back is None else given_back
 
     def _check_demand(self, step: Step, blocks: list[Block]) -> None:
@@ -285,7 +229,7 @@ class Run:
 
     def _record_step(self, i: int, step: Step, needs: list["_Need"], addresses: list[int]) -> None:
         tick, record = PHASES_PER_STEP * i, self._recorder
-        placed = dict(self._slot)
+        placed = dict(self._state.slot)
         for need, address in zip(needs, addresses, strict=True):
             if need.buffer is not None:
                 placed[need.buffer] = address
@@ -297,50 +241,50 @@ class Run:
                     )
                 )
         for b in step.reads:
-            if b not in self._address and (b, i) not in self._streams_in:
+            if b not in self._address and (b, i) not in self._state.streams_in:
                 self._address[b] = placed[b]
                 record.open(b, tick, placed[b])
-                kind = TransferKind.RELOAD if self._loaded[b] else TransferKind.FETCH
+                kind = TransferKind.RELOAD if self._state.loaded[b] else TransferKind.FETCH
                 record.transfer(kind, b, issue_step=i, needed_step=i)
-                self._loaded[b] = True
+                self._state.loaded[b] = True
         for update in step.updates:
             placed[update.new] = self._address.pop(update.old)
             record.close(update.old, tick + Phase.COMPUTE)
         for b in step.writes:
-            self._loaded[b] = True
-            if (b, i) not in self._streams_out:
+            self._state.loaded[b] = True
+            if (b, i) not in self._state.streams_out:
                 self._address[b] = placed[b]
                 record.open(b, tick + Phase.COMPUTE, placed[b])
         for b in step.reads:
-            self._uses_done[b] += 1
+            self._state.uses_done[b] += 1
             if b in self._address:
-                self._after_use(b, i, tick + 1 + (Phase.WRITE if self._is_output(b) else Phase.COMPUTE))
-            elif (b, i) in self._streams_in:
+                self._after_use(b, i, tick + 1 + (Phase.WRITE if self._state.is_output(b) else Phase.COMPUTE))
+            elif (b, i) in self._state.streams_in:
                 self._after_stream(b, i)
         for b in step.writes:
-            if (b, i) in self._streams_out:
-                self._in_dram[b] = True
+            if (b, i) in self._state.streams_out:
+                self._state.in_dram[b] = True
                 self._after_stream(b, i)
             elif b in self._address:
                 self._after_use(b, i, tick + Phase.WRITE + 1)
 
     def _after_use(self, b: int, i: int, tick: int) -> None:
-        if self._is_output(b) and self._lives[b].last_step == i and not self._in_dram[b]:
+        if self._state.is_output(b) and self._state.lives[b].last_step == i and not self._state.in_dram[b]:
             self._recorder.transfer(TransferKind.DRAIN, b, issue_step=i + 1, needed_step=i + 1)
-            self._in_dram[b] = True
-        if not self._survives(b, i):
+            self._state.in_dram[b] = True
+        if not self._state.survives(b, i):
             # Within _place() the pool space was given back already.
             self._recorder.close(b, tick)
             self._placement.freed(self._address.pop(b), self._program.buffers[b].size_bytes)
-        elif not self._is_fixed(b):
+        elif not self._state.is_fixed(b):
             self._add_candidate(b, i)
             reason = self._setting.off_chip.get((b, i))
             if reason is not None:
                 self._evict(b, i + 1, forced_by=reason.forced_by, fragmentation=reason.fragmentation)
 
     def _after_stream(self, b: int, i: int) -> None:
-        self._loaded[b] = True
-        if self._next_use(b) is not None:
+        self._state.loaded[b] = True
+        if self._state.next_use(b) is not None:
             self._record_spill(b, i + 1, i, i, written=False)
 
     def _evict(self, b: int, i: int, *, forced_by: int, fragmentation: bool = False) -> None:
@@ -348,12 +292,12 @@ class Run:
         self._candidates.remove(b)
         if i == 0:
             self._gone_at_once.add(b)
-        writes = self._is_dirty(b)
+        writes = self._state.is_dirty(b)
         last_use = int(self._candidates.last_use[b])
         if writes:
             self._recorder.transfer(TransferKind.WRITE_BACK, b, issue_step=i, needed_step=i)
-            self._in_dram[b] = True
-        if self._next_use(b) is not None or writes:
+            self._state.in_dram[b] = True
+        if self._state.next_use(b) is not None or writes:
             self._record_spill(b, i, last_use, forced_by, written=writes, fragmentation=fragmentation)
         self._free_buffer(b, PHASES_PER_STEP * i)
 
@@ -361,14 +305,14 @@ class Run:
         self._candidates.remove(b)
         self._recorder.close(b, tick)
         address = self._address.pop(b)
-        if b not in self._slot:
+        if b not in self._state.slot:
             self._free.give(address, self._program.buffers[b].size_bytes)
             self._placement.freed(address, self._program.buffers[b].size_bytes)
 
     def _record_spill(
         self, b: int, evict_step: int, last_use: int, forced_by: int, *, written: bool, fragmentation: bool = False
     ) -> None:
-        needed = self._next_use(b)
+        needed = self._state.next_use(b)
         self._recorder.spill(
             Spill(
                 buffer=b,
@@ -377,7 +321,7 @@ class Run:
                 needed_step=needed,
                 forced_by_step=forced_by,
                 written=written,
-                reloaded=needed is not None and (b, needed % max(self._n, 1)) not in self._streams_in,
+                reloaded=self._state.comes_back(needed, b),
                 fragmentation=fragmentation,
             )
         )
@@ -385,28 +329,11 @@ class Run:
     # --- facts about a buffer
 
     def _add_candidate(self, b: int, last_use: int) -> None:
-        next_use = self._next_use(b)
+        next_use = self._state.next_use(b)
         never = 2 * self._n + 1
         self._candidates.add(
-            b, last_use=last_use, next_use=never if next_use is None else next_use, dirty=self._is_dirty(b)
+            b, last_use=last_use, next_use=never if next_use is None else next_use, dirty=self._state.is_dirty(b)
         )
-
-    def _next_use(self, b: int) -> int | None:
-        """Step of the next read; + n_steps if it is in the next inference; None if there is none."""
-        reads = self._lives[b].read_steps
-        if self._uses_done[b] < len(reads):
-            return reads[self._uses_done[b]]
-        if self._steady and self._program.buffers[b].kind is BufferKind.WEIGHT and reads:
-            return reads[0] + self._n
-        return None
-
-    def _is_dirty(self, b: int) -> bool:
-        if self._setting.options.writeback is WriteBack.ALWAYS:
-            return not self._program.buffers[b].in_dram_at_start
-        return not self._in_dram[b]
-
-    def _is_output(self, b: int) -> bool:
-        return self._program.buffers[b].kind is BufferKind.OUTPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,13 +350,3 @@ class _Need:
     def last(self) -> Phase:
         """The last phase of this step in which it is held."""
         return Phase.WRITE if self.given_back is None else self.given_back
-
-
-def _slot_addresses(program: Program) -> dict[int, int]:
-    slots: dict[int, int] = {}
-    address = 0
-    for reservation in program.reservations:
-        if reservation.buffer is not None:
-            slots[reservation.buffer] = address
-        address += reservation.size_bytes
-    return slots

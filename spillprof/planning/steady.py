@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from spillprof.model.plan import Plan
 from spillprof.planning.options import Start
 from spillprof.planning.placement import Placement
-from spillprof.planning.simulator import Run, Setting
+from spillprof.planning.setting import Setting
+from spillprof.planning.simulator import Run
+from spillprof.planning.traffic import count_traffic
 
 _NATURAL_RUNS = 8  # inferences after which the resident set must have repeated by itself
 
@@ -15,18 +17,24 @@ def run_to_steady_state(
 ) -> Plan:
     """Simulate successive inferences until the weights resident at the start, with addresses, are those at the end.
 
-    Should they never repeat by themselves, only weights resident at both ends are kept over, until that holds.
+    Should they never repeat by themselves (strategies like to alternate), only weights resident at both ends are kept
+    over, until that holds; tried from the starts of two successive inferences, and the plan that spills less taken.
     ``at_start`` is a first guess of them. Without cached weights, or cold, one run is enough.
     """
     if not setting.program.weights_persist or setting.options.start is Start.COLD:
         return Run(setting, placement(), {}).plan()
-    at_start = dict(at_start or {})
+    starts = [dict(at_start or {})]
     for _ in range(_NATURAL_RUNS):
-        run = Run(setting, placement(), at_start)
+        run = Run(setting, placement(), starts[-1])
         plan = run.plan()
-        if run.kept_weights == at_start:
+        if run.kept_weights == starts[-1]:
             return plan
-        at_start = run.kept_weights
+        starts.append(run.kept_weights)
+    held = [_keep_both_ends(setting, placement, start) for start in starts[-2:]]
+    return min(held, key=lambda plan: count_traffic(setting.program, plan).spill_bytes)
+
+
+def _keep_both_ends(setting: Setting, placement: Callable[[], Placement], at_start: Mapping[int, int]) -> Plan:
     while True:
         run = Run(setting, placement(), at_start, frozenset(at_start))
         plan = run.plan()
