@@ -1,0 +1,321 @@
+"""The interval strategy, worked out by hand: which gaps it spends off-chip, and how the rest is laid out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import program, step, target
+from random_programs import random_program
+
+from spillprof.model.program import Program
+from spillprof.planning.blocks import Block, BlockBuilder
+from spillprof.planning.gaps import GapOption, gap_options, unspilled_bytes
+from spillprof.planning.liveness import lifetimes
+from spillprof.planning.options import PlanningOptions, Release, Start
+from spillprof.planning.packing import ORDERS, Fit, Packing, pack
+from spillprof.planning.planner import make_plan
+from spillprof.planning.screening import points_lost
+from spillprof.planning.strategies.interval import choose_gaps
+from spillprof.planning.traffic import count_traffic
+
+DEFAULTS = PlanningOptions()
+
+
+def chosen(p: Program, **machine: Any) -> list[tuple[str, int, int]]:
+    """(buffer, step of the use before the gap, step that forces it)."""
+    return [(p.buffers[g.buffer].name, g.last_use, i) for g, i in choose_gaps(p, target(**machine), DEFAULTS)]
+
+
+# --- choosing
+
+
+def hill(capacity: int) -> Program:
+    """a (10), b (20) and c (13) are idle over steps 1..3, c over 4 and 5 too; step 2 is the worst.
+
+    | step                | 0  | 1  | 2  | 3  | 4  | 5  | 6  |
+    | in use if all stay  | 43 | 53 | 63 | 53 | 43 | 18 | 13 |
+
+    Length x size: a 3 x 10 = 30, b 3 x 20 = 60, c 5 x 13 = 65.
+    """
+    return program(
+        {"a": 10, "b": 20, "c": 13, "n1": 10, "n2": 20, "n3": 10, "n5": 5},
+        ["-> a b c", "-> n1", "-> n2", "-> n3", "a b ->", "-> n5", "c ->"],
+        capacity=capacity,
+    )
+
+
+def test_bytes_in_use_if_all_stay() -> None:
+    p = hill(100)
+    gaps = gap_options(p, DEFAULTS)
+    assert [(p.buffers[g.buffer].name, g.last_use, g.next_use, g.length) for g in gaps] == [
+        ("a", 0, 4, 3),
+        ("b", 0, 4, 3),
+        ("c", 0, 6, 5),
+    ]
+    assert unspilled_bytes(p, DEFAULTS, gaps) == [43, 53, 63, 53, 43, 18, 13]
+
+
+def test_what_fits_stays() -> None:
+    assert chosen(hill(63)) == []
+
+
+def test_the_longest_and_largest_gap_at_the_worst_step_goes_first() -> None:
+    assert chosen(hill(50)) == [("c", 0, 2)]  # 63 - 13 fits
+
+
+def test_what_fits_again_is_taken_back() -> None:
+    # 45: c is not enough (50), so b goes too (30). Dearest first: b (20 there, 20 back) would make 50; c makes 43.
+    assert chosen(hill(45)) == [("b", 0, 2)]
+
+
+def test_a_gap_that_crosses_no_full_step_stays() -> None:
+    # 43: c, then b (63 - 33 = 30). Taking b back makes 50; taking c back makes 43 at steps 0 and 2: it stays.
+    assert chosen(hill(43)) == [("b", 0, 2)]
+    # 42: nothing helps step 0, which needs 43 for its results alone. c is of no use at step 4 (30 + 13 = 43).
+    assert chosen(hill(42)) == [("b", 0, 2), ("c", 0, 2)]
+
+
+def test_candidates_that_fail_the_screening_go_last() -> None:
+    # A set-up of 15 s is more than the transfer of c's 13 bytes, and less than that of b's 20.
+    assert chosen(hill(50), dram_read_setup_s=15.0) == [("b", 0, 2)]
+
+
+def test_infinite_memory_chooses_nothing() -> None:
+    p = program({"a": 10, "n": 10}, ["-> a", "-> n", "a ->"])
+    assert chosen(p) == []
+
+
+def gap(start: int, next_use: int | None, size: int = 10) -> GapOption:
+    end = 9 if next_use is None else next_use
+    return GapOption(0, start, next_use, ((start + 1, end),), size)
+
+
+@pytest.mark.parametrize(
+    ("option", "reads", "setup_s", "lost"),
+    [
+        (gap(0, 3), (3,), 0.0, 0),
+        (gap(0, 2), (2,), 0.0, 1),  # a span of one step
+        (gap(0, 3), (3,), 10.0, 0),  # set-up as long as the transfer: half of the whole
+        (gap(0, 3), (3,), 10.5, 1),
+        (gap(0, 6), (6, 7, 8, 9, 10), 0.0, 0),  # four more uses within five steps
+        (gap(0, 6), (6, 7, 8, 9, 10, 11), 0.0, 1),  # five
+        (gap(0, 6), (6, 7, 8, 9, 10, 12), 0.0, 0),  # the fifth comes later
+        (gap(0, None), (), 0.0, 0),
+        (gap(0, 2), (2,), 11.0, 2),
+    ],
+)
+def test_screening_points(option: GapOption, reads: tuple[int, ...], setup_s: float, lost: int) -> None:
+    assert points_lost(option, reads, target(dram_read_setup_s=setup_s)) == lost
+
+
+def test_gaps_of_late_and_cached_buffers() -> None:
+    p = program(
+        {"a": 10, "w": ("weight", 8), "y": ("output", 4)}, ["-> a", "w a ->", "->", "-> y", "->"], weights_persist=True
+    )
+
+    def found(**options: Any) -> list[tuple[str, int, int | None, tuple[tuple[int, int], ...]]]:
+        gaps = gap_options(p, PlanningOptions(**options))
+        return [(p.buffers[g.buffer].name, g.last_use, g.next_use, g.ranges) for g in gaps]
+
+    assert found() == [("w", 1, 6, ((2, 5), (0, 1)))]
+    assert found(start=Start.COLD) == []
+    assert found(start=Start.COLD, release=Release.END) == [("a", 1, None, ((2, 5),)), ("y", 3, None, ((4, 5),))]
+
+
+def fits(p: Program, off: Sequence[GapOption]) -> bool:
+    """Whether what is not off-chip fits at every step (idle buffers and operands; no workspaces, no updates)."""
+    gone = {(g.buffer, g.last_use) for g in off}
+    use = [sum(p.buffers[b].size_bytes for b in {*s.reads, *s.writes}) for s in p.steps]
+    for b, life in enumerate(lifetimes(p)):
+        points = sorted({*life.read_steps, *([] if life.write_step is None else [life.write_step])})
+        for last, following in zip(points, points[1:], strict=False):
+            if (b, last) not in gone:
+                for i in range(last + 1, following):
+                    use[i] += p.buffers[b].size_bytes
+    assert p.capacity_bytes is not None
+    return max(use) <= p.capacity_bytes - p.reserved_bytes
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_the_chosen_gaps_fit_and_none_of_them_could_stay(seed: int) -> None:
+    p = random_program(seed, features=False, max_steps=25)
+    off = [g for g, _ in choose_gaps(p, target(), DEFAULTS)]
+    assert fits(p, off)
+    for k in range(len(off)):
+        assert not fits(p, off[:k] + off[k + 1 :])
+
+
+# --- blocks
+
+
+def blocks(p: Program, off: set[tuple[int, int]] | None = None, **options: Any) -> list[Block]:
+    return BlockBuilder(p, PlanningOptions(**options)).all_blocks(off or set())
+
+
+def test_a_chain_of_updates_shares_one_block() -> None:
+    p = program(
+        {"x": ("input", 10), "a": 10, "b": 10, "c": 10},
+        ["x -> a", step("a -> b", updates={"a": "b"}), step("b -> c", updates={"b": "c"}), "c ->"],
+    )
+    assert [(b.ticks, b.size_bytes, b.owners) for b in blocks(p)] == [
+        (((0, 2),), 10, ((0, 0),)),
+        (((1, 11),), 10, ((1, 1),)),  # from a's write to c's last read; a asks for the address
+    ]
+
+
+def test_a_gap_cuts_a_chain_in_two() -> None:
+    p = program(
+        {"a": 10, "b": 10, "c": 10},
+        ["-> a", step("a -> b", updates={"a": "b"}), "->", step("b -> c", updates={"b": "c"}), "c ->"],
+    )
+    assert [(b.ticks, b.owners) for b in blocks(p, {(1, 1)})] == [
+        (((1, 6),), ((0, 1),)),
+        (((9, 14),), ((1, 9),)),
+    ]
+
+
+def test_scratch_has_its_phases_and_an_output_stays_for_its_drain() -> None:
+    p = program({"x": ("input", 10), "y": ("output", 6)}, [step("x -> y", workspaces=[("im2col", 4, 0, 1)])])
+    assert [(b.ticks, b.size_bytes, b.chain) for b in blocks(p)] == [
+        (((0, 2),), 10, 0),
+        (((1, 3),), 6, 1),
+        (((0, 2),), 4, None),
+    ]
+
+
+def test_a_cached_weight_that_stays_for_the_next_inference_is_one_block() -> None:
+    p = program({"w": ("weight", 8)}, ["->", "w ->", "->", "w ->", "->"], weights_persist=True)
+    assert [b.ticks for b in blocks(p)] == [((0, 15),)]
+    assert [b.ticks for b in blocks(p, {(0, 1)})] == [((0, 6), (9, 15))]  # the last stretch and the first are one
+    assert [b.ticks for b in blocks(p, {(0, 3)})] == [((3, 12),)]
+    assert [b.ticks for b in blocks(p, {(0, 1), (0, 3)})] == [((3, 6),), ((9, 12),)]
+    assert [b.ticks for b in blocks(p, start=Start.COLD)] == [((3, 15),)]
+
+
+# --- packing and repair
+
+
+def packed(p: Program, order: str, fit: Fit = Fit.FIRST) -> Packing:
+    return pack(p, BlockBuilder(p, DEFAULTS), {}, order, fit)
+
+
+def by_name(p: Program, packing: Packing) -> dict[tuple[str, int], list[int]]:
+    return {
+        (owner if isinstance(owner, str) else p.buffers[owner].name, tick): addresses
+        for (owner, tick), addresses in packing.addresses.items()
+    }
+
+
+IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c ->", "-> n", "b ->"], capacity=60)
+"""b lies between a and c, which die; then n takes 40 of 60 while b is idle."""
+
+
+def test_orders() -> None:
+    block = Block(((3, 6), (9, 10)), 16, ((0, 3),), 0)
+    assert {name: priority(block) for name, priority in ORDERS.items()} == {
+        "size": (-16, 3),
+        "area": (-64, 3),
+        "duration": (-4, 3),
+        "start": (3, -16),
+    }
+
+
+def test_largest_first_needs_no_repair() -> None:
+    # n at 0..40; a does not meet it in time: 0; b meets both: 40; c meets a and b: 20.
+    packing = packed(IN_THE_MIDDLE, "size")
+    assert packing.complete
+    assert (packing.off, packing.extra_bytes) == ({}, 0)
+    assert by_name(IN_THE_MIDDLE, packing) == {("a", 1): [0], ("b", 1): [40], ("c", 1): [20], ("n", 7): [0]}
+
+
+def test_first_come_first_placed_overflows_and_the_block_in_the_way_leaves() -> None:
+    # a 0, b 20, c 40; n finds no 40 in a row beside b. b is idle then: it leaves (20 written, 20 reloaded).
+    packing = packed(IN_THE_MIDDLE, "start")
+    assert packing.complete
+    assert (packing.off, packing.extra_bytes) == ({(1, 0): 2}, 40)
+    assert by_name(IN_THE_MIDDLE, packing) == {
+        ("a", 1): [0],
+        ("b", 1): [20],
+        ("b", 9): [20],
+        ("c", 1): [40],
+        ("n", 7): [0],
+    }
+
+
+def test_of_several_in_the_way_the_cheapest_leaves() -> None:
+    # All of 60 is taken by x, a and b, idle at step 1. a and b would have to be written; x is an input.
+    p = program({"a": 20, "b": 20, "x": ("input", 20), "n": 20}, ["x -> a b", "-> n", "a b x ->"], capacity=60)
+    packing = packed(p, "start")
+    assert (packing.off, packing.extra_bytes, packing.complete) == ({(2, 0): 1}, 20, True)
+    assert by_name(p, packing)["n", 4] == by_name(p, packing)["x", 6] == [0]
+
+
+def test_a_block_whose_neighbours_are_in_use_leaves_in_a_gap_of_its_own() -> None:
+    # Largest first: n has 0..50 of 60 at step 2, in use. a (20, idle over 1..3) leaves instead.
+    p = program({"a": 20, "n": 50}, ["-> a", "->", "-> n", "->", "a ->"], capacity=60)
+    packing = packed(p, "size")
+    assert (packing.off, packing.extra_bytes, packing.complete) == ({(0, 0): 1}, 40, True)
+    assert by_name(p, packing) == {("n", 7): [0], ("a", 1): [0], ("a", 12): [0]}
+
+
+def test_a_block_that_nothing_makes_room_for_is_left_to_the_walk() -> None:
+    p = program({"a": 20, "n": 50}, ["-> a", "a -> n", "n ->"], capacity=60)
+    packing = packed(p, "size")
+    assert not packing.complete
+    assert by_name(p, packing) == {("n", 4): [0]}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_packing_keeps_to_the_pool(order: str) -> None:
+    p = program({"a": 20, "n": 30}, ["-> a", "-> n", "a ->"], capacity=62, reservations=[("weight staging", 12)])
+    assert set(by_name(p, packed(p, order))) == {("a", 1), ("n", 4)}
+    assert sorted(a for addresses in packed(p, order).addresses.values() for a in addresses) in ([12, 32], [12, 42])
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 10**9), order=st.sampled_from(sorted(ORDERS)), fit=st.sampled_from(Fit))
+def test_packed_blocks_that_share_a_tick_share_no_byte(seed: int, order: str, fit: Fit) -> None:
+    p = random_program(seed, max_steps=20)
+    builder = BlockBuilder(p, DEFAULTS)
+    off = {(g.buffer, g.last_use): i for g, i in choose_gaps(p, target(), DEFAULTS)}
+    packing = pack(p, builder, off, order, fit)
+    given = {owner: list(addresses) for owner, addresses in packing.addresses.items()}
+    placed: list[tuple[Block, int]] = []
+    for block in builder.all_blocks(set(packing.off)):
+        if given.get(block.owners[0]):
+            addresses = {given[owner].pop(0) for owner in block.owners}
+            assert len(addresses) == 1
+            placed.append((block, addresses.pop()))
+        else:
+            assert not packing.complete
+    assert p.capacity_bytes is not None
+    for k, (a, at) in enumerate(placed):
+        assert p.reserved_bytes <= at <= p.capacity_bytes - a.size_bytes
+        for b, bt in placed[:k]:
+            if any(s < f and t < e for s, e in a.ticks for t, f in b.ticks):
+                assert at + a.size_bytes <= bt or bt + b.size_bytes <= at
+
+
+def test_first_fit_takes_the_lowest_hole_and_best_fit_the_smallest() -> None:
+    # Largest first among equal starts: a 0..30, b 30..36. a dies; m has the holes [0, 30) and [36, 60).
+    p = program({"a": 30, "b": 6, "m": 10}, ["-> a b", "a ->", "-> m", "b m ->"], capacity=60)
+    assert [by_name(p, packed(p, "start", fit))["m", 7] for fit in (Fit.FIRST, Fit.BEST)] == [[0], [36]]
+
+
+# --- the plan
+
+
+def test_the_plan_spills_the_chosen_gap_right_after_its_use() -> None:
+    p = hill(50)
+    plan = make_plan(p, target(), "interval", DEFAULTS)
+    assert [
+        (s.buffer, s.last_use_step, s.evict_step, s.needed_step, s.forced_by_step, s.fragmentation) for s in plan.spills
+    ] == [(2, 0, 1, 6, 2, False)]
+    assert count_traffic(p, plan).spill_bytes == 26
+
+
+def test_the_plan_is_the_one_that_packs_without_repair() -> None:
+    assert make_plan(IN_THE_MIDDLE, target(), "interval", DEFAULTS).spills == ()
