@@ -1,6 +1,7 @@
 """The interval strategy, worked out by hand: which gaps it spends off-chip, and how the rest is laid out."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -130,7 +131,7 @@ def fits(p: Program, off: Sequence[GapOption]) -> bool:
     use = [sum(p.buffers[b].size_bytes for b in {*s.reads, *s.writes}) for s in p.steps]
     for b, life in enumerate(lifetimes(p)):
         points = sorted({*life.read_steps, *([] if life.write_step is None else [life.write_step])})
-        for last, following in zip(points, points[1:], strict=False):
+        for last, following in pairwise(points):
             if (b, last) not in gone:
                 for i in range(last + 1, following):
                     use[i] += p.buffers[b].size_bytes

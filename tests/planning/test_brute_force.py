@@ -1,0 +1,184 @@
+"""Every strategy against all subsets of gaps of tiny programs, and against a replay of its transfers."""
+
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+from random import Random
+
+import pytest
+from fitted_programs import streaming_case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import target
+from random_programs import random_program
+
+from spillprof.errors import CapacityError
+from spillprof.model.plan import Plan, TransferKind
+from spillprof.model.program import PHASES_PER_STEP, BufferKind, Program
+from spillprof.model.target import Target
+from spillprof.planning.gaps import GapOption, gap_options
+from spillprof.planning.options import PLACEMENTS, STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.planner import make_plan
+from spillprof.planning.prefetch import earliest_issues, reissued
+from spillprof.planning.strategies.interval import choose_gaps
+from spillprof.planning.traffic import count_traffic
+
+DEFAULTS = PlanningOptions()
+MACHINE = target()
+MOST_GAPS = 10
+
+Gap = tuple[int, int]
+"""(buffer, step of the use before it)."""
+
+
+def tiny_program(seed: int) -> Program | None:
+    """Seven steps at most, no updates, no workspaces; None if it has too many gaps for all subsets."""
+    rng = Random(seed)
+    factor = rng.choice([1.0, 1.0, 1.1, 1.2, 1.4])
+    p = random_program(seed, max_steps=7, features=False, capacity_factor=factor)
+    return p if 0 < len(gap_options(p, DEFAULTS)) <= MOST_GAPS else None
+
+
+def uses(p: Program, b: int) -> list[int]:
+    """Steps that read or write the buffer."""
+    return [i for i, s in enumerate(p.steps) if b in s.reads or b in s.writes]
+
+
+def idle_over(p: Program) -> dict[Gap, range]:
+    """The steps between two consecutive uses, by gap, where there are any."""
+    found = {}
+    for b in range(len(p.buffers)):
+        steps = uses(p, b)
+        for last, following in pairwise(steps):
+            if following > last + 1:
+                found[b, last] = range(last + 1, following)
+    return found
+
+
+def fits(p: Program, off: set[Gap]) -> bool:
+    """Whether operands and idle buffers fit at every step if those gaps are off-chip."""
+    assert p.capacity_bytes is not None
+    load = [sum(p.buffers[b].size_bytes for b in {*s.reads, *s.writes}) for s in p.steps]
+    for gap, steps in idle_over(p).items():
+        for i in steps if gap not in off else ():
+            load[i] += p.buffers[gap[0]].size_bytes
+    return max(load) <= p.capacity_bytes - p.reserved_bytes
+
+
+def bytes_moved(p: Program, off: set[Gap]) -> int:
+    """A reload for each gap; a write for each buffer with one, but for inputs and (whose write is due anyway) outputs."""
+    written = {b for b, _ in off if p.buffers[b].kind is BufferKind.ACTIVATION}
+    return sum(p.buffers[b].size_bytes for b, _ in off) + sum(p.buffers[b].size_bytes for b in written)
+
+
+def subsets(gaps: list[GapOption]) -> Iterator[set[Gap]]:
+    keys = [(g.buffer, g.last_use) for g in gaps]
+    for size in range(len(keys) + 1):
+        for some in combinations(keys, size):
+            yield set(some)
+
+
+def off_chip(plan: Plan) -> set[Gap]:
+    return {(s.buffer, s.last_use_step) for s in plan.spills}
+
+
+def test_the_gaps_are_all_stretches_between_uses() -> None:
+    for seed in range(200):
+        p = random_program(seed, max_steps=7, features=False)
+        assert {(g.buffer, g.last_use): range(*g.ranges[0]) for g in gap_options(p, DEFAULTS)} == idle_over(p)
+
+
+def test_no_strategy_beats_the_best_of_all_subsets_and_all_count_alike() -> None:
+    tried = spilling = reached = 0
+    for seed in range(400):
+        p = tiny_program(seed)
+        if p is None:
+            continue
+        tried += 1
+        best = min(bytes_moved(p, off) for off in subsets(gap_options(p, DEFAULTS)) if fits(p, off))
+        spilling += best > 0
+        moved = {}
+        for strategy in STRATEGIES:
+            plan = make_plan(p, MACHINE, strategy, DEFAULTS)
+            off = off_chip(plan)
+            assert fits(p, off), (seed, strategy)
+            moved[strategy] = count_traffic(p, plan).spill_bytes
+            assert moved[strategy] == bytes_moved(p, off) >= best, (seed, strategy)
+        reached += best in moved.values()
+    assert tried > 150  # the sample is worth something
+    assert spilling > 50
+    assert reached > 0.5 * tried
+
+
+def test_interval_moves_what_its_chosen_gaps_say_unless_placement_needs_more() -> None:
+    repaired = clean = 0
+    for seed in range(400):
+        p = tiny_program(seed)
+        if p is None:
+            continue
+        chosen = {(g.buffer, g.last_use) for g, _ in choose_gaps(p, MACHINE, DEFAULTS)}
+        assert fits(p, chosen)
+        plan = make_plan(p, MACHINE, "interval", DEFAULTS)
+        extra = {(s.buffer, s.last_use_step) for s in plan.spills if s.fragmentation}
+        assert off_chip(plan) - extra == chosen - extra
+        if extra:
+            repaired += 1
+        else:
+            clean += 1
+            assert count_traffic(p, plan).spill_bytes == bytes_moved(p, chosen)
+    assert clean > 10 * repaired
+
+
+# --- every reload has a copy
+
+
+def assert_reloads_have_copies(p: Program, plan: Plan) -> None:
+    """Replay: at each step its writes, then its reads, then what it streams."""
+    in_dram = {b.index for b in p.buffers if b.kind in (BufferKind.INPUT, BufferKind.WEIGHT)}
+    for i in range(len(p.steps) + 1):
+        here = [t for t in plan.transfers if t.issue_step == i]
+        for t in here:
+            if t.kind in (TransferKind.WRITE_BACK, TransferKind.DRAIN):
+                source = plan.segments[t.segment]
+                assert source.buffer == t.buffer
+                assert source.start < PHASES_PER_STEP * i
+                in_dram.add(t.buffer)
+        for t in here:
+            if t.kind in (TransferKind.RELOAD, TransferKind.FETCH):
+                assert t.buffer in in_dram, (i, t)
+        for s in plan.streamed:
+            if s.step == i:
+                if s.write:
+                    in_dram.add(s.buffer)
+                else:
+                    assert s.buffer in in_dram, (i, s)
+    outputs = {b.index for b in p.buffers if b.kind is BufferKind.OUTPUT and uses(p, b.index)}
+    assert outputs <= in_dram
+
+
+OPTIONS = st.builds(
+    PlanningOptions,
+    placement=st.sampled_from(PLACEMENTS),
+    inputs=st.sampled_from(Inputs),
+    writeback=st.sampled_from(WriteBack),
+    release=st.sampled_from(Release),
+    start=st.sampled_from(Start),
+)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9), strategy=st.sampled_from(STRATEGIES), options=OPTIONS)
+def test_every_reload_has_a_copy_on_demand_and_prefetched(
+    streaming: bool, seed: int, strategy: str, options: PlanningOptions
+) -> None:
+    case: tuple[Program, Target] | None = streaming_case(seed) if streaming else (random_program(seed), MACHINE)
+    if case is None:
+        return
+    p, machine = case
+    try:
+        plan = make_plan(p, machine, strategy, options)
+    except CapacityError:
+        assert options.inputs is Inputs.RESIDENT
+        return
+    assert_reloads_have_copies(p, plan)
+    assert_reloads_have_copies(p, reissued(plan, earliest_issues(p, plan)))
