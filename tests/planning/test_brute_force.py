@@ -65,7 +65,7 @@ def fits(p: Program, off: set[Gap]) -> bool:
 
 
 def bytes_moved(p: Program, off: set[Gap]) -> int:
-    """A reload for each gap; a write for each buffer with one, but for inputs and (whose write is due anyway) outputs."""
+    """A reload for each gap; a write for each activation that has one (an output's write is due anyway)."""
     written = {b for b, _ in off if p.buffers[b].kind is BufferKind.ACTIVATION}
     return sum(p.buffers[b].size_bytes for b, _ in off) + sum(p.buffers[b].size_bytes for b in written)
 
@@ -103,10 +103,10 @@ def test_no_strategy_beats_the_best_of_all_subsets_and_all_count_alike() -> None
             assert fits(p, off), (seed, strategy)
             moved[strategy] = count_traffic(p, plan).spill_bytes
             assert moved[strategy] == bytes_moved(p, off) >= best, (seed, strategy)
-        reached += best in moved.values()
+        reached += moved["interval"] == best
     assert tried > 150  # the sample is worth something
     assert spilling > 50
-    assert reached > 0.5 * tried
+    assert reached > 0.85 * tried  # of interval, which plans over the whole run
 
 
 def test_interval_moves_what_its_chosen_gaps_say_unless_placement_needs_more() -> None:
