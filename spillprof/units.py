@@ -1,4 +1,4 @@
-"""Sizes, rates and times: how they are written by users and shown to them.
+"""Sizes, rates, times and energies: how they are written by users and shown to them.
 
 Sizes are binary: ``32MB``, ``32M`` and ``32MiB`` all mean 33,554,432 bytes. Rates are decimal: ``60GB/s`` is
 6e10 bytes per second.
@@ -12,10 +12,13 @@ from spillprof.errors import UsageError
 _SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
 _RATE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b/s", re.IGNORECASE | re.ASCII)
 _TIME = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(s|ms|us|µs|μs|ns)", re.ASCII)  # micro sign and Greek mu
+_ENERGY = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([munµμp]?)J", re.ASCII)
+_SHARE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*%", re.ASCII)
 _SIZE_HINT = "write it like 32MB, 1.5MiB or 4096 (bytes)"
 LARGEST_SIZE = 2**60  # bytes: every sum of sizes stays exact in JSON readers and numpy columns
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
+_JOULES = {"": 1.0, "m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9, "p": 1e-12}
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -51,6 +54,22 @@ def parse_time(text: str) -> float:
     if match is None:
         raise UsageError(f"'{text}' is not a time", hint="write it like 1.3us, 500ns or 2ms")
     return float(match[1]) * _SECONDS[match[2]]
+
+
+def parse_energy(text: str) -> float:
+    """Joules from ``1.5mJ``, ``20uJ``, ``300nJ``. ``UsageError`` if it is not an energy."""
+    match = _ENERGY.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"'{text}' is not an energy", hint="write it like 1.5mJ, 20uJ or 300nJ")
+    return float(match[1]) * _JOULES[match[2]]
+
+
+def parse_share(text: str) -> Fraction:
+    """0.01, exactly, from ``1%``. ``UsageError`` if it is not a percentage."""
+    match = _SHARE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"'{text}' is not a percentage", hint="write it like 1% or 0.5%")
+    return Fraction(match[1]) / 100
 
 
 def format_size(nbytes: int) -> str:
@@ -92,6 +111,16 @@ def format_time(seconds: float) -> str:
         if abs(seconds) < limit * 0.9995:
             return f"{_three_digits(seconds * factor)} {unit}"
     return f"{_three_digits(seconds)} s"
+
+
+def format_energy(joules: float) -> str:
+    """``1.53 mJ``: three significant digits, from pJ to J; ``0`` for nothing."""
+    if joules == 0:
+        return "0"
+    for limit, factor, unit in ((1e-9, 1e12, "pJ"), (1e-6, 1e9, "nJ"), (1e-3, 1e6, "µJ"), (1.0, 1e3, "mJ")):
+        if abs(joules) < limit * 0.9995:
+            return f"{_three_digits(joules * factor)} {unit}"
+    return f"{_three_digits(joules)} J"
 
 
 def _three_digits(value: float) -> str:

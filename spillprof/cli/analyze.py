@@ -13,6 +13,7 @@ from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
     ENVIRONMENT_PREFIX,
     completing,
+    config_options,
     examples,
     lowering_options,
     model_options,
@@ -39,6 +40,7 @@ from spillprof.errors import CapacityError, UsageError
 from spillprof.planning.options import STRATEGIES
 
 if TYPE_CHECKING:
+    from spillprof.config import Config
     from spillprof.model.profile import Profile
 
 
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
 @option("--plan", metavar="FILE", help="Write the plan of the one strategy asked for, as JSON.")
 @option("--no-report", is_flag=True, help="Do not write MODEL.spill.html where no -o is given.")
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Operators to list.")
+@config_options()
 @session_options
 @click.pass_obj
 def command(session: Session, /, model: str, **values: Any) -> None:
@@ -107,7 +110,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
 
         plan = pipeline.plan_file(graph, target, options, strategies[0])
         write_file(plan_path, json.dumps(plan, indent=1) + "\n", session)
-    profile = pipeline.analyze(graph, target, options, command=_reproduce(session))
+    profile = pipeline.analyze(graph, target, options, command=_reproduce(session, values["config"]))
     print_result(render_json(profile, events=values["events"]) if to_stdout else _page(profile, values["top"], session))
     _write(destinations, profile, session)
     if not any(result.feasible for result in profile.results):
@@ -154,12 +157,15 @@ def _write(destinations: Sequence[Destination], profile: "Profile", session: Ses
         write_file(each.path, text, session)
 
 
-def _reproduce(session: Session) -> str:
-    """The command line that gives this profile: as typed, settings from the environment in front."""
+def _reproduce(session: Session, config: "Config") -> str:
+    """The command line that gives this profile: as typed, settings from the environment in front, the file behind."""
     settings = [
         f"{name}={shlex.quote(value)}" for name, value in sorted(os.environ.items()) if name in _VARIABLES and value
     ]
-    return " ".join([*settings, "spillprof", shlex.join(session.arguments)])
+    file = ["--config", os.path.relpath(config.path)] if config.settings and config.path else []
+    if any(argument.startswith("--config") for argument in session.arguments):
+        file = []
+    return " ".join([*settings, "spillprof", shlex.join([*session.arguments, *file])])
 
 
 _VARIABLES = {

@@ -11,7 +11,9 @@ COMMANDS = {
     "analyze": "Simulate a model on a memory: what spills, why, and what it costs.",
     "inspect": "A model's tensors and operators, its peak and its smallest SRAM.",
     "verify": "Check a plan against a model, and cost it.",
-    "info": "Targets, strategies and placements that there are.",
+    "gate": "Judge models against budgets and a committed baseline, for CI.",
+    "history": "The trend of what the gate recorded, and where it changed.",
+    "info": "Targets, strategies, placements, and where each setting comes from.",
 }
 """Each command and its line in the help. Module ``spillprof.cli.NAME`` holds it as ``command``."""
 

@@ -1,14 +1,20 @@
 """``spillprof info``: the names that options accept, and what they mean."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from spillprof.cli.options import examples, session_options
+from spillprof.cli.options import config_options, examples, session_options
 from spillprof.cli.output import print_result
-from spillprof.model.target import builtin_target_names, load_target
-from spillprof.units import format_rate, format_size
+from spillprof.config_keys import GATE_SETTINGS, SETTINGS
+from spillprof.model.target import builtin_target_names
+from spillprof.report.text import label
+from spillprof.units import format_energy, format_rate, format_size, format_size_exact, format_time
+
+if TYPE_CHECKING:
+    from spillprof.config import Config
 
 STRATEGY_RULES = {
     "none": "infinite SRAM: the ideal that the others are compared with; always simulated",
@@ -28,22 +34,93 @@ PLACEMENT_RULES = {
 
 @click.command(
     "info",
-    short_help="Targets, strategies and placements.",
-    epilog=examples("spillprof info targets", "spillprof info strategies"),
+    short_help="Targets, strategies, placements, settings.",
+    epilog=examples("spillprof info targets", "spillprof info strategies", "spillprof info config"),
 )
-@click.argument("topic", type=click.Choice(["targets", "strategies", "placements"]))
+@click.argument("topic", type=click.Choice(["targets", "strategies", "placements", "config"]))
+@config_options(lambda config: {})
 @session_options
 def command(topic: str, **values: Any) -> None:
-    """List the names that --target, --strategy or --placement accept."""
-    rows = {"targets": _targets, "strategies": STRATEGY_RULES.items, "placements": PLACEMENT_RULES.items}[topic]()
+    """List the names that --target, --strategy or --placement accept; or each setting and where it comes from.
+
+    Settings come from the command line, else from the environment, else from --config, else from the defaults.
+    """
+    config = values["config"]
+    if topic == "config":
+        print_result(_settings(config))
+        return
+    rules = {"strategies": STRATEGY_RULES, "placements": PLACEMENT_RULES}
+    rows = rules[topic].items() if topic in rules else _targets(config)
     print_result(_aligned(list(rows)))
 
 
-def _targets() -> Iterable[tuple[str, str]]:
-    for name in builtin_target_names():
-        target = load_target(name)
-        read, write = format_rate(target.dram_read_bytes_per_s), format_rate(target.dram_write_bytes_per_s)
-        yield name, f"SRAM {format_size(target.sram_bytes)}, align {target.alignment_bytes} B, DRAM {read} / {write}"
+def _targets(config: "Config") -> Iterable[tuple[str, str]]:
+    for name in sorted({*builtin_target_names(), *config.targets}):
+        yield name, _machine(config, name)
+
+
+def _settings(config: "Config") -> str:
+    """Each setting as commands resolve it without options, and where it comes from; then targets and models."""
+    from spillprof.cli.analyze import command as analyze
+    from spillprof.cli.gate import command as gate
+
+    rows = [*_resolved(analyze, ["-"], config, SETTINGS), *_resolved(gate, [], config, GATE_SETTINGS, "gate.")]
+    rows.insert(0, ("baseline", label(str(config.baseline)), _origin(config, "baseline" in config.settings)))
+    rows += [(f"targets.{label(name)}", _machine(config, name), str(config.path)) for name in config.targets]
+    rows += [
+        (f"models.{label(e.name)}", ", ".join(map(label, e.targets)) or "-", f"{config.path}:{e.line}")
+        for e in config.models
+    ]
+    name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
+    return "".join(f"{name:<{name_width}}  {value:<{value_width}}  {source}\n" for name, value, source in rows)
+
+
+def _resolved(
+    command: click.Command, arguments: list[str], config: "Config", known: Iterable[str], prefix: str = ""
+) -> list[tuple[str, str, str]]:
+    """(name, value, source) of the command's options that are settings."""
+    file = [] if config.path is None else ["--config", str(config.path)]
+    rows = []
+    with command.make_context(command.name, [*arguments, *file]) as ctx:
+        for parameter in command.params:
+            key = (parameter.name or "").replace("_", "-")
+            if key not in known or key == "baseline":
+                continue
+            source = ctx.get_parameter_source(parameter.name or "")
+            from_file = source is ParameterSource.DEFAULT_MAP
+            origin = _origin(config, from_file)
+            if source is ParameterSource.ENVIRONMENT:
+                origin = f"environment {parameter.envvar}"
+            rows.append((f"{prefix}{key}", _shown(ctx.params[parameter.name or ""], parameter), origin))
+    return rows
+
+
+def _origin(config: "Config", from_file: bool) -> str:
+    return str(config.path) if from_file else "default"
+
+
+def _machine(config: "Config", name: str) -> str:
+    target = config.target(name)
+    read, write = format_rate(target.dram_read_bytes_per_s), format_rate(target.dram_write_bytes_per_s)
+    return f"SRAM {format_size(target.sram_bytes)}, align {target.alignment_bytes} B, DRAM {read} / {write}"
+
+
+def _shown(value: Any, parameter: click.Parameter) -> str:
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, tuple):
+        return ", ".join(label(str(item)) for item in value)
+    if parameter.metavar == "SIZE":
+        return format_size_exact(value)
+    if parameter.metavar == "RATE":
+        return format_rate(value)
+    if parameter.metavar == "TIME":
+        return format_time(value)
+    if parameter.metavar == "ENERGY":
+        return format_energy(value)
+    if parameter.metavar == "SHARE":
+        return f"{float(100 * value):g}%"
+    return ("on" if value else "off") if isinstance(value, bool) else label(str(value))
 
 
 def _aligned(rows: list[tuple[str, str]]) -> str:

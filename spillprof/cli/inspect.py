@@ -8,6 +8,7 @@ import click
 
 from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
+    config_options,
     examples,
     lowering_options,
     model_options,
@@ -34,6 +35,7 @@ from spillprof.cli.session import Session
 @target_options
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Rows of each table.")
 @option("--json", "as_json", is_flag=True, help="Every tensor and operator as JSON.")
+@config_options()
 @session_options
 @click.pass_obj
 def command(session: Session, /, model: str, **values: Any) -> None:

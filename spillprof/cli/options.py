@@ -3,16 +3,20 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from spillprof.cli.session import Session
-from spillprof.errors import UsageError
+from spillprof.errors import SpillprofError, UsageError
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
 from spillprof.model.target import Target, builtin_target_names, load_target
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.units import parse_rate, parse_size
+
+if TYPE_CHECKING:
+    from spillprof.config import Config
 
 ENVIRONMENT_PREFIX = "SPILLPROF_"
 _MAX_DIGITS = 18  # of a dimension: more than any tensor has elements
@@ -39,12 +43,24 @@ def completing(names: Callable[[], Sequence[str]]) -> Callable[[click.Context, c
 
 def model_options(command: _Decorated) -> _Decorated:
     """MODEL, and what binds its open dimensions."""
+    return _apply(command, click.argument("model"), binding_options)
+
+
+def binding_options(command: _Decorated) -> _Decorated:
+    """What binds open dimensions."""
     return _apply(
         command,
-        click.argument("model"),
-        option("--dim", "dims", multiple=True, callback=_parsed(_parse_dim), metavar="NAME=N",
+        option("--dim", "dims", multiple=True, callback=parsed(_parse_dim), metavar="NAME=N",
                help='Size of a named dimension, or of an unnamed one: --dim "INPUT[AXIS]=N". Repeatable.'),
-        option("--shape", "shapes", multiple=True, callback=_parsed(_parse_shape), metavar="INPUT=1x3x8x8",
+        shape_options,
+    )  # fmt: skip
+
+
+def shape_options(command: _Decorated) -> _Decorated:
+    """What binds the dimensions of an input at once."""
+    return _apply(
+        command,
+        option("--shape", "shapes", multiple=True, callback=parsed(_parse_shape), metavar="INPUT=1x3x8x8",
                help="Shape of an input. Repeatable."),
         option("--batch", type=click.IntRange(min=1), metavar="N", help="First dimension of every input."),
     )  # fmt: skip
@@ -54,15 +70,37 @@ def target_options(command: _Decorated) -> _Decorated:
     """The machine, and single figures that replace its own."""
     return _apply(
         command,
-        option("--sram", callback=_parsed(parse_size), metavar="SIZE",
+        option("--sram", callback=parsed(parse_size), metavar="SIZE",
                help="On-chip memory, e.g. 32MB. Default: the target's."),
-        option("--target", default="generic-npu", show_default=True, metavar="NAME|FILE",
-               shell_complete=completing(builtin_target_names),
-               help="A built-in target or a .toml file; see 'spillprof info targets'."),
-        option("--align", callback=_parsed(parse_size), metavar="SIZE", help="Alignment of buffers, e.g. 64."),
-        option("--dram-read", callback=_parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
-        option("--dram-write", callback=_parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
+        machine_options,
     )  # fmt: skip
+
+
+def machine_options(command: _Decorated) -> _Decorated:
+    """The machine but for the size of its memory."""
+    return _apply(
+        command,
+        option("--target", default="generic-npu", show_default=True, metavar="NAME|FILE",
+               shell_complete=completing(_target_names),
+               help="A built-in target, one of --config, or a .toml file; see 'info targets'."),
+        option("--align", callback=parsed(parse_size), metavar="SIZE", help="Alignment of buffers, e.g. 64."),
+        option("--dram-read", callback=parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
+        option("--dram-write", callback=parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
+    )  # fmt: skip
+
+
+def config_options(read: "Callable[[Config], Mapping[str, Any]]" = lambda config: config.settings) -> _Option:
+    """The file that sets what neither options nor the environment do; ``read`` says which of its settings."""
+
+    def use(ctx: click.Context, param: click.Parameter, value: str | None) -> "Config":
+        from spillprof.config import load_config
+
+        config = load_config(Path(value) if value else None)
+        ctx.default_map = {key.replace("-", "_"): setting for key, setting in read(config).items()}
+        return config
+
+    return option("--config", is_eager=True, callback=use, metavar="FILE",
+                  help="Settings. Default: the nearest spillprof.toml or pyproject.toml upwards.")  # fmt: skip
 
 
 def lowering_options(command: _Decorated) -> _Decorated:
@@ -89,9 +127,18 @@ def planning_options(command: _Decorated) -> _Decorated:
     default = PlanningOptions()
     return _apply(
         command,
-        option("--placement", default=default.placement, show_default=True, callback=_parsed(_parse_placement),
+        option("--placement", default=default.placement, show_default=True, callback=parsed(_parse_placement),
                metavar="NAME", shell_complete=completing(lambda: PLACEMENTS),
                help="Rule for addresses; see 'spillprof info placements'."),
+        transfer_options,
+    )  # fmt: skip
+
+
+def transfer_options(command: _Decorated) -> _Decorated:
+    """How the program is planned, but for addresses."""
+    default = PlanningOptions()
+    return _apply(
+        command,
         _choice("--inputs", Inputs, default.inputs, "When graph inputs come on-chip."),
         _choice("--dma", Dma, default.dma, "prefetch: transfers start as early as space allows; demand: when needed."),
         _choice("--writeback", WriteBack, default.writeback, "always: an evicted buffer is written each time."),
@@ -117,12 +164,26 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def read_target(values: Mapping[str, Any]) -> Target:
-    """The target that the options describe."""
+def read_target(values: Mapping[str, Any], name: str | None = None) -> Target:
+    """The target that the options describe; ``name``: one that something nearer than the file's settings chose.
+
+    Single figures replace the target's own, but those of the file do not if the target was chosen elsewhere.
+    """
     named = {"sram": "sram_bytes", "align": "alignment_bytes",
              "dram_read": "dram_read_bytes_per_s", "dram_write": "dram_write_bytes_per_s"}  # fmt: skip
-    target = load_target(values["target"])
-    return target.with_overrides(**{named[key]: values[key] for key in named if values[key] is not None})
+    config = values.get("config")
+    chosen = name or values["target"]
+    target = config.target(chosen) if config else load_target(chosen)
+    given = {key: field for key, field in named.items() if values[key] is not None}
+    if name or is_given("target"):
+        given = {key: field for key, field in given.items() if is_given(key)}
+    return target.with_overrides(**{field: values[key] for key, field in given.items()})
+
+
+def is_given(parameter: str) -> bool:
+    """Whether a value stands on the command line or in the environment, not in a file."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
 
 
 def read_lowering(values: Mapping[str, Any]) -> LoweringOptions:
@@ -160,13 +221,23 @@ def nearest(kind: str, name: str, known: Sequence[str]) -> UsageError:
     return UsageError(f"unknown {kind} '{name}'", hint=hint)
 
 
+def _target_names() -> Sequence[str]:
+    """Built-in targets, and those of the configuration if it can be read."""
+    from spillprof.config import load_config
+
+    try:
+        return sorted({*builtin_target_names(), *load_config().targets})
+    except SpillprofError:
+        return builtin_target_names()
+
+
 def _apply(command: _Decorated, *options: _Option) -> _Decorated:
     for each in reversed(options):
         command = each(command)
     return command
 
 
-def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """A callback that reads an option's text, or each of its texts; an error says which option it came from."""
 
     def read(ctx: click.Context, param: click.Parameter, value: Any) -> Any:

@@ -8,6 +8,7 @@ import click
 
 from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
+    config_options,
     examples,
     lowering_options,
     model_options,
@@ -41,6 +42,7 @@ MAX_VIOLATIONS = 20
 @planning_options
 @lowering_options
 @option("--json", "as_json", is_flag=True, help="Violations and costs as JSON.")
+@config_options()
 @session_options
 @click.pass_obj
 def command(session: Session, /, model: str, plan: str, **values: Any) -> int:

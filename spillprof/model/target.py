@@ -82,7 +82,21 @@ def parse_target(text: str, *, name: str) -> Target:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"target '{name}' is not valid TOML", where=[str(error)]) from None
-    values: dict[str, Any] = {"name": name}
+    values = {"name": name, **read_fields(table, name=name)}
+    missing = [f.name for f in fields(Target) if f.name not in values and _is_required(f)]
+    if missing:
+        raise UsageError(f"target '{name}' does not give {', '.join(missing)}", hint="every target needs them")
+    return Target(**values)
+
+
+def field_names() -> tuple[str, ...]:
+    """What a target file may say."""
+    return tuple(_READERS)
+
+
+def read_fields(table: Mapping[str, object], *, name: str) -> dict[str, Any]:
+    """Fields of a Target from TOML values, strings with units included. ``UsageError`` if one is unknown or wrong."""
+    values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in _READERS:
             near = get_close_matches(key, _READERS, n=1)
@@ -92,10 +106,7 @@ def parse_target(text: str, *, name: str) -> Target:
             values[key] = _READERS[key](value)
         except UsageError as error:
             raise UsageError(f"target '{name}': {key}: {error.message}", hint=error.hint) from None
-    missing = [f.name for f in fields(Target) if f.name not in values and _is_required(f)]
-    if missing:
-        raise UsageError(f"target '{name}' does not give {', '.join(missing)}", hint="every target needs them")
-    return Target(**values)
+    return values
 
 
 def _whole(value: object, *, minimum: int = 0) -> int:

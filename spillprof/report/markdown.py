@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from spillprof.model.profile import Profile, Result
 from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
-from spillprof.report.text import count_of, label
+from spillprof.report.text import count_of, label, printable
 from spillprof.report.verdict import kind_parts, lead_result, verdict
 from spillprof.units import format_rate, format_size
 
@@ -24,11 +24,19 @@ def code(name: str) -> str:
     return f"<code>{''.join(c if c.isalnum() else f'&#{ord(c)};' for c in shown)}</code>"
 
 
+def plain(sentence: str, *kept: str) -> str:
+    """Text in which nothing is markup, and no character hides; but each of ``kept`` stays as it is."""
+    for mark in kept:
+        if mark in sentence:
+            return mark.join(plain(part) for part in sentence.split(mark))
+    return "".join(f"&#{ord(c)};" if c in "\\`*_[]<>&|#~@" else c for c in printable(sentence))
+
+
 def _lines(profile: Profile) -> Iterable[str]:
     lead = lead_result(profile)
     yield f"### spill cost of {code(profile.model.name)}"
     yield ""
-    yield _text(verdict(profile))
+    yield plain(verdict(profile))
     yield ""
     yield from _strategies(profile)
     if lead is not None and lead.spill_bytes > 0:
@@ -59,7 +67,7 @@ def _strategies(profile: Profile) -> Iterable[str]:
         )
     for r in profile.results:
         if not r.feasible:
-            yield f"| {r.strategy} | infeasible: {_text(label(r.reason or 'no reason given', 200))} | | | | | |"
+            yield f"| {r.strategy} | infeasible: {plain(label(r.reason or 'no reason given', 200))} | | | | | |"
     yield ""
 
 
@@ -81,8 +89,3 @@ def _operators(lead: Result) -> Iterable[str]:
         yield ""
         yield f"{len(lead.operators) - len(rows):,} more operators have a figure."
     yield ""
-
-
-def _text(sentence: str) -> str:
-    """Plain text in which nothing is markup."""
-    return "".join(f"&#{ord(c)};" if c in "\\`*_[]<>&|#~@" else c for c in sentence)

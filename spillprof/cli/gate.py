@@ -1,0 +1,252 @@
+"""``spillprof gate``: models on targets against budgets and a baseline, for CI."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spillprof.cli.gate_cases import read_cases
+from spillprof.cli.options import (
+    binding_options,
+    completing,
+    config_options,
+    examples,
+    is_given,
+    lowering_options,
+    option,
+    parsed,
+    planning_options,
+    session_options,
+    target_options,
+)
+from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.session import Session
+from spillprof.config_keys import Metric, parse_budget, parse_floor, parse_metrics
+from spillprof.errors import UsageError
+from spillprof.planning.options import STRATEGIES
+from spillprof.units import parse_energy, parse_share, parse_size, parse_time
+
+if TYPE_CHECKING:
+    from spillprof.config import Config
+    from spillprof.gate import GateReport, Rules
+
+FORMATS = ("text", "json", "markdown", "junit", "github", "sarif")
+SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif", ".txt": "text"}
+SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+
+
+@click.command(
+    "gate",
+    short_help="Budgets and baseline, for CI.",
+    epilog=examples(
+        "spillprof gate sample_models/unet.onnx --sram 12MB --max-spill 64MB --update",
+        "spillprof gate sample_models/unet.onnx --sram 12MB -o gate.md -o gate.xml",
+        "spillprof gate sample_models/unet.onnx --sram 12MB --record spill.sqlite --commit v1",
+    ),
+)
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
+@binding_options
+@target_options
+@option(
+    "--strategy",
+    default="interval",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=completing(lambda: STRATEGIES),
+    help="The strategy that is judged.",
+)
+@option("--baseline", metavar="FILE", help="Default: spillprof-baseline.json beside the configuration.")
+@option("--update", is_flag=True, help="Write the baseline: accept every figure as it is now.")
+@option("--ratchet", is_flag=True, help="Fail on gains that the baseline lacks; --update then takes over gains alone.")
+@option("--against", metavar="REF", help="Read the baseline from a git commit, e.g. origin/main.")
+@option("--exit-zero", is_flag=True, help="Exit with 0 where the gate fails. Never hides 2 or 3.")
+@option(
+    "--metrics",
+    default="spill-bytes,latency",
+    show_default=True,
+    metavar="A,B",
+    callback=parsed(parse_metrics),
+    shell_complete=completing(lambda: tuple(Metric)),
+    help="Judged: spill-bytes, latency, peak, energy.",
+)
+@option(
+    "--max-increase",
+    default="0%",
+    show_default=True,
+    metavar="SHARE",
+    callback=parsed(parse_share),
+    help="Growth over the baseline that passes; and",
+)
+@option(
+    "--min-increase",
+    default="0",
+    show_default=True,
+    metavar="SIZE",
+    callback=parsed(partial(parse_floor, parse_size)),
+    help="growth of spill bytes or peak that passes. A regression exceeds both.",
+)
+@option(
+    "--min-latency-increase",
+    default="1us",
+    show_default=True,
+    metavar="TIME",
+    callback=parsed(partial(parse_floor, parse_time)),
+    help="The same for latency.",
+)
+@option(
+    "--min-energy-increase",
+    default="1nJ",
+    show_default=True,
+    metavar="ENERGY",
+    callback=parsed(partial(parse_floor, parse_energy)),
+    help="The same for energy.",
+)
+@option(
+    "--max-spill", metavar="SIZE", callback=parsed(partial(parse_budget, parse_size)), help="Budget of spill bytes."
+)
+@option("--max-latency", metavar="TIME", callback=parsed(partial(parse_budget, parse_time)), help="Budget of latency.")
+@option(
+    "--max-peak", metavar="SIZE", callback=parsed(partial(parse_budget, parse_size)), help="Budget of live activations."
+)
+@option(
+    "--max-energy", metavar="ENERGY", callback=parsed(partial(parse_budget, parse_energy)), help="Budget of energy."
+)
+@planning_options
+@lowering_options
+@option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="What goes to stdout; github also writes the job summary.",
+)
+@option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FILE",
+    help="Also write .json, .md, .xml (JUnit), .sarif or .txt. Repeatable.",
+)
+@option("--record", metavar="FILE", help="Append the figures to a history; see 'spillprof history'.")
+@option("--commit", metavar="ID", help="What --record calls this state. Default: the commit checked out.")
+@config_options(lambda config: {**config.settings, **config.gate})
+@session_options
+@click.pass_obj
+def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
+    """Judge each model on each target of the configuration, or each MODEL: budgets, then the committed baseline.
+
+    The exit code is 0 if the gate passes, 1 if it fails, and 2 if any model could not be evaluated or its baseline is
+    not comparable. Without a baseline everything is new, and passes.
+    """
+    from spillprof import gate
+
+    if values["update"] and values["against"]:
+        raise UsageError("--update writes the baseline in the folder, --against reads another", hint="drop one of them")
+    config: Config = values["config"]
+    path = Path(values["baseline"]) if is_given("baseline") else config.baseline
+    writers = [(writable_path(name), _format_of(name)) for name in values["outputs"]]
+    if values["update"]:
+        writable_path(str(path))
+    cases = read_cases(models, config, path.parent, values)
+    baseline, shown = _baseline(path, values["against"])
+    report = gate.run_gate(
+        cases,
+        baseline,
+        _rules(values),
+        shown_baseline=shown,
+        policy=gate.Policy.RATCHET if values["ratchet"] else gate.Policy.SUGGEST,
+        watched=None if models else [case.key for case in cases],
+    )
+    if values["update"]:
+        report = _updated(report, baseline, path, session)
+    elif not baseline:
+        session.note(f"there is no baseline in {shown}: 'spillprof gate --update' makes one")
+    texts = [(target, _render(report, form)) for target, form in writers]
+    _print(report, values["form"])
+    for target, text in texts:
+        write_file(target, text, session)
+    if values["record"]:
+        _record(report, values, config, session)
+    return 0 if report.exit_code == 1 and values["exit_zero"] else report.exit_code
+
+
+def _rules(values: Mapping[str, Any]) -> "Rules":
+    from spillprof.gate import Rules
+
+    return Rules(
+        metrics=values["metrics"],
+        max_increase=values["max_increase"],
+        floors={
+            Metric.SPILL_BYTES: values["min_increase"],
+            Metric.PEAK: values["min_increase"],
+            Metric.LATENCY: round(values["min_latency_increase"] * 1e9),
+            Metric.ENERGY: round(values["min_energy_increase"] * 1e12),
+        },
+    )
+
+
+def _baseline(path: Path, against: str | None) -> tuple[dict[str, Any], str]:
+    """(entries, what reports call the baseline)."""
+    from spillprof.gate import git, parse_baseline, read_baseline
+
+    if against is None:
+        return read_baseline(path), str(path)
+    shown = f"{against}:{path.name}"
+    text = git.show(against, path)
+    return ({} if text is None else parse_baseline(text, shown)), shown
+
+
+def _updated(report: "GateReport", baseline: Mapping[str, Any], path: Path, session: Session) -> "GateReport":
+    """The report after the baseline was written; as it was if a model broke, and nothing was written."""
+    from spillprof.gate import Verdict, accept, baseline_text
+
+    if any(check.verdict is Verdict.ERROR for check in report.checks):
+        session.note("the baseline was not written: a model could not be evaluated")
+        return report
+    accepted, entries = accept(report, baseline)
+    write_file(path, baseline_text(entries), session)
+    return accepted
+
+
+def _format_of(name: str) -> str:
+    suffix = Path(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(
+            f"'{name}' has no suffix that names a format of a gate", hint=f"end it with {', '.join(SUFFIXES)}"
+        )
+    return SUFFIXES[suffix]
+
+
+def _render(report: "GateReport", form: str) -> str:
+    from spillprof.report import gate as formats
+
+    renderers: dict[str, Callable[[GateReport], str]] = {
+        "text": formats.text, "json": formats.json, "markdown": formats.markdown, "junit": formats.junit,
+        "github": formats.github, "sarif": formats.sarif,
+    }  # fmt: skip
+    return renderers[form](report)
+
+
+def _print(report: "GateReport", form: str) -> None:
+    print_result(_render(report, form))
+    summary = os.environ.get(SUMMARY_VARIABLE)
+    if form == "github" and summary:
+        try:
+            with open(summary, "a", encoding="utf-8", newline="\n") as file:
+                file.write(_render(report, "markdown"))
+        except OSError as error:
+            raise UsageError("cannot write the job summary", where=(f"{summary}: {error.strerror or error}",)) from None
+
+
+def _record(report: "GateReport", values: Mapping[str, Any], config: "Config", session: Session) -> None:
+    from spillprof import history
+    from spillprof.gate import git
+
+    commit = values["commit"] or git.head_commit(config.folder)
+    count = history.record(Path(values["record"]), commit, report.checks)
+    session.note(f"Recorded {count} of {len(report.checks)} in {values['record']} for {commit[:12]}")

@@ -1,0 +1,89 @@
+"""Options and configuration to the cases of a gate."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spillprof.cli.model_file import read_bindings
+from spillprof.cli.options import is_given, nearest, read_lowering, read_planning, read_target
+from spillprof.errors import UsageError
+from spillprof.planning.options import STRATEGIES
+
+if TYPE_CHECKING:
+    from spillprof.config import Config, ModelEntry
+    from spillprof.gate import Case
+
+
+def read_cases(models: Sequence[str], config: "Config", root: Path, values: Mapping[str, Any]) -> "list[Case]":
+    """Every model on every target that is to be judged: those of the configuration, or the models named."""
+    entries = [_entry(model, config, root) for model in models] if models else list(config.models)
+    if not entries:
+        raise UsageError(
+            "there is no model to judge",
+            where=() if config.path is None else (str(config.path),),
+            hint='name one, or list them: [[tool.spillprof.models]] with path = "model.onnx" in pyproject.toml',
+        )
+    cases = [case for entry in entries for case in _cases_of(entry, config, values)]
+    keys = [case.key for case in cases]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise UsageError(f"'{twice}' is to be judged twice", hint="name it once, or give one of them a name")
+    return cases
+
+
+def _entry(model: str, config: "Config", root: Path) -> "ModelEntry":
+    """The entry of the configuration with that name or path; else one made up for the file."""
+    from spillprof.config import ModelEntry
+
+    real = os.path.realpath(model)
+    for entry in config.models:
+        if entry.name == model or os.path.realpath(config.folder / entry.path) == real:
+            return entry
+    path = os.path.abspath(model)
+    try:
+        name = os.path.relpath(real, os.path.realpath(root))
+    except ValueError:  # another drive
+        name = os.path.basename(model)
+    return ModelEntry(path=path, name=Path(name).as_posix(), line=0)
+
+
+def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) -> "list[Case]":
+    from spillprof.config import Budgets
+    from spillprof.gate import Case
+    from spillprof.gate.values import Location
+    from spillprof.pipeline import AnalyzeOptions
+
+    strategy = values["strategy"]
+    if strategy not in (*STRATEGIES, "none"):
+        if "," in strategy:
+            raise UsageError("a gate judges one strategy", hint='set strategy = "interval" under [tool.spillprof.gate]')
+        raise nearest("strategy", strategy, (*STRATEGIES, "none"))
+    dims, shapes, batch = read_bindings(values)
+    names = entry.targets if entry.targets and not is_given("target") else (None,)
+    mine = entry.budgets
+    budgets = Budgets(
+        spill_bytes=mine.spill_bytes if values["max_spill"] is None else values["max_spill"],
+        latency_s=mine.latency_s if values["max_latency"] is None else values["max_latency"],
+        peak_bytes=mine.peak_bytes if values["max_peak"] is None else values["max_peak"],
+        energy_j=mine.energy_j if values["max_energy"] is None else values["max_energy"],
+    )
+    listed = entry.line > 0 and config.path is not None
+    return [
+        Case(
+            path=os.path.relpath(config.folder / entry.path) if listed else os.path.relpath(entry.path),
+            model=entry.name,
+            target=read_target(values, name),
+            options=AnalyzeOptions(
+                strategies=(strategy,), lowering=read_lowering(values), planning=read_planning(values)
+            ),
+            dims={**entry.dims, **dims},
+            shapes={**entry.shapes, **shapes},
+            batch=entry.batch if batch is None else batch,
+            budgets=budgets,
+            location=Location(file=Path(os.path.relpath(config.path)).as_posix(), line=entry.line)
+            if listed and config.path is not None
+            else None,
+        )
+        for name in names
+    ]

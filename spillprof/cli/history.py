@@ -1,0 +1,64 @@
+"""``spillprof history``: how recorded figures went, and at which commit each changed."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spillprof.cli.options import completing, config_options, examples, option, parsed, session_options
+from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.session import Session
+from spillprof.config_keys import Metric, parse_metrics
+from spillprof.errors import UsageError
+
+
+@click.command(
+    "history",
+    short_help="The trend of recorded figures.",
+    epilog=examples(
+        "spillprof gate sample_models/unet.onnx --sram 12MB --record spill.sqlite --commit v1",
+        "spillprof history spill.sqlite",
+        "spillprof history spill.sqlite --metrics latency,energy -o history.html",
+    ),
+)
+@click.argument("file")
+@option(
+    "--metrics",
+    default="spill-bytes,latency",
+    show_default=True,
+    metavar="A,B",
+    callback=parsed(parse_metrics),
+    shell_complete=completing(lambda: tuple(Metric)),
+    help="Shown: spill-bytes, latency, peak, energy.",
+)
+@option("--model", metavar="TEXT", help="Only models whose name contains this.")
+@option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Changes to list, each.")
+@option("-o", "--output", metavar="FILE", help="Also write the trend as .html.")
+@option("--json", "as_json", is_flag=True, help="Every row and change as JSON.")
+@config_options()
+@session_options
+@click.pass_obj
+def command(session: Session, /, file: str, **values: Any) -> None:
+    """Show what 'spillprof gate --record FILE' recorded: each figure over the commits, and where it changed.
+
+    Commits stand in the order in which they were recorded.
+    """
+    from spillprof.history import read_history
+    from spillprof.report import history
+
+    output = None if values["output"] is None else _html_path(values["output"])
+    series = [s for s in read_history(Path(file)) if values["model"] is None or values["model"] in s.model]
+    if not series:
+        raise UsageError("the history holds no such model", where=(file,), hint="leave out --model to see them all")
+    if values["as_json"]:
+        print_result(history.json_text(series, values["metrics"]))
+    else:
+        print_result(history.text(series, values["metrics"], top=values["top"]))
+    if output is not None:
+        write_file(output, history.html(series, values["metrics"]), session)
+
+
+def _html_path(name: str) -> Path:
+    if Path(name).suffix.lower() != ".html":
+        raise UsageError(f"'{name}' has no suffix that names a format of a history", hint="end it with .html")
+    return writable_path(name)

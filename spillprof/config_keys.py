@@ -1,0 +1,180 @@
+"""Keys of a configuration file, and how the value of each is read.
+
+A reader gives the value as the option of that name takes it, or raises ``UsageError`` without saying where.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from spillprof.errors import UsageError
+from spillprof.lowering.options import ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
+from spillprof.model.target import field_names, read_fields
+from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Release, WriteBack
+from spillprof.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
+
+Setting = str | int | bool | tuple[str, ...]
+
+
+class Metric(StrEnum):
+    """What a gate judges."""
+
+    SPILL_BYTES = "spill-bytes"
+    LATENCY = "latency"
+    PEAK = "peak"
+    ENERGY = "energy"
+
+
+def parse_metrics(text: str) -> tuple[Metric, ...]:
+    """Metrics from ``spill-bytes,latency``. ``UsageError`` if one is unknown or none is named."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise UsageError("no metric is named", hint=f"there are {', '.join(Metric)}")
+    return tuple(dict.fromkeys(Metric(_one_of(list(Metric), name)) for name in names))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"{value!r} is no text", hint="write it in quotes")
+    return value
+
+
+def _quantity(parse: Callable[[str], Any], value: Any) -> str:
+    """A size, rate, time or energy as its option would take it."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise UsageError(f"{value!r} is no quantity", hint="write it in quotes, with its unit")
+    parse(str(value))
+    return str(value)
+
+
+def _one_of(names: Iterable[str], value: Any) -> str:
+    known = tuple(names)
+    if value not in known:
+        near = get_close_matches(str(value), known, n=1)
+        raise UsageError(
+            f"{value!r} is none of {', '.join(known)}", hint=f"did you mean '{near[0]}'?" if near else None
+        )
+    return str(value)
+
+
+def _switch(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return _one_of(("on", "off"), value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{value!r} is no switch", hint="write true or false")
+    return value
+
+
+def _count(value: Any, *, minimum: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value < 10**18:
+        raise UsageError(f"{value!r} is not a whole number from {minimum} up")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    if not items:
+        raise UsageError("an empty list", hint="leave the key out")
+    return tuple(_text(item) for item in items)
+
+
+def _listed(value: Any) -> str:
+    """Texts joined by commas, as options take them."""
+    return ",".join(_texts(value))
+
+
+def _dims(value: Any) -> dict[str, int]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{value!r} binds no dimensions", hint="write it like dims = { batch = 1 }")
+    return {name: _count(size, minimum=0) for name, size in value.items()}
+
+
+def _shapes(value: Any) -> dict[str, tuple[int, ...]]:
+    if not isinstance(value, dict) or not all(isinstance(shape, list) for shape in value.values()):
+        raise UsageError(f"{value!r} gives no shapes", hint="write it like shapes = { input = [1, 3, 8, 8] }")
+    return {name: tuple(_count(size, minimum=0) for size in shape) for name, shape in value.items()}
+
+
+def parse_budget(parse: Callable[[str], Any], text: str) -> Any:
+    """A limit, which unlike a size may be nothing at all."""
+    return 0 if text.strip() == "0" else parse(text)
+
+
+parse_floor = parse_budget
+"""The growth that always passes: nothing at all, too."""
+
+
+def _limit(parse: Callable[[str], Any], value: Any) -> Any:
+    return parse_budget(parse, _quantity(partial(parse_budget, parse), value))
+
+
+def _target_field(field_name: str, value: Any) -> Any:
+    try:
+        return read_fields({field_name: value}, name="")[field_name]
+    except UsageError as error:
+        raise UsageError(error.message.rpartition(f"{field_name}: ")[2], hint=error.hint) from None
+
+
+def _metrics(value: Any) -> str:
+    return ",".join(parse_metrics(_listed(value)))
+
+
+def _floor(parse: Callable[[str], Any], value: Any) -> str:
+    return _quantity(partial(parse_floor, parse), value)
+
+
+_size, _rate = partial(_quantity, parse_size), partial(_quantity, parse_rate)
+
+SETTINGS: Mapping[str, Callable[[Any], Setting]] = {
+    "baseline": _text, "sram": _size, "target": _text, "align": _size, "dram-read": _rate, "dram-write": _rate,
+    "strategy": _listed, "placement": partial(_one_of, PLACEMENTS), "inputs": partial(_one_of, list(Inputs)),
+    "dma": partial(_one_of, list(Dma)), "writeback": partial(_one_of, list(WriteBack)),
+    "release": partial(_one_of, list(Release)), "cold": _flag, "weights": partial(_one_of, list(WeightsPolicy)),
+    "fuse": partial(_one_of, list(Fuse)), "conv": partial(_one_of, list(ConvAlgorithm)), "inplace": _switch,
+    "views": partial(_one_of, list(Views)), "fold": _switch, "pin": _texts,
+    "oversized": partial(_one_of, list(Oversized)), "top": partial(_count, minimum=0),
+}  # fmt: skip
+"""Settings of the file's own level, each as its option takes it."""
+
+GATE_SETTINGS: Mapping[str, Callable[[Any], Setting]] = {
+    "max-increase": partial(_quantity, parse_share),
+    "min-increase": partial(_floor, parse_size),
+    "min-latency-increase": partial(_floor, parse_time),
+    "min-energy-increase": partial(_floor, parse_energy),
+    "metrics": _metrics,
+    "strategy": _text,
+}
+"""Settings of ``[gate]``."""
+
+BUDGETS = {"max-spill": "spill_bytes", "max-latency": "latency_s", "max-peak": "peak_bytes", "max-energy": "energy_j"}
+"""Limits of a model, and the fields of Budgets that they set."""
+
+MODEL_KEYS: Mapping[str, Callable[[Any], Any]] = {
+    "path": _text, "name": _text, "dims": _dims, "shapes": _shapes, "batch": _count, "targets": _texts,
+    "max-spill": partial(_limit, parse_size), "max-latency": partial(_limit, parse_time),
+    "max-peak": partial(_limit, parse_size), "max-energy": partial(_limit, parse_energy),
+}  # fmt: skip
+
+"""What ``[[models]]`` says of each model."""
+
+_SHORT_NAMES = {
+    "sram": "sram_bytes", "align": "alignment_bytes", "dram-read": "dram_read_bytes_per_s",
+    "dram-write": "dram_write_bytes_per_s", "dram-read-setup": "dram_read_setup_s",
+    "dram-write-setup": "dram_write_setup_s", "dram-burst": "dram_burst_bytes", "sram-rate": "sram_bytes_per_s",
+    "launch-overhead": "launch_overhead_s", "weight-staging": "weight_staging_bytes",
+    "stream-staging": "stream_staging_bytes",
+}  # fmt: skip
+
+TARGET_FIELDS = {**{name.replace("_", "-"): name for name in field_names() if name != "name"}, **_SHORT_NAMES}
+"""Keys of ``[targets.NAME]`` besides ``inherit``, and the fields of a Target that they set."""
+
+TARGET_KEYS: Mapping[str, Callable[[Any], Any]] = {
+    "inherit": _text,
+    **{key: partial(_target_field, name) for key, name in TARGET_FIELDS.items()},
+}

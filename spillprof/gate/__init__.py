@@ -1,0 +1,20 @@
+"""Gate: models on targets against absolute budgets and a committed baseline."""
+
+from spillprof.gate.baseline import baseline_text, parse_baseline, read_baseline
+from spillprof.gate.measure import Case
+from spillprof.gate.run import accept, run_gate
+from spillprof.gate.values import Check, GateReport, Policy, Rules, Verdict
+
+__all__ = [
+    "Case",
+    "Check",
+    "GateReport",
+    "Policy",
+    "Rules",
+    "Verdict",
+    "accept",
+    "baseline_text",
+    "parse_baseline",
+    "read_baseline",
+    "run_gate",
+]

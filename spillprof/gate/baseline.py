@@ -1,0 +1,111 @@
+"""The baseline file: entries by model and target, byte-stable, and made to be merged.
+
+Keys are sorted, numbers whole, and there is no date, host or absolute path in it. An entry is one block that begins
+and ends with lines that never change, so that changes to neighbouring entries do not touch.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from spillprof.errors import UsageError
+from spillprof.gate.values import BufferRow, Entry, OperatorRow, Totals
+
+SCHEMA = "spillprof-baseline/1"
+TOP_ROWS = 50
+"""Operators and buffers that a baseline remembers."""
+
+_TOTALS = tuple(Totals.__dataclass_fields__)
+
+
+def baseline_text(entries: Mapping[str, Entry]) -> str:
+    """The file: the same entries give the same bytes."""
+    data = {"schema": SCHEMA, "entries": {key: _to_json(entry) for key, entry in entries.items()}}
+    return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def parse_baseline(text: str, shown: str) -> dict[str, Entry]:
+    """Entries by ``model@target``. ``UsageError`` if the text is no baseline; ``shown`` is what errors call it."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        conflict = any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in text.splitlines())
+        raise UsageError(
+            "the baseline has a merge conflict" if conflict else "the baseline is no JSON",
+            where=(shown,) if conflict else (f"{shown}: {error}",),
+            hint="take one side of it, then run 'spillprof gate --update'",
+        ) from None
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema != SCHEMA:
+        raise UsageError(
+            f"this is no baseline of schema {SCHEMA}",
+            where=(f"{shown}: schema {schema!r}",),
+            hint="make a new one with 'spillprof gate --update', in another file or after deleting this one",
+        )
+    try:
+        return {str(key): _from_json(value) for key, value in data["entries"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(
+            "the baseline cannot be understood",
+            where=(f"{shown}: {type(error).__name__}: {error}",),
+            hint="delete it, and make a new one with 'spillprof gate --update'",
+        ) from None
+
+
+def read_baseline(path: Path) -> dict[str, Entry]:
+    """Entries of the file; none where there is no file."""
+    try:
+        return parse_baseline(path.read_text("utf-8"), str(path))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UsageError("cannot read the baseline", where=(f"{path}: {error.strerror or error}",)) from None
+    except UnicodeDecodeError:
+        raise UsageError("the baseline is not UTF-8 text", where=(str(path),)) from None
+
+
+def _to_json(entry: Entry) -> dict[str, Any]:
+    operators = [row for row in entry.operators if row.spill_bytes or row.stall_ns][:TOP_ROWS]
+    return {
+        "config": dict(entry.config),
+        "model_sha256": entry.model_sha256,
+        "operators": [{**asdict(row), "victims": list(row.victims)} for row in operators],
+        "buffers": [asdict(row) for row in entry.buffers[:TOP_ROWS]],
+        "totals": asdict(entry.totals),
+    }
+
+
+def _from_json(value: Any) -> Entry:
+    return Entry(
+        config=dict(value["config"]),
+        model_sha256=str(value["model_sha256"]),
+        totals=Totals(**{name: _whole(value["totals"][name]) for name in _TOTALS}),
+        operators=tuple(
+            OperatorRow(
+                name=str(row["name"]),
+                op_type=str(row["op_type"]),
+                spill_bytes=_whole(row["spill_bytes"]),
+                stall_ns=_whole(row["stall_ns"]),
+                cause=row["cause"],
+                victims=tuple(map(str, row["victims"])),
+            )
+            for row in value["operators"]
+        ),
+        buffers=tuple(
+            BufferRow(
+                name=str(row["name"]),
+                size_bytes=_whole(row["size_bytes"]),
+                spill_bytes=_whole(row["spill_bytes"]),
+                needed_by=row["needed_by"],
+            )
+            for row in value["buffers"]
+        ),
+    )
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{value!r} is not a whole number")
+    return value

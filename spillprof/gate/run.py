@@ -1,0 +1,100 @@
+"""Every case measured and judged: a model that breaks is a finding like any other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from spillprof import __version__
+from spillprof.config import SIMULATOR_REVISION
+from spillprof.errors import SpillprofError
+from spillprof.gate.compare import changes, mismatches, moved, verdict
+from spillprof.gate.measure import Case, measure
+from spillprof.gate.values import Check, Entry, Failure, GateReport, Policy, Rules, Verdict
+from spillprof.model.graph import Graph
+
+
+def run_gate(
+    cases: Sequence[Case],
+    baseline: Mapping[str, Entry],
+    rules: Rules,
+    *,
+    shown_baseline: str,
+    policy: Policy = Policy.SUGGEST,
+    watched: Sequence[str] | None = None,
+) -> GateReport:
+    """Judge the cases. ``watched``: every ``model@target`` of the project, if all are looked at; entries of the
+    baseline beyond them are removed ones."""
+    graphs: dict[Any, Graph | SpillprofError] = {}
+    checks = [_check(case, _graph(case, graphs), baseline.get(case.key), rules) for case in cases]
+    for key in sorted(set(baseline) - set(watched)) if watched is not None else ():
+        model, _, target = key.rpartition("@")
+        checks.append(Check(model=model, target=target, verdict=Verdict.REMOVED))
+    return GateReport(
+        spillprof_version=__version__,
+        simulator_revision=SIMULATOR_REVISION,
+        baseline=shown_baseline,
+        checks=tuple(checks),
+        policy=policy,
+    )
+
+
+def accept(report: GateReport, baseline: Mapping[str, Entry]) -> tuple[GateReport, dict[str, Entry]]:
+    """The report after an update, and the entries to write.
+
+    Every figure is taken over as it is now; with the policy RATCHET only new entries and improved ones.
+    """
+    entries = dict(baseline)
+    accepted = []
+    for check in report.checks:
+        taken = check.verdict is not Verdict.ERROR
+        if report.policy is Policy.RATCHET:
+            taken = check.verdict in (Verdict.NEW, Verdict.IMPROVED, Verdict.REMOVED, Verdict.UNCHANGED) or (
+                check.verdict is Verdict.OVER_BUDGET and check.key not in baseline
+            )
+        if taken and check.verdict is Verdict.REMOVED:
+            entries.pop(check.key, None)
+        elif taken and check.entry is not None:
+            entries[check.key] = check.entry
+        accepted.append(replace(check, accepted=taken))
+    return replace(report, checks=tuple(accepted), updated=True), entries
+
+
+def _graph(case: Case, graphs: dict[Any, Graph | SpillprofError]) -> Graph | SpillprofError:
+    """The model of a case, read once for all of its targets."""
+    from spillprof.frontends.onnx import read_onnx
+
+    key = (case.path, tuple(sorted(case.dims.items())), tuple(sorted(case.shapes.items())), case.batch)
+    if key not in graphs:
+        graphs.clear()  # cases of one model follow each other: one model in memory at a time
+        try:
+            graphs[key] = read_onnx(case.path, dims=case.dims, shapes=case.shapes, batch=case.batch)
+        except SpillprofError as error:
+            graphs[key] = error
+    return graphs[key]
+
+
+def _check(case: Case, graph: Graph | SpillprofError, before: Entry | None, rules: Rules) -> Check:
+    try:
+        if isinstance(graph, SpillprofError):
+            raise graph
+        entry, peak_operator = measure(case, graph)
+    except SpillprofError as error:
+        failure = Failure(message=error.message, where=error.where, hint=error.hint)
+        return Check(
+            model=case.model, target=case.target.name, verdict=Verdict.ERROR, failure=failure, location=case.location
+        )
+    differing = mismatches(entry, before) if before is not None else ()
+    comparable = None if differing else before
+    found = changes(entry, comparable, case.budgets, rules)
+    return Check(
+        model=case.model,
+        target=case.target.name,
+        verdict=verdict(found, before, differing),
+        changes=found,
+        moved=moved(entry, comparable) if comparable is not None else (),
+        mismatches=differing,
+        model_changed=None if before is None else before.model_sha256 != entry.model_sha256,
+        peak_operator=peak_operator,
+        entry=entry,
+        location=case.location,
+    )

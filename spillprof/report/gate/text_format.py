@@ -1,0 +1,37 @@
+"""The gate on a terminal: one line a check, the verdict first, and below it what moved."""
+
+from collections.abc import Iterator
+
+from spillprof.gate.values import Check, GateReport, Verdict
+from spillprof.report.gate.wording import advice, headline, reasons, summary
+from spillprof.report.text import label, printable, shorten_middle
+
+QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
+
+
+def render(report: GateReport) -> str:
+    """The page, newline at the end."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: GateReport) -> Iterator[str]:
+    names = [label(check.key, 60) for check in report.checks]
+    width = max(map(len, names), default=0)
+    for check, name in zip(report.checks, names, strict=True):
+        yield f"{_word(report, check):<6}{check.verdict:<13}{name:<{width}}  {headline(check)}"
+        if check.failure is not None:
+            yield from (f"{'':8}--> {shorten_middle(printable(place), 200)}" for place in check.failure.where)
+            if check.failure.hint:
+                yield f"{'':8}hint: {shorten_middle(printable(check.failure.hint), 300)}"
+        elif check.verdict not in QUIET:
+            yield from (f"{'':8}{line}" for line in reasons(check))
+    yield f"{summary(report)}; baseline {label(report.baseline, 80)}{', written' if report.updated else ''}"
+    yield from advice(report)
+
+
+def _word(report: GateReport, check: Check) -> str:
+    if report.unjudged(check):
+        return "ERROR"
+    if report.fails(check):
+        return "FAIL"
+    return "warn" if check.verdict in (Verdict.NEW, Verdict.REMOVED) and not check.accepted else "ok"
