@@ -148,7 +148,7 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     if values["update"] and values["against"]:
         raise UsageError("--update writes the baseline in the folder, --against reads another", hint="drop one of them")
     config: Config = values["config"]
-    path = Path(values["baseline"]) if is_given("baseline") else config.baseline
+    path = Path(values["baseline"] if is_given("baseline") else os.path.relpath(config.baseline))
     writers = [(writable_path(name), _format_of(name)) for name in values["outputs"]]
     if values["update"]:
         writable_path(str(path))
@@ -195,7 +195,7 @@ def _baseline(path: Path, against: str | None) -> tuple[dict[str, Any], str]:
     from spillprof.gate import git, parse_baseline, read_baseline
 
     if against is None:
-        return read_baseline(path), str(path)
+        return read_baseline(path), path.as_posix()
     shown = f"{against}:{path.name}"
     text = git.show(against, path)
     return ({} if text is None else parse_baseline(text, shown)), shown

@@ -34,4 +34,6 @@ def _word(report: GateReport, check: Check) -> str:
         return "ERROR"
     if report.fails(check):
         return "FAIL"
-    return "warn" if check.verdict in (Verdict.NEW, Verdict.REMOVED) and not check.accepted else "ok"
+    if check.accepted and check.verdict is not Verdict.UNCHANGED:
+        return "taken"
+    return "warn" if check.verdict in (Verdict.NEW, Verdict.REMOVED) else "ok"

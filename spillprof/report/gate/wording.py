@@ -115,7 +115,8 @@ def reasons(check: Check) -> list[str]:
     if any(c.metric is Metric.PEAK and (c.regressed or c.over_budget) for c in check.changes) and check.peak_operator:
         lines.append(f"the peak of live bytes is at {label(check.peak_operator, 60)}")
     moved = any(c.delta for c in check.changes)
-    if moved and not check.moved:
+    spilled = any(c.delta for c in check.changes if c.metric is Metric.SPILL_BYTES)
+    if moved and not spilled and not check.moved:
         lines.append("no operator spills or waits more: the change is in compute, or in traffic that must be")
     if moved and check.model_changed is False:
         lines.append("the model file is the one of the baseline: spillprof itself gives other figures")
