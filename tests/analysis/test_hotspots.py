@@ -105,8 +105,8 @@ def test_events_by_step_and_then_by_time() -> None:
     ]
 
 
-def test_a_reload_comes_after_the_moves_of_its_step() -> None:
-    # Free: [0, 10) and [20, 30) of 30; x (20) must be reloaded beside b, which the step reads: b moves first.
+def test_a_move_is_an_event_at_its_new_address() -> None:
+    # Free: [0, 10) and [20, 30) of 30. n (20) needs one hole, and the step reads b, so b moves to the end.
     p = program(
         {"a": 10, "b": 10, "c": 10, "n": 20},
         ["-> a b c", "a c ->", step("b -> n", macs=1), "n ->"],

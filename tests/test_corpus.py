@@ -1,0 +1,113 @@
+"""Real models from end to end: each is analysed, or refused with an error of ours."""
+
+import csv
+import json
+import os
+import re
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from spillprof.errors import SpillprofError
+from spillprof.frontends.onnx import read_onnx
+from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Views, WeightsPolicy
+from spillprof.model.graph import Graph
+from spillprof.model.profile import Profile
+from spillprof.model.target import Target, load_target
+from spillprof.pipeline import AnalyzeOptions, analyze
+from spillprof.planning.options import PLACEMENTS, STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+
+CORPUS = Path(os.environ.get("SPILLPROF_CORPUS", Path(__file__).parents[2] / "shared" / "corpus"))
+MIB8 = 8 << 20
+MANY_OPERATORS = 3000
+
+
+def models() -> dict[str, dict[str, int]]:
+    """Dimensions to bind, by file name. ``?NAME.AXIS`` is an unnamed dimension of an input."""
+    index = CORPUS / "models.csv"
+    if not index.is_file():
+        return {}
+    rows = csv.DictReader(index.read_text(encoding="utf-8").splitlines())
+    return {
+        row["file"]: {
+            re.sub(r"^\?(.*)\.(\d+)$", r"\1[\2]", key): size for key, size in json.loads(row["dims"] or "{}").items()
+        }
+        for row in rows
+    }
+
+
+MODELS = models()
+
+
+@cache
+def read(file: str) -> Graph:
+    return read_onnx(CORPUS / "models" / file, dims=MODELS[file])
+
+
+@cache
+def machine(sram_bytes: int) -> Target:
+    return load_target("generic-npu").with_overrides(sram_bytes=sram_bytes)
+
+
+def check(profile: Profile) -> None:
+    assert profile.ideal.latency_s >= 0
+    for r in profile.results:
+        if not r.feasible:
+            assert r.reason
+            continue
+        assert r.kinds is not None
+        k = r.kinds
+        parts = (k.capacity_bytes, k.lifetime_bytes, k.fragmentation_bytes, k.oversized_bytes)
+        assert min(parts) >= 0
+        assert sum(parts) == r.spill_bytes == r.spill_write_bytes + r.spill_read_bytes + r.streamed_bytes
+        assert sum(o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes for o in r.operators) == r.spill_bytes
+        assert r.spill_time_s >= 0
+        assert r.peak_bytes <= profile.target.sram_bytes
+        assert bool(r.streamed_bytes) <= bool(profile.oversized)
+
+
+@pytest.mark.skipif(not MODELS, reason=f"no model corpus at {CORPUS} (set SPILLPROF_CORPUS)")
+@pytest.mark.parametrize("file", MODELS or ["absent"])
+def test_every_model_is_analysed_at_8_mib(file: str) -> None:
+    profile = analyze(read(file), machine(MIB8), AnalyzeOptions(strategies=("lru", "interval")))
+    assert len(profile.results) == 2
+    check(profile)
+
+
+@pytest.mark.skipif(not MODELS, reason=f"no model corpus at {CORPUS} (set SPILLPROF_CORPUS)")
+@pytest.mark.parametrize("file", MODELS or ["absent"])
+def test_half_of_the_peak_with_options_from_a_fixed_seed(file: str) -> None:
+    rng = Random(file)
+    graph = read(file)
+    if len(graph.operators) > MANY_OPERATORS:
+        pytest.skip("too many operators for a quick test")
+    strategy = rng.choice(STRATEGIES)
+    options = AnalyzeOptions(
+        strategies=(strategy,),
+        lowering=LoweringOptions(
+            fuse=rng.choice(list(Fuse)),
+            inplace=rng.random() < 0.7,
+            views=rng.choice(list(Views)),
+            fold=rng.random() < 0.8,
+            conv=rng.choice(list(ConvAlgorithm)),
+            weights=rng.choice([WeightsPolicy.STREAM, WeightsPolicy.CACHED]),
+        ),
+        planning=PlanningOptions(
+            placement=rng.choice(PLACEMENTS),
+            inputs=rng.choice(list(Inputs)),
+            writeback=rng.choice(list(WriteBack)),
+            release=rng.choice(list(Release)),
+            dma=rng.choice(list(Dma)),
+            start=rng.choice(list(Start)),
+        ),
+    )
+    roomy = analyze(graph, machine(16 << 30), AnalyzeOptions(strategies=(), lowering=options.lowering))
+    sram = max(roomy.model.peak_live_bytes // 2, 4096)
+    refused: SpillprofError | None = None
+    try:
+        check(analyze(graph, machine(sram), options))
+    except SpillprofError as error:
+        refused = error
+    assert refused is None or (refused.message and refused.hint)
