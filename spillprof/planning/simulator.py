@@ -41,7 +41,8 @@ class Run:
         self._placement = placement
         self._keep = keep
         self._state = BufferStates(program, setting.options)
-        end = INFINITE_BYTES if program.capacity_bytes is None else program.capacity_bytes
+        capacity = INFINITE_BYTES if program.capacity_bytes is None else program.capacity_bytes
+        end = capacity - capacity % program.alignment_bytes  # compaction lays operands at the end of the pool too
         self._pool = (program.reserved_bytes, max(program.reserved_bytes, end))
         self._free = FreeList(*self._pool)
         self._address: dict[int, int] = {}  # of every resident buffer

@@ -1,6 +1,7 @@
-"""Every strategy against all subsets of gaps of tiny programs, and against a replay of its transfers."""
+"""Every strategy against all subsets of gaps of tiny programs, odd capacities, and a replay of its transfers."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, pairwise
 from random import Random
 
@@ -9,7 +10,7 @@ from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import target
-from random_programs import random_program
+from random_programs import ALIGNMENT, random_program
 
 from spillprof.errors import CapacityError
 from spillprof.model.plan import Plan, TransferKind
@@ -21,6 +22,7 @@ from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import earliest_issues, reissued
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.traffic import count_traffic
+from spillprof.verify import verify
 
 DEFAULTS = PlanningOptions()
 MACHINE = target()
@@ -126,6 +128,28 @@ def test_interval_moves_what_its_chosen_gaps_say_unless_placement_needs_more() -
             clean += 1
             assert count_traffic(p, plan).spill_bytes == bytes_moved(p, chosen)
     assert clean > 10 * repaired
+
+
+# --- a memory that ends between two addresses
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10**9),
+    strategy=st.sampled_from(STRATEGIES),
+    placement=st.sampled_from(PLACEMENTS),
+    odd=st.integers(1, ALIGNMENT - 1),
+)
+def test_bytes_beyond_the_last_aligned_address_change_nothing(
+    seed: int, strategy: str, placement: str, odd: int
+) -> None:
+    p = random_program(seed)
+    assert p.capacity_bytes is not None
+    options = PlanningOptions(placement=placement)
+    plan = make_plan(replace(p, capacity_bytes=p.capacity_bytes + odd), MACHINE, strategy, options)
+    assert verify(replace(p, capacity_bytes=p.capacity_bytes + odd), plan) == ()
+    if placement != "size-classes":  # whose slots are a share of the capacity
+        assert replace(plan, capacity_bytes=p.capacity_bytes) == make_plan(p, MACHINE, strategy, options)
 
 
 # --- every reload has a copy
