@@ -126,7 +126,9 @@ class BlockBuilder:
             return [], False
         n_ticks = PHASES_PER_STEP * self._n
         if b in self._resident:
-            return [(0, n_ticks, (b, 0))], False
+            overwritten = self._taken_over_at.get(b)
+            end = n_ticks if overwritten is None else PHASES_PER_STEP * overwritten + Phase.COMPUTE
+            return [(0, end, (b, 0))], overwritten is not None
         points = life.read_steps if life.write_step is None else (life.write_step, *life.read_steps)
         segments: list[tuple[int, int, Owner]] = []
         open_at = carried

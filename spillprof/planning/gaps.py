@@ -1,10 +1,10 @@
 """Gaps: the stretches between two consecutive uses of one buffer, the only places where a spill can happen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from spillprof.model.program import BufferKind, Program
+from spillprof.model.program import BufferKind, Program, Step
 from spillprof.planning.liveness import Lifetime, lifetimes, step_demand_bytes
 from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.release import release_steps
@@ -12,6 +12,10 @@ from spillprof.planning.residents import resident_inputs
 
 Gap = tuple[int, int]
 """(buffer, step of the use before the gap)."""
+
+
+StepDemand = Callable[[Program, Step], int]
+"""Pool bytes that a step needs at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +67,33 @@ def gap_options(program: Program, options: PlanningOptions) -> list[GapOption]:
     return found
 
 
-def locked_bytes(program: Program, options: PlanningOptions) -> list[int]:
+def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand = step_demand_bytes) -> list[int]:
     """Pool bytes that each step needs whatever is spilled. Shape (n_steps,)."""
     fixed = resident_inputs(program, options)
-    held = sum(program.buffers[b].size_bytes for b in fixed if not program.buffers[b].dedicated)
+    overwritten = {u.old: i for i, step in enumerate(program.steps) for u in step.updates}
+    sizes = {b: program.buffers[b].size_bytes for b in fixed if not program.buffers[b].dedicated}
+    change = [0] * (len(program.steps) + 1)
+    change[0] = sum(sizes.values())
+    for b, size in sizes.items():
+        change[overwritten.get(b, len(program.steps) - 1) + 1] -= size  # an in-place result ends an input's stay
     return [
-        held
-        + step_demand_bytes(program, step)
-        - sum(program.buffers[b].size_bytes for b in step.reads if b in fixed and not program.buffers[b].dedicated)
-        for step in program.steps
+        held + demand(program, step) - sum(sizes.get(b, 0) for b in step.reads)
+        for held, step in zip(accumulate(change), program.steps, strict=False)
     ]
 
 
-def unspilled_bytes(program: Program, options: PlanningOptions, gaps: Sequence[GapOption]) -> list[int]:
+def unspilled_bytes(
+    program: Program, options: PlanningOptions, gaps: Sequence[GapOption], demand: StepDemand = step_demand_bytes
+) -> list[int]:
     """Pool bytes in use at each step if none of the gaps is spent off-chip. Shape (n_steps,)."""
     change = [0] * (len(program.steps) + 1)
     for gap in gaps:
         for start, end in gap.ranges:
             change[start] += gap.size_bytes
             change[end] -= gap.size_bytes
-    return [locked + idle for locked, idle in zip(locked_bytes(program, options), accumulate(change), strict=False)]
+    return [
+        locked + idle for locked, idle in zip(locked_bytes(program, options, demand), accumulate(change), strict=False)
+    ]
 
 
 def _points(life: Lifetime) -> tuple[int, ...]:

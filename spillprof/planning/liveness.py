@@ -93,7 +93,20 @@ def step_demand_bytes(program: Program, step: Step) -> int:
     function does not know which are, all count in WRITE too. That matters only beside a workspace that lives in
     WRITE alone.
     """
+    read, compute, write, staying = _by_phase(program, step)
+    return max(read, compute, write + staying)
+
+
+def step_least_bytes(program: Program, step: Step) -> int:
+    """Pool bytes that a step needs in any plan, even one whose operands leave as soon as they were read."""
+    read, compute, write, _ = _by_phase(program, step)
+    return max(read, compute, write)
+
+
+def _by_phase(program: Program, step: Step) -> tuple[int, int, int, int]:
+    """Pool bytes in READ, COMPUTE and WRITE, and those of operands read that may stay through WRITE."""
     by_phase = [step.stream_staging_bytes] * PHASES_PER_STEP
+    staying = 0
     replaced = {u.old for u in step.updates}
     streamed_reads, streamed_writes = frozenset(step.streamed_reads), frozenset(step.streamed_writes)
     for b in step.reads:
@@ -101,7 +114,7 @@ def step_demand_bytes(program: Program, step: Step) -> int:
             by_phase[Phase.READ] += program.buffers[b].size_bytes
             if b not in replaced:
                 by_phase[Phase.COMPUTE] += program.buffers[b].size_bytes
-                by_phase[Phase.WRITE] += program.buffers[b].size_bytes
+                staying += program.buffers[b].size_bytes
     for b in step.writes:
         if b not in streamed_writes and not program.buffers[b].dedicated:
             by_phase[Phase.COMPUTE] += program.buffers[b].size_bytes
@@ -109,4 +122,4 @@ def step_demand_bytes(program: Program, step: Step) -> int:
     for w in step.workspaces:
         for phase in range(w.first, w.last + 1):
             by_phase[phase] += w.size_bytes
-    return max(by_phase)
+    return by_phase[Phase.READ], by_phase[Phase.COMPUTE], by_phase[Phase.WRITE], staying
