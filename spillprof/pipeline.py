@@ -18,6 +18,7 @@ from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.plan_json import plan_from_json, plan_to_json
 from spillprof.model.profile import (
+    Bounds,
     Ideal,
     ModelFacts,
     Oscillation,
@@ -31,6 +32,7 @@ from spillprof.model.profile import (
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
+from spillprof.planning.bounds import Bound, lower_bound
 from spillprof.planning.liveness import lifetimes, live_bytes_by_step, step_demand_bytes
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
 from spillprof.planning.planner import IDEAL, check_strategy
@@ -98,7 +100,7 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
         spillprof_version=__version__,
         model=_model_facts(graph, program, target, options.lowering, peak, peak_step),
         target=_target_facts(target, fitted),
-        config=_config(options),
+        config=configuration(options),
         steps=tuple(StepFact(name=step.name, op_type=step.op_type) for step in program.steps),
         live_bytes=tuple(live_bytes_by_step(program, stored=True).tolist()),
         peak_buffers=live_at(program, peak_step),
@@ -111,6 +113,7 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
             peak_bytes=int(in_use_by_step(boundless, machine.ideal_plan).max(initial=0)),
         ),
         results=tuple(results),
+        bounds=_bounds(lower_bound(fitted, options.planning), results),
         suggestions=_suggestions(results),
         command=command,
     )
@@ -227,6 +230,14 @@ def _pinned(case: _Case, strategy: str, buffer: int) -> tuple[int, Timeline] | N
     return count_traffic(fitted, plan).spill_bytes, timeline
 
 
+def _bounds(bound: Bound, results: Sequence[Result]) -> Bounds:
+    """The proven bound beside the least that a strategy reached; the run in infinite SRAM is no plan of the program."""
+    lower = bound.spill_bytes
+    best = min((r.spill_bytes for r in results if r.feasible and r.strategy != IDEAL), default=None)
+    gap = None if best is None else 0.0 if best == lower else best / lower - 1 if lower else None
+    return Bounds(spill_bytes_lower=lower, spill_bytes_best=best, gap=gap, proven_by=bound.proven_by)
+
+
 def _suggestions(results: Sequence[Result]) -> tuple[Suggestion, ...]:
     """Dedicated slots that save time, best first."""
     found = [
@@ -327,7 +338,8 @@ def _target_facts(target: Target, fitted: Program) -> TargetFacts:
     )
 
 
-def _config(options: AnalyzeOptions) -> dict[str, Any]:
+def configuration(options: AnalyzeOptions) -> dict[str, Any]:
+    """The options under the names that reports show."""
     lowering, planning = options.lowering, options.planning
     return {
         "strategies": list(options.strategies),

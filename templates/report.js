@@ -58,7 +58,7 @@
     const look = theme();
     const own = data.figures[key].layout;
     const axis = { gridcolor: look.line, linecolor: look.line, zerolinecolor: look.muted, fixedrange: true, automargin: false };
-    const shared = !key.endsWith("/live");
+    const shared = data.n_steps !== undefined && !key.endsWith("/live"); // an axis of steps that charts have in common
     const coarse = matchMedia("(pointer: coarse)").matches;
     const layout = {
       ...own,

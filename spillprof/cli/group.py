@@ -9,6 +9,7 @@ from spillprof import __version__
 
 COMMANDS = {
     "analyze": "Simulate a model on a memory: what spills, why, and what it costs.",
+    "sweep": "The same models on many memories, strategies, bandwidths and dimensions.",
     "inspect": "A model's tensors and operators, its peak and its smallest SRAM.",
     "verify": "Check a plan against a model, and cost it.",
     "gate": "Judge models against budgets and a committed baseline, for CI.",

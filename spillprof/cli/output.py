@@ -64,9 +64,9 @@ def default_report(model: str, graph_name: str) -> str:
     return f"{kept}.spill.html"
 
 
-def write_file(path: Path, text: str, session: Session) -> None:
-    """Write a text as UTF-8: into a new file beside it, then over the old one in one go."""
-    data = text.encode("utf-8", errors="backslashreplace")
+def write_file(path: Path, content: str | bytes, session: Session) -> None:
+    """Write bytes, or a text as UTF-8: into a new file beside it, then over the old one in one go."""
+    data = content.encode("utf-8", errors="backslashreplace") if isinstance(content, str) else content
     try:
         if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
             path.write_bytes(data)

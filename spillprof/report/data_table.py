@@ -71,7 +71,7 @@ class DataTable:
 
 def operators_table(result: Result) -> DataTable:
     """Steps that cost something, dearest first."""
-    return _table(
+    return make_table(
         f"Operators by spill bytes under {result.strategy}",
         (("step", Kind.COUNT), ("operator", Kind.TEXT), ("type", Kind.TEXT), ("spill bytes", Kind.SIZE),
          ("written", Kind.SIZE), ("reloaded", Kind.SIZE), ("streamed", Kind.SIZE), ("stall", Kind.TIME),
@@ -86,7 +86,7 @@ def operators_table(result: Result) -> DataTable:
 def buffers_table(result: Result) -> DataTable:
     """Buffers that were spilled or streamed, dearest first."""
     oscillating = {o.buffer for o in result.oscillations}
-    return _table(
+    return make_table(
         f"Buffers by spill bytes under {result.strategy}",
         (("buffer", Kind.TEXT), ("kind", Kind.TEXT), ("size", Kind.SIZE), ("first step", Kind.COUNT),
          ("last step", Kind.COUNT), ("uses", Kind.COUNT), ("spills", Kind.COUNT), ("spill bytes", Kind.SIZE),
@@ -99,7 +99,7 @@ def buffers_table(result: Result) -> DataTable:
 
 def oscillations_table(result: Result) -> DataTable:
     """Buffers that come and go, and what a dedicated slot would change in the whole run."""
-    return _table(
+    return make_table(
         f"Oscillating buffers under {result.strategy}",
         (("buffer", Kind.TEXT), ("size", Kind.SIZE), ("spills", Kind.COUNT), ("its spill bytes", Kind.SIZE),
          ("all spill bytes if pinned", Kind.SIZE), ("latency if pinned", Kind.TIME), ("change", Kind.TIME),
@@ -115,7 +115,7 @@ def memory_table(profile: Profile, result: Result) -> DataTable:
     """The greatest values in equal stretches of steps."""
     n, live = len(result.in_use_bytes), wanted_bytes(profile)
     edges = sorted({i * n // BRIEF_ROWS for i in range(BRIEF_ROWS + 1)})
-    return _table(
+    return make_table(
         "Greatest memory use by stretch of steps",
         (("from step", Kind.COUNT), ("to step", Kind.COUNT), ("in use", Kind.SIZE), ("live", Kind.SIZE)),
         tuple(pairwise(edges)),
@@ -126,7 +126,7 @@ def memory_table(profile: Profile, result: Result) -> DataTable:
 
 def spills_table(result: Result) -> DataTable:
     """The dearest steps."""
-    return _table(
+    return make_table(
         "The dearest steps",
         (("step", Kind.COUNT), ("operator", Kind.TEXT), ("written", Kind.SIZE), ("reloaded", Kind.SIZE),
          ("streamed", Kind.SIZE)),
@@ -139,7 +139,7 @@ def spills_table(result: Result) -> DataTable:
 def arcs_table(result: Result) -> DataTable:
     """The largest spills, in time order."""
     heaviest = sorted(largest_arcs(result), key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
-    return _table(
+    return make_table(
         "The largest spills (bytes x steps)",
         (("buffer", Kind.TEXT), ("size", Kind.SIZE), ("evicted at", Kind.COUNT), ("needed at", Kind.COUNT),
          ("steps between", Kind.COUNT), ("idle", Kind.TIME), ("waited", Kind.TIME), ("cause", Kind.TEXT),
@@ -154,7 +154,7 @@ def arcs_table(result: Result) -> DataTable:
 def addresses_table(result: Result) -> DataTable:
     """The residencies that hold most bytes for longest."""
     largest = sorted(largest_residencies(result), key=lambda r: -r.size_bytes * (r.end_step - r.start_step))
-    return _table(
+    return make_table(
         "The largest residencies (bytes x steps)",
         (("buffer", Kind.TEXT), ("kind", Kind.TEXT), ("from step", Kind.COUNT), ("to step", Kind.COUNT),
          ("address", Kind.COUNT), ("size", Kind.SIZE)),
@@ -166,7 +166,7 @@ def addresses_table(result: Result) -> DataTable:
 
 def live_table(profile: Profile) -> DataTable:
     """What is live at the peak step."""
-    return _table(
+    return make_table(
         "Buffers live at the peak",
         (("buffer", Kind.TEXT), ("kind", Kind.TEXT), ("size", Kind.SIZE), ("first step", Kind.COUNT),
          ("last step", Kind.COUNT), ("at the peak", Kind.TEXT)),
@@ -178,7 +178,7 @@ def live_table(profile: Profile) -> DataTable:
 
 def oversized_table(profile: Profile) -> DataTable:
     """Operators that cannot fit, largest demand first."""
-    return _table(
+    return make_table(
         "Operators too large for the memory",
         (("step", Kind.COUNT), ("operator", Kind.TEXT), ("needs at once", Kind.SIZE), ("streamed", Kind.SIZE),
          ("tiling could remove", Kind.SIZE)),
@@ -190,7 +190,7 @@ def oversized_table(profile: Profile) -> DataTable:
 
 def suggestions_table(profile: Profile) -> DataTable:
     """Re-simulated changes."""
-    return _table(
+    return make_table(
         "What would help most (each re-simulated)",
         (("change", Kind.TEXT), ("under", Kind.TEXT), ("saves", Kind.TIME), ("latency", Kind.TIME),
          ("spill bytes", Kind.SIZE), ("costs", Kind.TEXT)),
@@ -205,7 +205,7 @@ def spill_bytes(operator: OperatorCost) -> int:
     return operator.spill_write_bytes + operator.spill_read_bytes + operator.streamed_bytes
 
 
-def _table(
+def make_table(
     caption: str,
     columns: Sequence[tuple[str, Kind]],
     items: Sequence[Any],
@@ -214,6 +214,7 @@ def _table(
     limit: int = MAX_ROWS,
     total: int | None = None,
 ) -> DataTable:
+    """A table of one row an item, at most ``limit``, each column of sizes or times in one unit."""
     rows = tuple(row(item) for item in items[:limit])
     scales = {Kind.SIZE: size_scale, Kind.TIME: time_scale}
     described = tuple(

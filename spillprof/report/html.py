@@ -14,7 +14,7 @@ from spillprof.report import figures
 from spillprof.report.columns import comparison_size_column, percent, time_column
 from spillprof.report.plain_markdown import to_html
 from spillprof.report.text import count_of, label
-from spillprof.report.verdict import KIND_WORDS, kind_parts, lead_result, verdict
+from spillprof.report.verdict import KIND_WORDS, above_bound, kind_parts, lead_result, verdict
 from spillprof.units import format_rate, format_size, format_size_exact, format_time
 
 MAX_TITLE = 60
@@ -22,18 +22,23 @@ MAX_TITLE = 60
 
 def render(profile: Profile) -> str:
     """The report as HTML text. The same Profile gives the same text: it holds no date and no host."""
-    environment = Environment(
+    return environment().get_template("report.html.jinja").render(_context(profile))
+
+
+def environment() -> Environment:
+    """Templates with everything escaped, and the filters that they use."""
+    made = Environment(
         loader=FileSystemLoader(templates_dir()),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
+    made.filters.update(
         size=format_size, size_exact=format_size_exact, time=format_time, rate=format_rate, percent=percent, name=label
     )
-    environment.globals.update(count_of=count_of, html_rows=tables.HTML_ROWS)
-    return environment.get_template("report.html.jinja").render(_context(profile))
+    made.globals.update(count_of=count_of, html_rows=tables.HTML_ROWS)
+    return made
 
 
 def templates_dir() -> Path:
@@ -90,14 +95,15 @@ def _context(profile: Profile) -> dict[str, Any]:
         "suggestions_table": tables.suggestions_table(profile),
         "settings": _settings(profile),
         "method": method_html(),
-        "style": _asset("report.css"),
-        "script": _asset("report.js"),
+        "style": asset("report.css"),
+        "script": asset("report.js"),
         "plotly": Markup(figures.plotly_bundle().replace("</script", "<\\/script")),
         "data": script_json(data),
     }
 
 
-def _asset(name: str) -> Markup:
+def asset(name: str) -> Markup:
+    """A file among the templates, as it stands."""
     return Markup((templates_dir() / name).read_text("utf-8"))
 
 
@@ -143,19 +149,23 @@ def _strategy_rows(profile: Profile, lead: Result | None) -> list[dict[str, Any]
     ideal = profile.ideal
     latency = time_column([ideal.latency_s, *(r.latency_s if r else None for r in shown)])
     spill_time = time_column([None, *(r.spill_time_s if r else None for r in shown)])
-    spilled = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown)])
+    bound = profile.bounds.spill_bytes_lower if profile.bounds else None
+    spilled = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown), bound])
     peak = comparison_size_column([ideal.peak_bytes, *(r.peak_bytes if r else None for r in shown)])
     energies = [ideal.energy_j, *(r.energy_j if r else None for r in shown)]
     energy = [f"{1e3 * joules:.3g} mJ" if joules else "-" for joules in energies]
     header = {"name": "no spill (ideal)", "reason": "", "lead": False}
-    table = [{**header, "cells": (latency[0], "-", "-", "0", "0", "0", peak[0], energy[0])}]
+    table = [{**header, "cells": (latency[0], "-", "-", "0", "-", "0", "0", peak[0], energy[0])}]
     for i, r in enumerate(rows, start=1):
         cells = (
-            latency[i], spill_time[i], percent(r.hidden_share), spilled[i], f"{r.spill_count:,}",
-            f"{r.reload_count:,}", peak[i], energy[i],
+            latency[i], spill_time[i], percent(r.hidden_share), spilled[i], above_bound(profile, r),
+            f"{r.spill_count:,}", f"{r.reload_count:,}", peak[i], energy[i],
         )  # fmt: skip
         reason = "" if r.feasible else label(r.reason or "no reason given", 400)
         table.append({"name": r.strategy, "reason": reason, "lead": r is lead, "cells": cells})
+    if profile.bounds is not None:
+        cells = ("", "", "", spilled[-1], "proven", "", "", "", "")
+        table.append({"name": "lower bound", "reason": "", "lead": False, "cells": cells})
     return table
 
 

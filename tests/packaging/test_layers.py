@@ -29,8 +29,10 @@ PEERS = {("lowering.fitting", "spillprof.planning.liveness")}
 HOMES = {
     "onnx": ("frontends", "replay"),
     "google": ("frontends", "replay"),
-    "pandas": ("report.tables", "sweep"),
-    "plotly": ("report.figures",),
+    "pandas": ("report.tables",),
+    "plotly": ("report.figures", "report.sweep_figures"),
+    "pyarrow": ("report.sweep_data",),
+    "distributed": ("sweep.cluster",),
     "jinja2": ("report",),
     "rich": ("report.terminal",),
     "highspy": ("planning",),

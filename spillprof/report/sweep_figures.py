@@ -1,0 +1,114 @@
+"""Curves of a sweep over the size of the SRAM, as plotly figures."""
+
+from collections.abc import Sequence
+from math import ceil, floor, log2
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from spillprof.report.figures import BLUE, GREY, ORANGE, SHADE, TEAL, Figure
+from spillprof.report.sweep_words import METRIC_WORDS
+from spillprof.report.text import label
+from spillprof.sweep.curves import Cliff, Curve, Knee, curves
+from spillprof.sweep.result import CaseFacts
+from spillprof.sweep.rows import Row
+from spillprof.units import format_size
+
+MAX_CURVES = 12
+_COLORS = (BLUE, ORANGE, TEAL, GREY)
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_SCALES: dict[str, tuple[str, float]] = {
+    "spill_bytes": ("MiB", 2**20),
+    "latency_s": ("ms", 1e-3),
+    "energy_j": ("mJ", 1e-3),
+}
+_UNTIL_TILED = "rgba(224,130,31,0.10)"
+
+
+def curve_figure(
+    case: CaseFacts, rows: Sequence[Row], metric: str, knees: Sequence[Knee], cliffs: Sequence[Cliff]
+) -> Figure:
+    """One metric over the size of the SRAM, a line a strategy and placement; knees, cliffs and the tiled region."""
+    unit, factor = _SCALES[metric]
+    drawn = list(curves(rows))
+    several = len({curve.rows[0].placement for curve in drawn}) > 1
+    traces: list[Any] = [_line(curve, metric, factor, k, several=several) for k, curve in enumerate(drawn[:MAX_CURVES])]
+    if metric == "latency_s":
+        traces += _ideal(rows, factor)
+    for what, marks, symbol, color in (("knee", knees, "diamond-open", BLUE), ("cliff", cliffs, "x-thin", ORANGE)):
+        points = _marks([mark for mark in marks if mark.metric == metric], factor)
+        if points:
+            x, y, texts = (list(column) for column in zip(*points, strict=True))
+            traces.append(go.Scatter(
+                x=x, y=y, text=texts, mode="markers", name=what, hovertemplate=f"%{{text}}<extra>{what}</extra>",
+                marker={"symbol": symbol, "size": 11, "color": color, "line": {"width": 2, "color": color}},
+            ))  # fmt: skip
+    sizes = [row.sram_bytes for row in rows]
+    layout = {
+        "xaxis": {"title": {"text": "SRAM"}, "type": "log", **_ticks(sizes)},
+        "yaxis": {"title": {"text": unit}, "rangemode": "tozero"},
+        "hovermode": "closest",
+        "shapes": _regions(case, rows),
+    }
+    left = len(drawn) - MAX_CURVES
+    packed: list[dict[str, Any]] = go.Figure(data=traces).to_plotly_json()["data"]
+    note = f"{MAX_CURVES} of {len(drawn)} curves are drawn." if left > 0 else ""
+    return Figure(key=metric, traces=packed if drawn else [], layout=layout, note=note)
+
+
+def _line(curve: Curve, metric: str, factor: float, k: int, *, several: bool) -> go.Scatter:
+    first = curve.rows[0]
+    name = f"{first.strategy}, {first.placement}" if several else first.strategy
+    return go.Scatter(
+        x=list(curve.sizes), y=np.array(curve.values(metric), dtype=np.float64) / factor, mode="lines+markers",
+        name=label(name, 40), line={"color": _COLORS[k % 4], "width": 1.6, "dash": _DASHES[k % 6]}, marker={"size": 4},
+        text=[format_size(size) for size in curve.sizes], hovertemplate="%{text}: %{y:.3f}",
+    )  # fmt: skip
+
+
+def _ideal(rows: Sequence[Row], factor: float) -> list[go.Scatter]:
+    ideal = {
+        row.sram_bytes: row.latency_s - row.spill_time_s
+        for row in rows
+        if row.latency_s and row.spill_time_s is not None
+    }
+    sizes = sorted(ideal)
+    line = {"color": GREY, "width": 1, "dash": "dot"}
+    values = [ideal[size] / factor for size in sizes]
+    return [go.Scatter(x=sizes, y=values, mode="lines", name="ideal", line=line, hoverinfo="skip")] if sizes else []
+
+
+def _marks(marks: Sequence[Knee | Cliff], factor: float) -> list[tuple[int, float, str]]:
+    return [
+        (m.larger_sram_bytes, m.larger_value / factor, f"{m.strategy} {m.placement}, {METRIC_WORDS[m.metric]}")
+        if isinstance(m, Cliff)
+        else (m.sram_bytes, m.value / factor, f"{m.strategy} {m.placement}, {METRIC_WORDS[m.metric]}")
+        for m in marks
+    ]
+
+
+def _regions(case: CaseFacts, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Where nothing runs (grey), and where operators are tiled (orange)."""
+    sizes = [row.sram_bytes for row in rows]
+    runs = [row.sram_bytes for row in rows if row.ok]
+    shapes = []
+    start, least = min(sizes), min(runs, default=max(sizes))
+    if start < least:
+        shapes.append(_region(start, least, SHADE))
+    if case.min_sram_bytes is not None and least < case.min_sram_bytes:
+        shapes.append(_region(least, min(case.min_sram_bytes, max(sizes)), _UNTIL_TILED))
+    return shapes
+
+
+def _region(start: int, end: int, color: str) -> dict[str, Any]:
+    return {"type": "rect", "xref": "x", "yref": "paper", "x0": start, "x1": end, "y0": 0, "y1": 1,
+            "fillcolor": color, "line": {"width": 0}, "layer": "below"}  # fmt: skip
+
+
+def _ticks(sizes: Sequence[int]) -> dict[str, Any]:
+    """Ticks at powers of two, at most a dozen."""
+    low, high = floor(log2(min(sizes))), ceil(log2(max(sizes)))
+    stride = max(1, -(-(high - low) // 12))
+    at = [2**k for k in range(low, high + 1, stride)]
+    return {"tickvals": at, "ticktext": [format_size(size) for size in at]}

@@ -1,0 +1,1 @@
+"""Sweeps: the same models on many memories, bandwidths, dimensions, strategies and placements."""

@@ -1,0 +1,106 @@
+"""Axes of a sweep as users write them: comma lists, ``A..B`` doubling, ``A..B/STEP``."""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+from spillprof.errors import UsageError
+from spillprof.model.target import Target, field_names, read_fields
+
+LONGEST_AXIS = 10_000
+_RATES_AND_THE_REST = ("", "_bytes_per_s", "_bytes", "_s", "_j_per_byte", "_j")
+_NOT_SWEPT = {
+    "sram_bytes": "use --sram",
+    "name": "every row carries the target's name",
+    "sources": "they change no result",
+}
+
+
+def parse_axis(text: str, parse: Callable[[str], int]) -> tuple[int, ...]:
+    """Values of a comma list whose items are single values, ``A..B`` or ``A..B/STEP``; each once, ascending.
+
+    ``A..B`` doubles: A, 2 A, 4 A, ... and B. ``A..B/STEP`` counts: A, A + STEP, ... up to B. ``UsageError`` for what is
+    no such list.
+    """
+    values: set[int] = set()
+    for item in text.split(","):
+        values.update(_span(item.strip(), parse) if ".." in item else [parse(item)])
+        if len(values) > LONGEST_AXIS:
+            raise UsageError(f"'{text}' has more than {LONGEST_AXIS:,} values", hint="take a larger step")
+    return tuple(sorted(values))
+
+
+def parse_variation(text: str) -> tuple[str, tuple[Any, ...]]:
+    """``(target field, values)`` of ``dram-read=30GB/s,60GB/s``. ``UsageError`` for a field or value that is none."""
+    name, separator, listed = text.partition("=")
+    if not separator or not listed.strip():
+        raise UsageError(f"'{text}' varies nothing", hint="write it like --vary dram-read=30GB/s,60GB/s")
+    field = target_field(name)
+    return field, tuple(dict.fromkeys(_value(field, item.strip()) for item in listed.split(",")))
+
+
+def target_field(name: str) -> str:
+    """The target field that a name means: as in target files, with - for _, and without its unit."""
+    plain = name.strip().lower().replace("-", "_")
+    known = field_names()
+    units = ("_bytes",) if plain == "sram" else _RATES_AND_THE_REST  # not its bandwidth, whatever the order of units
+    field = next((plain + unit for unit in units if plain + unit in known), None)
+    if field is None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(plain, known, n=1)
+        swept = [each for each in known if each not in _NOT_SWEPT]
+        raise UsageError(
+            f"a target has no field '{name}'",
+            hint=f"did you mean '{near[0]}'?" if near else f"there are {', '.join(swept)}",
+        )
+    if field in _NOT_SWEPT:
+        raise UsageError(f"target field '{field}' cannot be varied", hint=_NOT_SWEPT[field])
+    return field
+
+
+def settings_of(variations: Sequence[tuple[str, Sequence[Any]]]) -> list[dict[str, Any]]:
+    """Every combination of the varied fields' values, the last field fastest. ``UsageError`` if one is given twice."""
+    names = [name for name, _ in variations]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"'{twice}' is varied twice", hint="give all of its values in one list")
+    return [dict(zip(names, values, strict=True)) for values in product(*(values for _, values in variations))]
+
+
+def with_settings(target: Target, settings: dict[str, Any]) -> Target:
+    """The target with the varied fields set. A number for ``macs_per_s`` is the rate of every element type."""
+    changes = {k: {"default": v} if k == "macs_per_s" else v for k, v in settings.items()}
+    return target.with_overrides(**changes)
+
+
+def _span(item: str, parse: Callable[[str], int]) -> list[int]:
+    ends, slash, step_text = item.partition("/")
+    low_text, _, high_text = ends.partition("..")
+    low, high = parse(low_text), parse(high_text)
+    if low > high:
+        raise UsageError(f"'{item}' runs from large to small", hint=f"write it like {high_text}..{low_text}")
+    if slash:
+        step = parse(step_text)
+        if step < 1 or (high - low) // step >= LONGEST_AXIS:
+            raise UsageError(f"'{item}' has more than {LONGEST_AXIS:,} values", hint="take a larger step")
+        return list(range(low, high + 1, step))
+    values = [low]
+    while values[-1] * 2 < high:
+        values.append(values[-1] * 2)
+    return [*values, high]
+
+
+def _value(field: str, text: str) -> Any:
+    """A value of a target field, from a number, ``true``, ``false`` or a text with a unit."""
+    value: object = {"true": True, "false": False}.get(text, text)
+    for number in (int, float):
+        try:
+            value = number(text)
+            break
+        except ValueError:
+            continue
+    if field == "macs_per_s":
+        rates = read_fields({field: {"default": value}}, name="--vary")[field]
+        return rates["default"]
+    return read_fields({field: value}, name="--vary")[field]

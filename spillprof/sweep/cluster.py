@@ -1,0 +1,77 @@
+"""Runner on a Dask cluster, through its standard client. Needs the extra ``dask``, here and on the workers."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from spillprof.errors import UsageError
+from spillprof.sweep.work import LOST, Finished, Outcome, Study, Task, run_task
+
+_CONNECT_S = 10
+_TRIES = 4
+"""How often a task is sent again for which no worker gave an answer."""
+
+
+class Cluster:
+    """Sends the study to all workers once, then tasks; what a lost worker held is done again by the others."""
+
+    def __init__(self, study: Study, address: str) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise UsageError(
+                "--dask needs the Dask client, which is not installed", hint="pip install 'spillprof[dask]'"
+            ) from None
+        self._study = study
+        try:
+            self._client: Any = Client(address, timeout=_CONNECT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"cannot reach a Dask scheduler at '{address}'",
+                where=[str(error) or type(error).__name__],
+                hint="give the address that 'dask scheduler' prints, like tcp://10.0.0.1:8786",
+            ) from None
+        self._shipped: Any = None
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Finished]:
+        """As they finish. The scheduler moves tasks of a lost worker; what it gives up on is sent again from here."""
+        left = {task.number: task for task in tasks}
+        for _ in range(_TRIES):
+            for task, outcomes in self._finished(list(left.values())):
+                del left[task.number]
+                yield task, outcomes
+            if not left:
+                return
+            self._shipped = None  # the only copy may have been on the worker that was lost
+        for task in left.values():
+            yield task, (Outcome(status=LOST),) * len(task.pairs)
+
+    def close(self) -> None:
+        """Leave the cluster; what is unfinished is cancelled."""
+        self._client.close()
+
+    def _finished(self, tasks: Sequence[Task]) -> Iterator[Finished]:
+        """The tasks that were answered."""
+        from distributed import as_completed
+
+        if self._shipped is None:
+            self._shipped = self._client.scatter(self._study, broadcast=True, hash=False)
+        sent = {self._client.submit(run_task, self._shipped, task, pure=False): task for task in tasks}
+        for future in as_completed(list(sent)):
+            task = sent.pop(future)
+            if future.status == "finished":
+                try:
+                    outcomes = future.result()
+                except Exception:  # the worker with the result was lost before it was fetched
+                    continue
+                yield task, outcomes
+            elif future.status == "error":
+                self._check(future.exception())
+
+    def _check(self, error: BaseException | None) -> None:
+        """``UsageError`` for an error that no second try would change: the workers cannot run this version."""
+        if isinstance(error, ImportError | AttributeError):
+            raise UsageError(
+                "the Dask workers cannot run this sweep",
+                where=[str(error)],
+                hint="install the same version of spillprof on every worker",
+            ) from None

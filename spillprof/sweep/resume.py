@@ -1,0 +1,64 @@
+"""Rows of an earlier sweep, from its JSON or CSV."""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from spillprof.errors import UsageError
+from spillprof.sweep.rows import OK, Row
+
+_WHOLE = (
+    "sram_bytes", "spill_bytes", "spill_write_bytes", "spill_read_bytes", "streamed_bytes", "spill_count",
+    "compaction_count", "peak_bytes",
+)  # fmt: skip
+_REAL = ("latency_s", "energy_j", "ideal_latency_s")
+_TEXT = ("model", "target", "strategy", "placement", "status", "key")
+_FIGURES = tuple(name for name in (*_WHOLE, *_REAL) if name not in ("sram_bytes", "ideal_latency_s"))
+
+
+def read_rows(path: str) -> dict[str, Row]:
+    """Rows by key. ``UsageError`` if the file is no result of a sweep."""
+    try:
+        text = Path(path).read_text("utf-8")
+        records = _from_json(text) if Path(path).suffix.lower() == ".json" else _from_csv(text)
+        rows = [_row(record) for record in records]
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}'", where=[error.strerror or str(error)]) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, csv.Error) as error:
+        raise UsageError(
+            f"'{path}' is no result of a sweep",
+            where=[f"{type(error).__name__}: {error}"],
+            hint="give the .json or .csv that an earlier sweep wrote",
+        ) from None
+    return {row.key: row for row in rows}
+
+
+def _from_json(text: str) -> Iterable[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = json.loads(text)["rows"]
+    return rows
+
+
+def _from_csv(text: str) -> Iterable[Mapping[str, Any]]:
+    reader = csv.DictReader(text.splitlines())
+    if "key" not in (reader.fieldnames or ()):
+        raise ValueError("there is no column 'key'")
+    return list(reader)
+
+
+def _row(record: Mapping[str, Any]) -> Row:
+    values: dict[str, Any] = {name: str(record[name]) for name in _TEXT}
+    values |= {name: _number(record[name], int) for name in _WHOLE}
+    values |= {name: _number(record[name], float) for name in _REAL}
+    if values["sram_bytes"] is None or (values["status"] == OK and any(values[name] is None for name in _FIGURES)):
+        raise ValueError(f"a row that lacks figures: {values['key']}")
+    return Row(**values)
+
+
+def _number(value: Any, kind: type[int] | type[float]) -> Any:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool):
+        raise ValueError(f"{value!r} is no number")
+    return kind(value)

@@ -1,0 +1,103 @@
+"""Rows of a sweep: one for each point, with what it costs or why it failed."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from spillprof import __version__
+from spillprof.lowering.options import LoweringOptions
+from spillprof.model.target import Target
+from spillprof.planning.options import PlanningOptions
+from spillprof.simulation import Totals
+
+OK = "ok"
+_NO_PART_OF_THE_MACHINE = ("name", "sources", "sram_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A model with its dimensions bound, on a machine but for the size of its SRAM: one set of curves."""
+
+    model: str  # path
+    sha256: str
+    dims: Mapping[str, int]  # those that are swept
+    settings: Mapping[str, Any]  # target fields that are swept
+    target: Target  # settings applied
+    graph: int | None  # index into Study.graphs; None: it could not be read
+    error: str = ""  # why not
+    min_sram_bytes: int = 0  # the smallest capacity at which no operator is oversized
+    ideal_peak_bytes: int = 0  # SRAM that the ideal run uses
+    digest: str = ""  # of all that its results depend on, but for SRAM, strategy and placement
+
+    def row_key(self, sram_bytes: int, placement: str, strategy: str) -> str:
+        """A fingerprint of the point: equal for equal work, whoever does it. 16 hexadecimal digits."""
+        return _digest([self.digest, sram_bytes, placement, strategy])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One point. Figures are None where it failed; ``status`` then says why."""
+
+    model: str
+    target: str
+    strategy: str
+    placement: str
+    sram_bytes: int
+    dims: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    spill_bytes: int | None = None
+    spill_write_bytes: int | None = None
+    spill_read_bytes: int | None = None
+    streamed_bytes: int | None = None
+    spill_count: int | None = None
+    compaction_count: int | None = None
+    peak_bytes: int | None = None
+    latency_s: float | None = None
+    spill_time_s: float | None = None  # over the ideal, or over the fastest strategy if that beats it
+    energy_j: float | None = None
+    ideal_latency_s: float | None = None
+    status: str = OK
+    key: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it has figures."""
+        return self.status == OK
+
+
+FIGURES = tuple(Totals.__dataclass_fields__)
+"""Fields of a row that a simulation fills; ``spill_time_s`` follows when all strategies are known."""
+
+
+def make_row(case: Case, sram_bytes: int, placement: str, strategy: str, **figures: Any) -> Row:
+    """The row of a point."""
+    return Row(
+        model=case.model,
+        target=case.target.name,
+        strategy=strategy,
+        placement=placement,
+        sram_bytes=sram_bytes,
+        dims=case.dims,
+        settings=case.settings,
+        key=case.row_key(sram_bytes, placement, strategy),
+        **figures,
+    )
+
+
+def case_digest(
+    sha256: str,
+    binding: Mapping[str, Any],
+    target: Target,
+    lowering: LoweringOptions,
+    planning: PlanningOptions,
+) -> str:
+    """A fingerprint of a case: the model file, how its dimensions are bound, the machine, all options, our version."""
+    machine = {k: v for k, v in asdict(target).items() if k not in _NO_PART_OF_THE_MACHINE}
+    options = {k: v for k, v in asdict(planning).items() if k != "placement"}
+    return _digest([__version__, sha256, dict(binding), machine, asdict(lowering), options])
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,124 @@
+"""``spillprof sweep`` as users call it."""
+
+import csv
+import io
+import json
+import os
+import re
+from pathlib import Path
+
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+
+from spillprof.cli import run
+from spillprof.report.sweep_data import schema
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+UNET, BLOCKS = str(SAMPLES / "unet.onnx"), str(SAMPLES / "transformer_blocks.onnx")
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in [*os.environ]:
+        if name.startswith("SPILLPROF_") or "COLOR" in name:
+            monkeypatch.delenv(name)
+    return tmp_path
+
+
+def test_a_table_has_a_line_a_size_and_a_column_a_strategy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", UNET, "--sram", "8MB..32MB", "--strategy", "lru,interval", "-j", "1"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^ +SRAM +lru +interval +fastest$", out, re.MULTILINE)
+    assert re.search(r"^ +8 MiB +44 MiB +#+ +44 MiB +#+ +1.63 ms +\w+ +operators are tiled$", out, re.MULTILINE)
+    assert re.search(r"^ +32 MiB +0 +0 +1.26 ms +\w+$", out, re.MULTILINE)
+    assert "smallest SRAM with no spill: 32 MiB (33,554,432 B), lru best-fit" in out
+
+
+def test_every_format_says_the_same(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [argument for name in ("a.json", "a.csv", "a.parquet", "a.html") for argument in ("-o", name)]
+    arguments = ["sweep", UNET, BLOCKS, "--sram", "1MB,2MB", "--vary", "dram-read=30GB/s,60GB/s", "-j", "1",
+                 "--strategy", "lru"]  # fmt: skip
+    assert run([*arguments, *files]) == 0
+    data = json.loads(Path("a.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate(data, schema())
+    rows = list(csv.DictReader(io.StringIO(Path("a.csv").read_text("utf-8"))))
+    table = pq.read_table("a.parquet").to_pylist()
+    assert len(rows) == len(table) == len(data["rows"]) == 8
+    for from_json, from_csv, from_parquet in zip(data["rows"], rows, table, strict=True):
+        assert from_csv["dram_read_bytes_per_s"] == repr(from_json["settings"]["dram_read_bytes_per_s"])
+        for name in ("model", "strategy", "sram_bytes", "spill_bytes", "latency_s", "energy_j", "status", "key"):
+            assert from_csv[name] == str(from_json[name])
+            assert from_parquet[name] == from_json[name]
+    page = Path("a.html").read_text("utf-8")
+    assert "default-src 'none'" in page
+    assert "dram_read_bytes_per_s=30 GB/s" in page
+    capsys.readouterr()
+    assert run([*arguments, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["rows"] == data["rows"]
+
+
+def test_auto_reaches_from_the_smallest_sram_to_no_spill(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", BLOCKS, "--strategy", "belady", "-j", "1", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    sizes = [row["sram_bytes"] for row in data["rows"]]
+    assert sizes[0] == data["cases"][0]["min_sram_bytes"]
+    assert sizes[-1] == data["cases"][0]["ideal_peak_bytes"]
+    assert sizes == sorted(set(sizes))
+    assert data["rows"][-1]["spill_bytes"] == 0
+
+
+def test_dimensions_are_swept(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(corpus / "models" / "resnet50_dynbatch_legacy.onnx")
+    dims = ["--dim", "batch=1,2", "--dim", "height=224", "--dim", "width=224"]
+    assert run(["sweep", model, "--sram", "2MB,4MB", *dims, "--strategy", "lru", "-j", "1", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [row["dims"] for row in data["rows"]] == [{"batch": 1}] * 2 + [{"batch": 2}] * 2
+    assert data["rows"][2]["spill_bytes"] > data["rows"][0]["spill_bytes"]
+
+
+def test_an_unreadable_model_is_rows_with_its_error_beside_one_that_is_read(
+    empty_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (empty_folder / "broken.onnx").write_bytes(b"nothing")
+    assert run(["sweep", "broken.onnx", BLOCKS, "--sram", "2MB", "--strategy", "lru", "-j", "1", "-o", "a.csv"]) == 0
+    out, err = capsys.readouterr()
+    assert "1 point failed" in out
+    assert "warning: " in err
+    assert run(["sweep", "broken.onnx", "--sram", "2MB", "-j", "1"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_where_nothing_fits_the_exit_code_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", UNET, "--sram", "1MB", "--oversized", "error", "-j", "1"]) == 2
+    out, err = capsys.readouterr()
+    assert "no point could be simulated" in out
+    assert err.startswith("error: no point of the sweep could be simulated")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [], ["--sram", "8MB..1MB"], ["--vary", "dram-reed=1GB/s"], ["--strategy", "lry"], ["--placement", "worst"],
+        ["--dim", "batch"], ["--dim", "batch=x"], ["-o", "a.txt"], ["--within", "lots"], ["--resume", "absent.json"],
+        ["--vary", "dram-read=1GB/s", "--vary", "dram-read=2GB/s"], ["-o", "absent/a.csv"], ["-j", "0"],
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_an_error_of_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", *([BLOCKS] if arguments else []), *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+
+
+def test_resume_takes_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["sweep", BLOCKS, "--strategy", "lru", "-j", "1"]
+    assert run([*base, "--sram", "1MB..4MB", "-o", "a.csv"]) == 0
+    assert run([*base, "--sram", "1MB..8MB", "--resume", "a.csv", "-o", "b.csv"]) == 0
+    assert "3 of 4 points taken from a.csv" in capsys.readouterr().err
+    assert run([*base, "--sram", "1MB..8MB", "-o", "c.csv"]) == 0
+    assert Path("b.csv").read_bytes() == Path("c.csv").read_bytes()
