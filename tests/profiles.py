@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from spillprof.model.graph import Assumption
 from spillprof.model.profile import (
+    Bounds,
     BufferCost,
     Event,
     Ideal,
@@ -142,6 +143,7 @@ def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
             peak_bytes=44 * MIB,
         ),
         results=tuple(results),
+        bounds=_bounds(results),
         suggestions=(
             Suggestion(change="pin", argument="--pin skip_0", strategy="lru", spill_bytes=420 * MIB,
                        latency_s=n_steps * STEP_S + 6e-3, energy_j=0.04, saves_s=5e-3, costs="4.8 MiB of SRAM"),
@@ -150,6 +152,13 @@ def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
         ),
         command="spillprof analyze models/residual_cnn.onnx --sram 32MB",
     )  # fmt: skip
+
+
+def _bounds(results: list[Result]) -> Bounds:
+    """A bound 16 MiB below the best strategy."""
+    best = min(r.spill_bytes for r in results if r.feasible and r.strategy != "none")
+    lower = best - 16 * MIB
+    return Bounds(spill_bytes_lower=lower, spill_bytes_best=best, gap=best / lower - 1, proven_by="linear program")
 
 
 def without_spills(profile: Profile) -> Profile:
@@ -161,7 +170,8 @@ def without_spills(profile: Profile) -> Profile:
         for r in profile.results
     )  # fmt: skip
     target = replace(profile.target, sram_bytes=48 * MIB)
-    return replace(profile, results=results, target=target, suggestions=(), oversized=())
+    bounds = Bounds(spill_bytes_lower=0, spill_bytes_best=0, gap=0.0, proven_by="nothing must spill")
+    return replace(profile, results=results, target=target, bounds=bounds, suggestions=(), oversized=())
 
 
 def _map_bytes(i: int) -> int:

@@ -236,6 +236,16 @@ class StreamedOperator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What no plan can beat: in this order of operators, with this choice of streamed operands, whatever the policy."""
+
+    spill_bytes_lower: int  # proven
+    spill_bytes_best: int | None  # the least that a strategy reached; None if none is feasible
+    gap: float | None  # best / lower - 1; 0 if the best is proven optimal; None if lower is 0 and best is not
+    proven_by: str  # "nothing must spill", "operators that cannot fit", "local ratio", ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
     """A re-simulated change."""
 
@@ -263,6 +273,7 @@ class Profile:
     oversized: tuple[StreamedOperator, ...]
     ideal: Ideal
     results: tuple[Result, ...]  # in the order asked for; the first is the one that reports lead with
+    bounds: Bounds | None = None  # None: not asked for
     suggestions: tuple[Suggestion, ...] = ()
     command: str = ""  # to reproduce
     schema: str = field(default=SCHEMA)

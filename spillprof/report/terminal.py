@@ -12,7 +12,7 @@ from rich.text import Text
 from spillprof.model.profile import Profile, Result
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
 from spillprof.report.text import count_of, label
-from spillprof.report.verdict import infeasible_sentence, kind_parts, lead_result, no_spill_sentence
+from spillprof.report.verdict import above_bound, infeasible_sentence, kind_parts, lead_result, no_spill_sentence
 from spillprof.units import format_rate, format_size, format_size_exact
 
 DEFAULT_WIDTH = 100
@@ -83,20 +83,24 @@ def _strategies(profile: Profile, lead: Result | None) -> RenderableType:
     shown = [r if r.feasible else None for r in rows]
     latency = time_column([ideal.latency_s, *(r.latency_s if r else None for r in shown)])
     spill_time = time_column([None, *(r.spill_time_s if r else None for r in shown)])
-    spill_bytes = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown)])
+    bound = profile.bounds.spill_bytes_lower if profile.bounds else None
+    spill_bytes = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown), bound])
     table = _table(
         ("", "left"), ("latency", "right"), ("spill time", "right"), ("hidden", "right"),
-        ("spill bytes", "right"), ("spills", "right"), ("reloads", "right"),
+        ("spill bytes", "right"), ("spills", "right"), ("reloads", "right"), ("above bound", "right"),
     )  # fmt: skip
-    table.add_row("no spill (ideal)", latency[0], "-", "-", "0", "0", "0")
+    table.add_row("no spill (ideal)", latency[0], "-", "-", "0", "0", "0", "-")
     for i, result in enumerate(rows, start=1):
         if not result.feasible:
-            table.add_row(Text(label(result.strategy, 20)), "infeasible", *["-"] * 5, style="dim")
+            table.add_row(Text(label(result.strategy, 20)), "infeasible", *["-"] * 6, style="dim")
             continue
         table.add_row(
             Text(label(result.strategy, 20)), latency[i], spill_time[i], percent(result.hidden_share), spill_bytes[i],
-            f"{result.spill_count:,}", f"{result.reload_count:,}", style="bold" if result is lead else "",
+            f"{result.spill_count:,}", f"{result.reload_count:,}", above_bound(profile, result),
+            style="bold" if result is lead else "",
         )  # fmt: skip
+    if profile.bounds is not None:
+        table.add_row("lower bound", "", "", "", spill_bytes[-1], "", "", "proven")
     return Padding(table, (0, 0, 0, 2))
 
 

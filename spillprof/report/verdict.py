@@ -1,7 +1,7 @@
 """Which result reports lead with, and what they say about it in one sentence."""
 
 from spillprof.model.profile import KindBytes, Profile, Result
-from spillprof.report.columns import percent
+from spillprof.report.columns import MISSING, percent
 from spillprof.report.text import label
 from spillprof.units import format_size, format_size_pair, format_time
 
@@ -38,6 +38,19 @@ def verdict(profile: Profile) -> str:
         f"Strategy {lead.strategy} spills {format_size(lead.spill_bytes)} at {sram} of SRAM{_mostly(lead.kinds)}: "
         f"{format_time(lead.spill_time_s)}{slower}."
     )
+
+
+def above_bound(profile: Profile, result: Result) -> str:
+    """How far a result's spill bytes lie above the proven lower bound: ``optimal``, ``+26 %``, or ``-``."""
+    if profile.bounds is None or not result.feasible:
+        return MISSING
+    lower = profile.bounds.spill_bytes_lower
+    if result.spill_bytes == lower:
+        return "optimal"
+    if not lower:
+        return MISSING
+    above = result.spill_bytes / lower - 1
+    return f"+{percent(above)}" if above >= 0.001 else "+<0.1 %"
 
 
 def no_spill_sentence(profile: Profile, lead: Result) -> str:

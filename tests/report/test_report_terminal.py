@@ -13,7 +13,7 @@ from profiles import CAPACITY, HOSTILE_NAMES, MIB, make_profile, without_spills
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
 from spillprof.report.terminal import render
 from spillprof.report.text import label, printable, shorten_middle
-from spillprof.report.verdict import lead_result, verdict
+from spillprof.report.verdict import above_bound, lead_result, verdict
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +71,15 @@ def test_comparison_prints_different_sizes_differently(sizes):
     assert len(set(comparison_size_column(sizes))) == len(set(sizes))
 
 
+def test_distance_to_the_bound_is_optimal_a_percentage_or_unknown(profile):
+    result = next(r for r in profile.results if r.feasible and r.spill_bytes)
+    cases = {0: "optimal", 1: "+<0.1 %", -(-result.spill_bytes // 3): "+50 %", result.spill_bytes: "-"}
+    for below, text in cases.items():
+        bounds = replace(profile.bounds, spill_bytes_lower=result.spill_bytes - below)
+        assert above_bound(replace(profile, bounds=bounds), result) == text
+    assert above_bound(replace(profile, bounds=None), result) == "-"
+
+
 def test_page_shows_header_target_strategies_and_reasons(profile):
     page = render(profile, color=False)
     assert "models/residual_cnn.onnx   221 operators in 200 steps, opset 17, weights 33.4 MiB streamed" in page
@@ -78,7 +87,10 @@ def test_page_shows_header_target_strategies_and_reasons(profile):
     rows = {line.split()[0]: line.split() for line in page.splitlines() if line.startswith("  ") and line.split()}
     for result in profile.results:
         if result.feasible:
-            assert rows[result.strategy][-2:] == [str(result.spill_count), str(result.reload_count)]
+            bound = above_bound(profile, result).split()
+            counts = [str(result.spill_count), str(result.reload_count)]
+            assert rows[result.strategy][-2 - len(bound) :] == [*counts, *bound]
+    assert rows["lower"][-1] == "proven"
     assert "cost is infeasible: step 41 needs 33.1 MiB at once" in page
     assert "why (belady, least spill time): capacity" in page
     assert "lru; pinned: −" in " ".join(page.split())
