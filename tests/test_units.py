@@ -1,15 +1,20 @@
+from fractions import Fraction
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillprof.errors import UsageError
 from spillprof.units import (
+    format_energy,
     format_rate,
     format_size,
     format_size_exact,
     format_size_pair,
     format_time,
+    parse_energy,
     parse_rate,
+    parse_share,
     parse_size,
     parse_time,
 )
@@ -132,3 +137,33 @@ def test_rates_print_in_decimal_units(rate: float, text: str) -> None:
 )
 def test_times_print_with_three_digits(seconds: float, text: str) -> None:
     assert format_time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "joules"),
+    [("1.5mJ", 1.5e-3), ("20 uJ", 20e-6), ("20µJ", 20e-6), ("300nJ", 300e-9), ("7pJ", 7e-12), ("2J", 2)],
+)
+def test_energies_are_read_and_printed_alike(text: str, joules: float) -> None:
+    assert parse_energy(text) == pytest.approx(joules)
+    assert parse_energy(format_energy(joules)) == pytest.approx(joules)
+
+
+@pytest.mark.parametrize(
+    ("joules", "text"), [(0, "0"), (1.526e-3, "1.53 mJ"), (0.99996e-3, "1 mJ"), (5e-12, "5 pJ"), (12.34, "12.3 J")]
+)
+def test_energies_print_with_three_digits(joules: float, text: str) -> None:
+    assert format_energy(joules) == text
+
+
+@pytest.mark.parametrize("text", ["", "1", "1kJ", "1 mj", "-1mJ", "1,5mJ"])
+def test_what_is_no_energy_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_energy(text)
+
+
+def test_percentages_are_exact() -> None:
+    assert parse_share("0.1%") == Fraction(1, 1000)
+    assert parse_share("100 %") == 1
+    for text in ("1", "-1%", "0.01", "%", "1,5%"):
+        with pytest.raises(UsageError):
+            parse_share(text)
