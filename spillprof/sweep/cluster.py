@@ -32,6 +32,10 @@ class Cluster:
             ) from None
         self._shipped: Any = None
 
+    def wait_for_workers(self, count: int) -> None:
+        """Until so many workers are there."""
+        self._client.wait_for_workers(count, timeout=60)
+
     def run(self, tasks: Sequence[Task]) -> Iterator[Finished]:
         """As they finish. The scheduler moves tasks of a lost worker; what it gives up on is sent again from here."""
         left = {task.number: task for task in tasks}
@@ -56,7 +60,7 @@ class Cluster:
         if self._shipped is None:
             self._shipped = self._client.scatter(self._study, broadcast=True, hash=False)
         sent = {self._client.submit(run_task, self._shipped, task, pure=False): task for task in tasks}
-        for future in as_completed(list(sent)):
+        for future in as_completed(list(sent), loop=self._client.loop):
             task = sent.pop(future)
             if future.status == "finished":
                 try:
