@@ -78,12 +78,14 @@ def record(path: Path, commit: str, checks: Iterable[Check]) -> int:
     """Append a row for each check that has figures; how many. A commit that is recorded again is replaced."""
     rows = [
         (
-            commit, check.model, check.target, str(check.verdict), dumps(dict(entry.config), sort_keys=True),
-            entry.model_sha256, *(entry.totals.of(metric) for metric in _COLUMNS),
+            *map(_text, (commit, check.model, check.target, check.verdict)),
+            dumps(dict(entry.config), sort_keys=True),
+            entry.model_sha256,
+            *(entry.totals.of(metric) for metric in _COLUMNS),
         )
         for check in checks
         if (entry := check.entry) is not None
-    ]  # fmt: skip
+    ]
     names = ["commit_id", "model", "target", "verdict", "config", "model_sha256", *_COLUMNS.values()]
     replaced = ", ".join(f"{name} = excluded.{name}" for name in names[3:])
     with _opened(path) as connection, connection:
@@ -132,6 +134,11 @@ def steps(runs: Sequence[Run], metric: Metric) -> tuple[Step, ...]:
         for old, now in pairwise(runs)
         if old.of(metric) != now.of(metric)
     )
+
+
+def _text(name: str) -> str:
+    """The name without what UTF-8 cannot hold: names of files may be no text."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _reason(old: Run, now: Run) -> str:

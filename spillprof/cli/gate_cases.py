@@ -81,9 +81,18 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
             shapes={**entry.shapes, **shapes},
             batch=entry.batch if batch is None else batch,
             budgets=budgets,
-            location=Location(file=Path(os.path.relpath(config.path)).as_posix(), line=entry.line)
+            location=Location(file=_from_root(config.path), line=entry.line)
             if listed and config.path is not None
             else None,
         )
         for name in names
     ]
+
+
+def _from_root(path: Path) -> str:
+    """The path as code hosts name it: from the root of the checkout in a job of theirs, else from here."""
+    root = os.environ.get("GITHUB_WORKSPACE")
+    absolute = Path(os.path.realpath(path))
+    if root and absolute.is_relative_to(os.path.realpath(root)):
+        return absolute.relative_to(os.path.realpath(root)).as_posix()
+    return Path(os.path.relpath(path)).as_posix()

@@ -81,7 +81,8 @@ def _resolved(
     """(name, value, source) of the command's options that are settings."""
     file = [] if config.path is None else ["--config", str(config.path)]
     rows = []
-    with command.make_context(command.name, [*arguments, *file]) as ctx:
+    names = click.get_current_context().help_option_names  # a command keeps the help option that it is first asked for
+    with command.make_context(command.name, [*arguments, *file], help_option_names=names) as ctx:
         for parameter in command.params:
             key = (parameter.name or "").replace("_", "-")
             if key not in known or key == "baseline":

@@ -36,7 +36,11 @@ def _imported_by(arguments: list[str]) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["analyze", "--help"], ["info", "strategies"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["analyze", "--help"], ["gate", "--help"], ["history", "--help"],
+     ["info", "strategies"], ["info", "config"]],
+)  # fmt: skip
 def test_help_and_names_import_nothing_heavy(arguments: list[str]) -> None:
     assert not _imported_by(arguments) & set(HEAVY)
 
@@ -94,6 +98,8 @@ def test_info_explains_every_name_that_options_accept() -> None:
         ("spillprof analyze m.onnx --strategy", "lru,int", ["lru,interval"]),
         ("spillprof analyze m.onnx --placement", "best", ["best-fit"]),
         ("spillprof inspect m.onnx --target", "generic", ["generic-npu"]),
+        ("spillprof gate --strategy", "int", ["interval"]),
+        ("spillprof gate --metrics", "latency,en", ["latency,energy"]),
     ],
 )
 def test_the_shell_completes_names(

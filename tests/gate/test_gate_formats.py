@@ -379,5 +379,14 @@ def test_github_writes_the_job_summary(
     assert summary.read_text("utf-8").startswith(f"before\n{MARKER}\n### spillprof gate: 1 of 2 passed")
 
 
+def test_places_are_told_from_the_root_of_the_checkout(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.folder.parent))
+    chain(project.folder / "models" / "a.onnx", skip=True)
+    assert run(["gate", "--format", "github"]) == 1
+    assert "::error file=project/pyproject.toml,line=10," in capsys.readouterr().out
+
+
 def test_an_unknown_suffix_is_refused_before_the_work(project: Project) -> None:
     assert run(["gate", "-o", "g.pdf"]) == 2

@@ -103,6 +103,19 @@ def test_names_in_the_history_are_escaped_in_html(project: Project) -> None:
     assert "<img" not in text
 
 
+def test_a_file_whose_name_is_no_text_is_judged_and_recorded(project: Project) -> None:
+    name = "models/\udcff.onnx"
+    try:
+        chain(project.folder / name)
+    except OSError:
+        pytest.skip("this file system takes names of text alone")
+    outputs = [word for suffix in ("json", "md", "xml", "sarif") for word in ("-o", f"g.{suffix}")]
+    assert run(["gate", name, "--update", "--record", "h.sqlite", "--commit", "x", *outputs]) == 0
+    assert run(["gate", name, "--ratchet", *outputs]) == 0
+    assert run(["history", "h.sqlite", "-o", "h.html"]) == 0
+    assert read_history(Path("h.sqlite"))[0].model == "models/\\udcff.onnx"
+
+
 def test_a_broken_model_is_not_recorded(project: Project, capsys: Capture) -> None:
     (project.folder / "models" / "b.onnx").write_bytes(b"broken")
     assert run(["gate", "--record", "h.sqlite", "--commit", "x"]) == 2

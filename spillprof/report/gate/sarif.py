@@ -52,7 +52,9 @@ def _result(report: GateReport, check: Check) -> dict[str, Any]:
     level = "error" if report.fails(check) else RULES[check.verdict][0]
     text = f"{printable(check.key)}: {headline(check)}"
     place = check.location
-    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file if place else check.model)}}
+    physical: dict[str, Any] = {
+        "artifactLocation": {"uri": quote(place.file if place else check.model, errors="replace")}
+    }
     if place is not None:
         physical["region"] = {"startLine": place.line}
     return {
