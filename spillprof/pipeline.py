@@ -32,7 +32,7 @@ from spillprof.model.profile import (
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
-from spillprof.planning.bounds import Bound, lower_bound
+from spillprof.planning.bounds import lower_bound
 from spillprof.planning.liveness import lifetimes, live_bytes_by_step, step_demand_bytes
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
 from spillprof.planning.planner import IDEAL, check_strategy
@@ -113,7 +113,7 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
             peak_bytes=int(in_use_by_step(boundless, machine.ideal_plan).max(initial=0)),
         ),
         results=tuple(results),
-        bounds=_bounds(lower_bound(fitted, options.planning), results),
+        bounds=_bounds(fitted, options.planning, results),
         suggestions=_suggestions(results),
         command=command,
     )
@@ -230,8 +230,15 @@ def _pinned(case: _Case, strategy: str, buffer: int) -> tuple[int, Timeline] | N
     return count_traffic(fitted, plan).spill_bytes, timeline
 
 
-def _bounds(bound: Bound, results: Sequence[Result]) -> Bounds:
-    """The proven bound beside the least that a strategy reached; the run in infinite SRAM is no plan of the program."""
+def _bounds(fitted: Program, options: PlanningOptions, results: Sequence[Result]) -> Bounds | None:
+    """The proven bound beside the least that a strategy reached; None where no plan is possible.
+
+    The run in infinite SRAM is no plan of the fitted program.
+    """
+    try:
+        bound = lower_bound(fitted, options)
+    except CapacityError:
+        return None
     lower = bound.spill_bytes
     best = min((r.spill_bytes for r in results if r.feasible and r.strategy != IDEAL), default=None)
     gap = None if best is None else 0.0 if best == lower else best / lower - 1 if lower else None

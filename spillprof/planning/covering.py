@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from spillprof.model.program import BufferKind, Program
 from spillprof.planning.gaps import GapOption, gap_options, unspilled_bytes
 from spillprof.planning.liveness import lifetimes, step_least_bytes
-from spillprof.planning.options import PlanningOptions, Release
+from spillprof.planning.options import Inputs, PlanningOptions, Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ def _forced(program: Program, options: PlanningOptions) -> tuple[int, set[int]]:
         loaded = False
         for i in life.read_steps:
             if (b, i) in streamed_in:
-                first_load = buffer.kind is BufferKind.INPUT and not loaded and options.inputs == "on-demand"
+                first_load = buffer.kind is BufferKind.INPUT and not loaded and options.inputs is Inputs.ON_DEMAND
                 total += 0 if first_load else size
                 loaded = True
         points = life.read_steps if life.write_step is None else (life.write_step, *life.read_steps)
