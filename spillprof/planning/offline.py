@@ -35,17 +35,24 @@ def plan_offline(
 ) -> Plan:
     """The plan that keeps exactly the chosen gaps off-chip, and as few more as placement needs."""
     off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
-    candidates = [Packing(off=off, complete=False)]  # no addresses given: each is chosen when it is asked for
-    if program.capacity_bytes is not None:
-        builder = BlockBuilder(program, options)
-        n_blocks = len(builder.all_blocks(set(off)))
-        tries = [(IN_TIME_ORDER, Fit.BEST)]
-        if n_blocks <= MANY_BLOCKS:
-            tries += [(order, Fit.FIRST) for order in ORDERS]
-        packings = [pack(program, builder, off, order, fit) for order, fit in tries]
-        candidates.append(min(packings, key=lambda packing: (not packing.complete, packing.extra_bytes)))
-    plans = [_assemble(program, target, off, packing, strategy, options) for packing in candidates]
-    return min(plans, key=lambda plan: _preference(program, plan))
+    unplaced = Packing(off=off, complete=False)  # no addresses given: each is chosen when it is asked for
+    online = _assemble(program, target, off, unplaced, strategy, options)
+    if program.capacity_bytes is None or _spills_no_more(online, off):
+        return online
+    builder = BlockBuilder(program, options)
+    n_blocks = len(builder.all_blocks(set(off)))
+    tries = [(IN_TIME_ORDER, Fit.BEST)]
+    if n_blocks <= MANY_BLOCKS:
+        tries += [(order, Fit.FIRST) for order in ORDERS]
+    packings = [pack(program, builder, off, order, fit) for order, fit in tries]
+    best = min(packings, key=lambda packing: (not packing.complete, packing.extra_bytes))
+    packed = _assemble(program, target, off, best, strategy, options)
+    return min((online, packed), key=lambda plan: _preference(program, plan))
+
+
+def _spills_no_more(plan: Plan, chosen: Mapping[Gap, int]) -> bool:
+    """Whether the plan spills no gap but the chosen ones, and moves nothing: no other that spills these is better."""
+    return not plan.moves and all((spill.buffer, spill.last_use_step) in chosen for spill in plan.spills)
 
 
 def _preference(program: Program, plan: Plan) -> tuple[int, int, int]:

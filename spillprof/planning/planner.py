@@ -6,6 +6,7 @@ from spillprof.errors import UsageError
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
+from spillprof.planning.candidates import Candidates, Column
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.offline import plan_offline
 from spillprof.planning.options import STRATEGIES, PlanningOptions
@@ -13,7 +14,7 @@ from spillprof.planning.placement import make_placement
 from spillprof.planning.setting import Setting
 from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies.interval import choose_gaps
-from spillprof.planning.strategies.online import ONLINE_RULES
+from spillprof.planning.strategies.online import ONLINE_RULES, Rule
 
 IDEAL = "none"
 """The strategy that never spills: it needs a program fitted to infinite SRAM."""
@@ -24,18 +25,40 @@ def make_plan(program: Program, target: Target, strategy: str, options: Planning
 
     ``CapacityError`` if it cannot be done in the program's capacity, ``UsageError`` for an unknown strategy.
     """
+    return plan_and_choices(program, target, strategy, options)[0]
+
+
+def plan_and_choices(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, int]:
+    """As ``make_plan``, and how often the plan's course was the strategy's choice.
+
+    An online strategy that was never asked for a victim makes the plan that every other one makes.
+    """
     check_strategy(strategy)
     if strategy == "interval":
-        return plan_offline(program, target, choose_gaps(program, target, options), strategy, options)
+        gaps = choose_gaps(program, target, options)
+        return plan_offline(program, target, gaps, strategy, options), 1
+    rule = _Counted(ONLINE_RULES.get(strategy, ONLINE_RULES["lru"]))  # "none" never asks for a victim
     setting = Setting(
         program=program,
         strategy=strategy,
-        rule=ONLINE_RULES.get(strategy, ONLINE_RULES["lru"]),  # "none" never asks for a victim
+        rule=rule,
         costs=transfer_costs(program, target),
         options=options,
         off_chip={},
     )
-    return run_to_steady_state(setting, lambda: make_placement(options.placement, program))
+    return run_to_steady_state(setting, lambda: make_placement(options.placement, program)), rule.calls
+
+
+class _Counted:
+    """A rule that knows how often it was asked."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self.calls = 0
+
+    def __call__(self, candidates: Candidates) -> tuple[Column, ...]:
+        self.calls += 1
+        return self._rule(candidates)
 
 
 def check_strategy(strategy: str) -> None:
