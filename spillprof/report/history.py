@@ -149,4 +149,6 @@ def _summary(metric: Metric, runs: Sequence[Run], found: Sequence[Step]) -> str:
     if not found:
         return f"{last} at each of {count_of(len(runs), 'commit')}."
     latest = f"the last of {count_of(len(found), 'change')} at {label(found[-1].commit, 12)}"
-    return f"From {first} to {last} over {count_of(len(runs), 'commit')}, {latest}."
+    if runs[0].of(metric) == runs[-1].of(metric):
+        return f"{last}, as at first, over {count_of(len(runs), 'commit')}; {latest}."
+    return f"From {first} to {last} over {count_of(len(runs), 'commit')}; {latest}."
