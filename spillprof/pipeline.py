@@ -85,15 +85,15 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
     for strategy in options.strategies:
         check_strategy(strategy)
     machine = on_machine(prepare(graph, target, options.lowering), target, options.planning)
-    program, fitted, boundless, ideal = machine.program, machine.fitted, machine.boundless, machine.ideal_timeline
+    program, fitted, ideal = machine.program, machine.fitted, machine.ideal
     case = _Case(program=program, fitted=fitted, target=target, options=options)
     simulated = [
-        _result(replace(case, fitted=boundless), machine.ideal_plan, ideal) if s == IDEAL else _simulated(case, s)
+        _result(replace(case, fitted=ideal.program), ideal.plan, ideal.timeline) if s == IDEAL else _simulated(case, s)
         for s in options.strategies
     ]
     ideal_s = min([machine.ideal_s, *(r.latency_s for r in simulated if r.feasible)])
     results = [_against(ideal_s, r) if r.feasible else r for r in simulated]
-    traffic = count_traffic(boundless, machine.ideal_plan)
+    traffic = count_traffic(ideal.program, ideal.plan)
     peak = live_bytes_by_step(program, stored=False)
     peak_step = int(peak.argmax()) if len(peak) else 0
     return Profile(
@@ -107,10 +107,10 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
         oversized=_oversized(program, fitted),
         ideal=Ideal(
             latency_s=ideal_s,
-            energy_j=ideal.energy_j,
+            energy_j=ideal.timeline.energy_j,
             compulsory_read_bytes=traffic.compulsory_read_bytes,
             compulsory_write_bytes=traffic.compulsory_write_bytes,
-            peak_bytes=int(in_use_by_step(boundless, machine.ideal_plan).max(initial=0)),
+            peak_bytes=int(in_use_by_step(ideal.program, ideal.plan).max(initial=0)),
         ),
         results=tuple(results),
         bounds=_bounds(fitted, options.planning, results),

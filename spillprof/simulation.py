@@ -1,7 +1,7 @@
 """One strategy on one machine, and nothing but its totals: the light end of ``pipeline.analyze``, made for sweeps.
 
 What does not depend on the field that a sweep changes is computed once: ``prepare`` for each model, ``on_machine``
-for each memory and bandwidth, ``simulate_point`` for each strategy and placement.
+for each memory and bandwidth, ``Points.totals`` for each strategy and placement.
 """
 
 from collections.abc import Iterable
@@ -20,9 +20,10 @@ from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.planning.options import Dma, PlanningOptions
-from spillprof.planning.planner import IDEAL, make_plan
+from spillprof.planning.planner import IDEAL, make_plan, plan_and_choices
 from spillprof.planning.prefetch import earliest_issues, just_in_time, reissued
 from spillprof.planning.recorder import streamed_operands
+from spillprof.planning.strategies.online import ONLINE_RULES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link
@@ -40,15 +41,22 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ideal:
+    """The run in infinite memory."""
+
+    program: Program
+    plan: Plan
+    timeline: Timeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A program on one target, unfitted, fitted and in infinite memory, and the ideal run."""
+    """A program on one target, unfitted and fitted, and the ideal run."""
 
     target: Target
     program: Program
     fitted: Program
-    boundless: Program
-    ideal_plan: Plan
-    ideal_timeline: Timeline
+    ideal: Ideal
     ideal_s: float  # of the ideal run, or of one that streams as the fitted program if that is faster
 
 
@@ -86,31 +94,48 @@ def lowering_key(target: Target, options: LoweringOptions) -> tuple[object, ...]
     )
 
 
-def on_machine(prepared: Prepared, target: Target, options: PlanningOptions) -> Machine:
+def on_machine(prepared: Prepared, target: Target, options: PlanningOptions, ideal: Ideal | None = None) -> Machine:
     """Fit the program to the target, and play the ideal run. ``CapacityError`` as ``fit`` raises it.
 
-    The placement among the options does not matter: infinite memory needs none.
+    ``ideal`` may be that of a machine that differs in the size of its SRAM alone: where it reserves the same, it is
+    taken as it is. The placement among the options does not matter: infinite memory needs none.
     """
     fitted = fit(prepared.program, target, prepared.lowering)
     boundless = unlimited(prepared.program, target, prepared.lowering)
-    plan, timeline = planned(boundless, target, IDEAL, options)
+    if ideal is None or ideal.program.reservations != boundless.reservations:
+        plan, timeline = planned(boundless, target, IDEAL, options)
+        ideal = Ideal(program=boundless, plan=plan, timeline=timeline)
     return Machine(
         target=target,
         program=prepared.program,
         fitted=fitted,
-        boundless=boundless,
-        ideal_plan=plan,
-        ideal_timeline=timeline,
-        ideal_s=_ideal_latency_s(fitted, timeline, target, options),
+        ideal=ideal,
+        ideal_s=_ideal_latency_s(fitted, ideal.timeline, target, options),
     )
 
 
-def simulate_point(machine: Machine, strategy: str, options: PlanningOptions) -> Totals:
-    """Plan, verify and play one strategy. ``CapacityError`` if it cannot be planned in this memory."""
-    if strategy == IDEAL:
-        return _totals(machine.boundless, machine.ideal_plan, machine.ideal_timeline)
-    plan, timeline = planned(machine.fitted, machine.target, strategy, options)
-    return _totals(machine.fitted, plan, timeline)
+class Points:
+    """Strategies and placements on one machine."""
+
+    def __init__(self, machine: Machine, options: PlanningOptions) -> None:
+        self._machine, self._options = machine, options
+        self._unasked: dict[str, Totals] = {}  # by placement: of a run in which nothing had to leave
+
+    def totals(self, strategy: str, placement: str) -> Totals:
+        """Plan, verify and play one strategy. ``CapacityError`` if it cannot be planned in this memory.
+
+        Where an online strategy was never asked for a victim, all of them share its run.
+        """
+        machine, options = self._machine, replace(self._options, placement=placement)
+        if strategy == IDEAL:
+            return _totals(machine.ideal.program, machine.ideal.plan, machine.ideal.timeline)
+        if strategy in ONLINE_RULES and placement in self._unasked:
+            return self._unasked[placement]
+        plan, choices = plan_and_choices(machine.fitted, machine.target, strategy, options)
+        totals = _totals(machine.fitted, *_played(machine.fitted, plan, machine.target, options))
+        if not choices:
+            self._unasked[placement] = totals
+        return totals
 
 
 def sram_limits(prepared: Prepared, target: Target, options: PlanningOptions) -> tuple[int, int]:
@@ -128,12 +153,15 @@ def planned(program: Program, target: Target, strategy: str, options: PlanningOp
     ``prefetch`` takes the fastest of: issue on demand, just in time, and as early as space allows; so it is never
     slower than ``demand``.
     """
-    on_demand = make_plan(program, target, strategy, options)
+    return _played(program, make_plan(program, target, strategy, options), target, options)
+
+
+def _played(program: Program, on_demand: Plan, target: Target, options: PlanningOptions) -> tuple[Plan, Timeline]:
     played = [(plan, simulate(program, plan, target)) for plan in _candidates(program, on_demand, target, options)]
     plan, timeline = min(played, key=lambda pair: pair[1].makespan_s)
     violations = verify(program, plan)
     if violations:
-        raise AssertionError(f"strategy {strategy} made an illegal plan: {violations[0]}")
+        raise AssertionError(f"strategy {plan.strategy} made an illegal plan: {violations[0]}")
     return plan, timeline
 
 

@@ -11,7 +11,7 @@ from spillprof.model.graph import Graph
 from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
-from spillprof.simulation import Totals, lowering_key, on_machine, prepare, simulate_point, sram_limits
+from spillprof.simulation import Points, Totals, lowering_key, on_machine, prepare, sram_limits
 
 SAMPLES = Path(__file__).parents[1] / "sample_models"
 TARGET = load_target("generic-npu")
@@ -34,8 +34,9 @@ def test_totals_are_those_of_the_analysis(unet: Graph, sram_bytes: int, dma: Dma
     machine = on_machine(prepare(unet, target, options.lowering), target, options.planning)
     profile = analyze(unet, target, options)
     assert profile.ideal.latency_s == min([machine.ideal_s, *(r.latency_s for r in profile.results)])
+    points = Points(machine, options.planning)
     for result in profile.results:
-        totals = simulate_point(machine, result.strategy, options.planning)
+        totals = points.totals(result.strategy, "best-fit")
         assert totals == Totals(**{name: getattr(result, name) for name in Totals.__dataclass_fields__})
 
 
@@ -46,7 +47,7 @@ def test_limits_are_where_tiling_and_then_spilling_end() -> None:
 
     def at(sram_bytes: int) -> Totals:
         machine = on_machine(prepared, TARGET.with_overrides(sram_bytes=sram_bytes), PlanningOptions())
-        return simulate_point(machine, "interval", PlanningOptions())
+        return Points(machine, PlanningOptions()).totals("interval", "best-fit")
 
     assert at(smallest).streamed_bytes == 0
     assert at(smallest - TARGET.alignment_bytes).streamed_bytes > 0
@@ -72,3 +73,14 @@ def test_an_sram_cut_in_blocks_has_a_program_of_its_own(unet: Graph) -> None:
     small: Target = replace(TARGET, sram_bytes=1 << 18)
     assert prepare(unet, small, options).program != prepare(unet, TARGET, options).program
     assert lowering_key(small, options) != lowering_key(TARGET, options)
+
+
+def test_an_ideal_is_shared_only_where_as_much_is_reserved(unet: Graph) -> None:
+    prepared, options = prepare(unet, TARGET, LoweringOptions()), PlanningOptions()
+    sizes = (1 << 20, 1 << 26, 1 << 27)
+    small, large, larger = (on_machine(prepared, TARGET.with_overrides(sram_bytes=n), options) for n in sizes)
+    assert large.ideal.program.reservations == larger.ideal.program.reservations != small.ideal.program.reservations
+    for machine in (small, larger):
+        again = on_machine(prepared, machine.target, options, large.ideal)
+        assert again.ideal_s == machine.ideal_s
+        assert (again.ideal is large.ideal) is (machine is larger)

@@ -94,7 +94,7 @@ def _costs(study: Study, case: Case, cliff: Cliff, sram_bytes: int) -> _Costs:
     target = case.target.with_overrides(sram_bytes=sram_bytes)
     options = replace(study.planning, placement=cliff.placement)
     machine = on_machine(prepared(study, case.graph, target), target, options)
-    program, plan, timeline = machine.boundless, machine.ideal_plan, machine.ideal_timeline
+    program, plan, timeline = machine.ideal.program, machine.ideal.plan, machine.ideal.timeline
     if cliff.strategy != IDEAL:
         program = machine.fitted
         plan, timeline = planned(program, target, cliff.strategy, options)

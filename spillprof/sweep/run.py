@@ -28,9 +28,9 @@ class Run:
         """Simulate every case at these sizes of the SRAM."""
         tasks: dict[int, Case] = {}
         wanted = []
-        for case in self._cases:
+        for number, case in enumerate(self._cases):
             for sram_bytes in sorted(set(sizes) - self._sizes):
-                task = self._task(case, sram_bytes)
+                task = self._task(number, case, sram_bytes)
                 if task is not None:
                     wanted.append(task)
                     tasks[task.number] = case
@@ -68,7 +68,7 @@ class Run:
                 )
         return tuple(ordered)
 
-    def _task(self, case: Case, sram_bytes: int) -> Task | None:
+    def _task(self, number: int, case: Case, sram_bytes: int) -> Task | None:
         """What is still to be done for a case at a size; None if nothing is."""
         missing = []
         for placement, strategy in self._pairs:
@@ -84,7 +84,7 @@ class Run:
             return None
         self._tasks += 1
         target = case.target.with_overrides(sram_bytes=sram_bytes)
-        return Task(number=self._tasks, graph=case.graph, target=target, pairs=tuple(missing))
+        return Task(number=self._tasks, case=number, graph=case.graph, target=target, pairs=tuple(missing))
 
     def _add(self, row: Row) -> None:
         self._found[row.key] = row

@@ -5,18 +5,18 @@ placement that is asked for. A process lowers a model when it first meets it, an
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from spillprof.errors import SpillprofError
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.target import Target
 from spillprof.planning.options import PlanningOptions
-from spillprof.simulation import Machine, Prepared, Totals, lowering_key, on_machine, prepare, simulate_point
+from spillprof.simulation import Ideal, Points, Prepared, Totals, lowering_key, on_machine, prepare
 from spillprof.sweep.rows import OK
 
-_MOST_KEPT = 64  # lowered models in one process
+_MOST_KEPT = 64  # lowered models, and ideal runs, in one process
 BUG = "a bug in spillprof: "
 """How the status of a point begins that failed for a reason of ours."""
 LOST = "the process that did it died"
@@ -38,6 +38,7 @@ class Task:
     """One machine, and the ``(placement, strategy)`` pairs to simulate on it."""
 
     number: int
+    case: int  # tasks of one case differ in the size of the SRAM alone
     graph: int
     target: Target  # with the size of its SRAM
     pairs: tuple[tuple[str, str], ...]
@@ -68,10 +69,14 @@ class Runner(Protocol):
 def run_task(study: Study, task: Task) -> tuple[Outcome, ...]:
     """One outcome a pair, in their order. Never raises for what a model or a memory can cause."""
     try:
-        machine = on_machine(prepared(study, task.graph, task.target), task.target, study.planning)
+        lowered = prepared(study, task.graph, task.target)
+        key = (study.token, task.case)
+        machine = on_machine(lowered, task.target, study.planning, _ideals.get(key))
     except Exception as error:
         return (Outcome(status=describe(error)),) * len(task.pairs)
-    return tuple(_outcome(study, machine, placement, strategy) for placement, strategy in task.pairs)
+    _keep(_ideals, key, machine.ideal)
+    points = Points(machine, study.planning)
+    return tuple(_outcome(points, machine.ideal_s, placement, strategy) for placement, strategy in task.pairs)
 
 
 def describe(error: Exception) -> str:
@@ -83,24 +88,30 @@ def describe(error: Exception) -> str:
     return f"{BUG}{type(error).__name__}: {error}"
 
 
-_kept: dict[tuple[object, ...], Prepared] = {}
+_prepared: dict[tuple[object, ...], Prepared] = {}
+_ideals: dict[tuple[object, ...], Ideal] = {}
+_Value = TypeVar("_Value")
 
 
 def prepared(study: Study, graph: int, target: Target) -> Prepared:
     """The model lowered for the target; kept for the next task of this process."""
     key = (study.token, graph, *lowering_key(target, study.lowering))
-    found = _kept.get(key)
+    found = _prepared.get(key)
     if found is None:
-        while len(_kept) >= _MOST_KEPT:
-            _kept.pop(next(iter(_kept)), None)
-        found = _kept[key] = prepare(study.graphs[graph], target, study.lowering)
+        found = prepare(study.graphs[graph], target, study.lowering)
+        _keep(_prepared, key, found)
     return found
 
 
-def _outcome(study: Study, machine: Machine, placement: str, strategy: str) -> Outcome:
+def _keep(store: dict[tuple[object, ...], _Value], key: tuple[object, ...], value: _Value) -> None:
+    """Remember a value, the oldest ones make room."""
+    while len(store) >= _MOST_KEPT and key not in store:
+        store.pop(next(iter(store)), None)
+    store[key] = value
 
+
+def _outcome(points: Points, ideal_s: float, placement: str, strategy: str) -> Outcome:
     try:
-        totals = simulate_point(machine, strategy, replace(study.planning, placement=placement))
+        return Outcome(totals=points.totals(strategy, placement), ideal_s=ideal_s)
     except Exception as error:
-        return Outcome(ideal_s=machine.ideal_s, status=describe(error))
-    return Outcome(totals=totals, ideal_s=machine.ideal_s)
+        return Outcome(ideal_s=ideal_s, status=describe(error))
