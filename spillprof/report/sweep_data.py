@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from importlib import resources
-from importlib.util import find_spec
 from typing import Any
 
 from spillprof.errors import UsageError
@@ -57,10 +56,12 @@ def render_csv(sweep: Sweep) -> str:
 
 def require_parquet() -> None:
     """``UsageError`` where the library for Parquet files is not installed."""
-    if find_spec("pyarrow") is None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
         raise UsageError(
             "a Parquet file needs pyarrow, which is not installed", hint="pip install 'spillprof[parquet]'"
-        )
+        ) from None
 
 
 def render_parquet(sweep: Sweep) -> bytes:

@@ -4,7 +4,11 @@ import csv
 import io
 import json
 import os
+import pty
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -12,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spillprof.cli import run
+from spillprof.cli.progress import Progress
 from spillprof.report.sweep_data import schema
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -122,3 +127,80 @@ def test_resume_takes_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 of 4 points taken from a.csv" in capsys.readouterr().err
     assert run([*base, "--sram", "1MB..8MB", "-o", "c.csv"]) == 0
     assert Path("b.csv").read_bytes() == Path("c.csv").read_bytes()
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_keeps_what_is_finished(empty_folder: Path, jobs: str) -> None:
+    swept = ["--sram", "22MB..80MB/2MB", "--strategy", "lru,interval", "-j", jobs]
+    model = str(SAMPLES / "residual_cnn.onnx")
+    terminal, other_end = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spillprof", "sweep", model, *swept, "-o", "part.json", "-o", "part.csv"],
+        stdout=subprocess.PIPE, stderr=other_end, start_new_session=True, text=True,
+    )  # fmt: skip
+    os.close(other_end)
+    shown = b""
+    while b" left" not in shown:  # progress: some points are finished
+        shown += os.read(terminal, 1000)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    rest = _read_all(terminal)
+    assert "Traceback" not in (shown + rest).decode()
+    assert re.search(rb"\d+ of 60 points, \d+ s left", shown)
+    assert "Interrupted" in out
+    data = json.loads(Path("part.json").read_text("utf-8"))
+    jsonschema.validate(data, schema())
+    assert data["complete"] is False
+    assert 0 < len(data["rows"]) < 60
+    assert all(row["status"] == "ok" for row in data["rows"])
+    assert len(Path("part.csv").read_text("utf-8").splitlines()) == len(data["rows"]) + 1
+
+
+def _read_all(terminal: int) -> bytes:
+    found = b""
+    try:
+        while chunk := os.read(terminal, 1000):
+            found += chunk
+    except OSError:  # the other end is closed
+        pass
+    finally:
+        os.close(terminal)
+    return found
+
+
+def test_progress_is_for_terminals_and_long_work() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, shown in ((io.StringIO(), True), (Terminal(), False)):
+        progress = Progress(stream, shown=shown)
+        progress._start_s -= 100
+        progress._last_s -= 100
+        progress(1, 100)
+        assert stream.getvalue() == ""
+    terminal = Terminal()
+    progress = Progress(terminal, shown=True)
+    progress(10, 100)
+    assert terminal.getvalue() == ""
+    progress._start_s -= 10
+    progress._last_s -= 10
+    progress(20, 100)
+    assert terminal.getvalue() == "\r20 of 100 points, 80 s left"
+    progress.clear()
+    assert terminal.getvalue().endswith("\r" + " " * 27 + "\r")
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "extra"),
+    [("distributed", ["--dask", "tcp://127.0.0.1:9"], "dask"), ("pyarrow", ["-o", "a.parquet"], "parquet")],
+)
+def test_an_extra_that_is_missing_is_named(
+    module: str, arguments: list[str], extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    assert run(["sweep", BLOCKS, "--sram", "2MB", "-j", "1", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"hint: pip install 'spillprof[{extra}]'" in err
