@@ -16,7 +16,7 @@ from spillprof.sweep.rows import Row
 _FIRST = ("model", "target", "strategy", "placement", "sram_bytes", "dims")
 _WHOLE = (
     "spill_bytes", "spill_write_bytes", "spill_read_bytes", "streamed_bytes", "spill_count", "compaction_count",
-    "peak_bytes",
+    "peak_bytes", "spill_bytes_lower",
 )  # fmt: skip
 _REAL = ("latency_s", "spill_time_s", "energy_j", "ideal_latency_s")
 _LAST = ("status", "key")

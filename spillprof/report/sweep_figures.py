@@ -1,6 +1,6 @@
 """Curves of a sweep over the size of the SRAM, as plotly figures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, floor, log2
 from typing import Any
 
@@ -35,7 +35,11 @@ def curve_figure(
     several = len({curve.rows[0].placement for curve in drawn}) > 1
     traces: list[Any] = [_line(curve, metric, factor, k, several=several) for k, curve in enumerate(drawn[:MAX_CURVES])]
     if metric == "latency_s":
-        traces += _ideal(rows, factor)
+        below = {r.sram_bytes: r.latency_s - r.spill_time_s for r in rows if r.latency_s and r.spill_time_s is not None}
+        traces += _floor("ideal", below, factor)
+    if metric == "spill_bytes":
+        proven = {r.sram_bytes: float(r.spill_bytes_lower) for r in rows if r.spill_bytes_lower is not None}
+        traces += _floor("lower bound", proven, factor)
     for what, marks, symbol, color in (("knee", knees, "diamond-open", BLUE), ("cliff", cliffs, "x-thin", ORANGE)):
         points = _marks([mark for mark in marks if mark.metric == metric], factor)
         if points:
@@ -67,16 +71,14 @@ def _line(curve: Curve, metric: str, factor: float, k: int, *, several: bool) ->
     )  # fmt: skip
 
 
-def _ideal(rows: Sequence[Row], factor: float) -> list[go.Scatter]:
-    ideal = {
-        row.sram_bytes: row.latency_s - row.spill_time_s
-        for row in rows
-        if row.latency_s and row.spill_time_s is not None
-    }
-    sizes = sorted(ideal)
+def _floor(name: str, values: Mapping[int, float], factor: float) -> list[go.Scatter]:
+    """A line by size that no curve falls below."""
+    sizes = sorted(values)
+    if not sizes:
+        return []
+    y = [values[size] / factor for size in sizes]
     line = {"color": GREY, "width": 1, "dash": "dot"}
-    values = [ideal[size] / factor for size in sizes]
-    return [go.Scatter(x=sizes, y=values, mode="lines", name="ideal", line=line, hoverinfo="skip")] if sizes else []
+    return [go.Scatter(x=sizes, y=y, mode="lines", name=name, line=line, hovertemplate="%{y:.3f}")]
 
 
 def _marks(marks: Sequence[Knee | Cliff], factor: float) -> list[tuple[int, float, str]]:

@@ -74,13 +74,14 @@ def _table(sweep: Sweep, case: CaseFacts, rows: Sequence[Row]) -> Iterator[str]:
     spilled = size_scale([row.spill_bytes for row in rows])
     times = time_scale([row.latency_s for row in rows])
     most = max((row.spill_bytes or 0 for row in rows), default=0)
-    table = [["SRAM", *(f"{s}/{p}" if several else s for s, p in pairs), "fastest", "", ""]]
+    table = [["SRAM", *(f"{s}/{p}" if several else s for s, p in pairs), "lower bound", "fastest", "", ""]]
     for sram_bytes, size in zip(shown, size_labels(shown), strict=True):
         cells = [size]
         own = [at[sram_bytes, *pair] for pair in pairs if (sram_bytes, *pair) in at]
         for pair in pairs:
             row = at.get((sram_bytes, *pair))
             cells.append("-" if row is None else spilled.text(row.spill_bytes) if row.ok else "failed")
+        cells.append(spilled.text(max((row.spill_bytes_lower or 0 for row in own if row.ok), default=None)))
         real = [row for row in own if row.latency_s is not None]
         best = min(real, key=lambda row: row.latency_s or 0.0, default=None)
         cells += ["-", ""] if best is None else [times.text(best.latency_s), f"{best.strategy}"]
@@ -90,7 +91,7 @@ def _table(sweep: Sweep, case: CaseFacts, rows: Sequence[Row]) -> Iterator[str]:
     bars = len(pairs) <= MOST_BARS
     widths = [max(len(line[c]) for line in table) for c in range(len(table[0]))]
     for k, line in enumerate(table):
-        cells = [line[c].rjust(widths[c]) for c in range(len(pairs) + 2)]
+        cells = [line[c].rjust(widths[c]) for c in range(len(pairs) + 3)]
         if bars:
             for c, pair in enumerate(pairs, start=1):
                 row = at.get((shown[k - 1], *pair)) if k else None

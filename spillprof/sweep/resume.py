@@ -11,7 +11,7 @@ from spillprof.sweep.rows import OK, Row
 
 _WHOLE = (
     "sram_bytes", "spill_bytes", "spill_write_bytes", "spill_read_bytes", "streamed_bytes", "spill_count",
-    "compaction_count", "peak_bytes",
+    "compaction_count", "peak_bytes", "spill_bytes_lower",
 )  # fmt: skip
 _REAL = ("latency_s", "energy_j", "ideal_latency_s")
 _TEXT = ("model", "target", "strategy", "placement", "status", "key")

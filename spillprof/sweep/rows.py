@@ -58,6 +58,7 @@ class Row:
     spill_time_s: float | None = None  # over the ideal, or over the fastest strategy if that beats it
     energy_j: float | None = None
     ideal_latency_s: float | None = None
+    spill_bytes_lower: int | None = None  # proven: no plan of this model in this memory spills less
     status: str = OK
     key: str = ""
 

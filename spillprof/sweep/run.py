@@ -44,7 +44,8 @@ class Run:
                 self._add(
                     make_row(
                         case, sram_bytes, placement, strategy,
-                        status=outcome.status, ideal_latency_s=outcome.ideal_s, **figures,
+                        status=outcome.status, ideal_latency_s=outcome.ideal_s,
+                        spill_bytes_lower=outcome.spill_bytes_lower, **figures,
                     )
                 )  # fmt: skip
             progress(len(self._found), total)

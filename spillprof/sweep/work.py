@@ -5,13 +5,14 @@ placement that is asked for. A process lowers a model when it first meets it, an
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from spillprof.errors import SpillprofError
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.target import Target
+from spillprof.planning.bounds import lower_bound
 from spillprof.planning.options import PlanningOptions
 from spillprof.simulation import Ideal, Points, Prepared, Totals, lowering_key, on_machine, prepare
 from spillprof.sweep.rows import OK
@@ -50,6 +51,7 @@ class Outcome:
 
     totals: Totals | None = None
     ideal_s: float | None = None
+    spill_bytes_lower: int | None = None
     status: str = OK
 
 
@@ -72,11 +74,13 @@ def run_task(study: Study, task: Task) -> tuple[Outcome, ...]:
         lowered = prepared(study, task.graph, task.target)
         key = (study.token, task.case)
         machine = on_machine(lowered, task.target, study.planning, _ideals.get(key))
+        lower = lower_bound(machine.fitted, study.planning).spill_bytes
     except Exception as error:
         return (Outcome(status=describe(error)),) * len(task.pairs)
     _keep(_ideals, key, machine.ideal)
     points = Points(machine, study.planning)
-    return tuple(_outcome(points, machine.ideal_s, placement, strategy) for placement, strategy in task.pairs)
+    outcomes = (_outcome(points, placement, strategy) for placement, strategy in task.pairs)
+    return tuple(replace(each, ideal_s=machine.ideal_s, spill_bytes_lower=lower) for each in outcomes)
 
 
 def describe(error: Exception) -> str:
@@ -110,8 +114,8 @@ def _keep(store: dict[tuple[object, ...], _Value], key: tuple[object, ...], valu
     store[key] = value
 
 
-def _outcome(points: Points, ideal_s: float, placement: str, strategy: str) -> Outcome:
+def _outcome(points: Points, placement: str, strategy: str) -> Outcome:
     try:
-        return Outcome(totals=points.totals(strategy, placement), ideal_s=ideal_s)
+        return Outcome(totals=points.totals(strategy, placement))
     except Exception as error:
-        return Outcome(ideal_s=ideal_s, status=describe(error))
+        return Outcome(status=describe(error))

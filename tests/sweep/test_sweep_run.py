@@ -64,9 +64,11 @@ def test_each_row_is_what_an_analysis_finds(rows: tuple[Row, ...], placement: st
     for model, rate, size in product(("unet", "transformer_blocks"), (30e9, 60e9), SIZES):
         target = TARGET.with_overrides(sram_bytes=size, dram_read_bytes_per_s=rate)
         options = AnalyzeOptions(strategies=("lru", "interval"), planning=PlanningOptions(placement=placement))
-        results = analyze(_read(model), target, options).results
+        profile = analyze(_read(model), target, options)
+        results = profile.results
         own = [r for r in rows if (r.model, r.settings["dram_read_bytes_per_s"], r.sram_bytes, r.placement)
                == (model, rate, size, placement)]  # fmt: skip
+        assert {row.spill_bytes_lower for row in own} == {profile.bounds.spill_bytes_lower if profile.bounds else None}
         for row, result in zip(own, results, strict=True):
             for name in (
                 "strategy",
