@@ -1,7 +1,5 @@
 """``spillprof analyze``: the main job."""
 
-import os
-import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -11,7 +9,6 @@ import click
 
 from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
-    ENVIRONMENT_PREFIX,
     completing,
     config_options,
     examples,
@@ -35,12 +32,12 @@ from spillprof.cli.output import (
     writable_path,
     write_file,
 )
+from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
 from spillprof.planning.options import STRATEGIES
 
 if TYPE_CHECKING:
-    from spillprof.config import Config
     from spillprof.model.profile import Profile
 
 
@@ -110,7 +107,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
 
         plan = pipeline.plan_file(graph, target, options, strategies[0])
         write_file(plan_path, json.dumps(plan, indent=1) + "\n", session)
-    profile = pipeline.analyze(graph, target, options, command=_reproduce(session, values["config"]))
+    profile = pipeline.analyze(graph, target, options, command=reproduce(session, command, values["config"]))
     print_result(render_json(profile, events=values["events"]) if to_stdout else _page(profile, values["top"], session))
     _write(destinations, profile, session)
     if not any(result.feasible for result in profile.results):
@@ -155,22 +152,3 @@ def _write(destinations: Sequence[Destination], profile: "Profile", session: Ses
     sys.stdout.flush()
     for each, text in zip(destinations, texts, strict=True):
         write_file(each.path, text, session)
-
-
-def _reproduce(session: Session, config: "Config") -> str:
-    """The command line that gives this profile: as typed, settings from the environment in front, the file behind."""
-    settings = [
-        f"{name}={shlex.quote(value)}" for name, value in sorted(os.environ.items()) if name in _VARIABLES and value
-    ]
-    file = ["--config", os.path.relpath(config.path)] if config.settings and config.path else []
-    if any(argument.startswith("--config") for argument in session.arguments):
-        file = []
-    return " ".join([*settings, "spillprof", shlex.join([*session.arguments, *file])])
-
-
-_VARIABLES = {
-    variable
-    for parameter in command.params
-    for variable in ([parameter.envvar] if isinstance(parameter.envvar, str) else parameter.envvar or [])
-    if variable.startswith(ENVIRONMENT_PREFIX)
-}

@@ -1,7 +1,6 @@
 """``spillprof sweep``: what-if grids, on this computer or on a Dask cluster."""
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -30,6 +29,7 @@ from spillprof.cli.options import (
 )
 from spillprof.cli.output import print_result, writable_path, write_file
 from spillprof.cli.progress import Progress
+from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, ModelError, SpillprofError, UsageError
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions
@@ -180,10 +180,13 @@ def _study(models: Sequence[str], values: Mapping[str, Any], session: Session) -
 
     target, lowering = _machine(values), read_lowering(values)
     planning = read_planning({**values, "placement": PlanningOptions().placement})  # each point brings its own
+    bindings = settings_of(values["dims"])
+    if "-" in models and len(bindings) > 1:
+        raise UsageError("a model on stdin can be read only once", hint="save it to a file to sweep its dimensions")
     sources: list[Source] = []
     errors: list[SpillprofError] = []
     for model in models:
-        for dims in settings_of(values["dims"]):
+        for dims in bindings:
             fixed = {**values, "dims": list(dims.items())}
             graph, message = None, ""
             try:
@@ -224,7 +227,7 @@ def _conclude(
         complete=complete,
         target=machine,
         config=config,
-        command=" ".join(["spillprof", shlex.join(session.arguments)]),
+        command=reproduce(session, command, values["config"]),
     )
 
 

@@ -109,8 +109,10 @@ def _region(start: int, end: int, color: str) -> dict[str, Any]:
 
 
 def _ticks(sizes: Sequence[int]) -> dict[str, Any]:
-    """Ticks at powers of two, at most a dozen."""
+    """Ticks at powers of two, about a dozen: fewer of them over a wide range, quarters between them over a narrow."""
     low, high = floor(log2(min(sizes))), ceil(log2(max(sizes)))
     stride = max(1, -(-(high - low) // 12))
     at = [2**k for k in range(low, high + 1, stride)]
+    if high - low <= 3:
+        at = [2**k * quarters // 4 for k in range(low, high) for quarters in (4, 5, 6, 7)] + [2**high]
     return {"tickvals": at, "ticktext": [format_size(size) for size in at]}

@@ -1,0 +1,67 @@
+"""The page of a sweep in headless Chromium: no error, no request, names inert, charts drawn."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from profiles import HOSTILE_NAMES
+from test_browser_report import Opened, browser  # noqa: F401 - a fixture
+
+from spillprof.frontends.onnx import read_onnx
+from spillprof.lowering.options import LoweringOptions
+from spillprof.model.target import load_target
+from spillprof.planning.options import PlanningOptions
+from spillprof.report.sweep_html import render
+from spillprof.sweep.cases import Source, make_study
+from spillprof.sweep.local import InProcess
+from spillprof.sweep.result import conclude
+from spillprof.sweep.run import Run
+
+pytestmark = pytest.mark.browser
+BLOCKS = str(Path(__file__).parents[2] / "sample_models" / "transformer_blocks.onnx")
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of one model under hostile names, and of one that cannot be read."""
+    graph = read_onnx(BLOCKS, dims={}, shapes={}, batch=None)
+    sources = [Source(model=name, graph=graph, dims={name: 1}, binding={"name": name}) for name in HOSTILE_NAMES[:3]]
+    sources.append(Source(model=HOSTILE_NAMES[3], graph=None, dims={}, binding={}, error=HOSTILE_NAMES[4]))
+    target = load_target("generic-npu")
+    study, cases = make_study(sources, target, [{}], LoweringOptions(), PlanningOptions())
+    run = Run(cases, [("best-fit", "lru"), ("first-fit", "interval")], {})
+    run.at([1 << 19, 1 << 20, 1200 << 10, 1 << 21], InProcess(study), lambda done, total: None)
+    sweep = conclude(
+        study, cases, run.rows(), within=0.05, complete=False, target={"name": HOSTILE_NAMES[0]}, config={},
+        command=HOSTILE_NAMES[0],
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("sweep") / "sweep.html"
+    path.write_text(render(sweep), "utf-8", errors="backslashreplace")
+    return path
+
+
+@pytest.fixture(params=["light", "dark"])
+def opened(browser: Any, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:  # noqa: F811
+    opened = Opened(browser, page_file, scheme=request.param)
+    yield opened
+    opened.page.close()
+
+
+def test_the_page_asks_for_nothing_and_runs_no_name(opened: Opened) -> None:
+    page = opened.page
+    for figure in page.query_selector_all("[data-figure]"):
+        figure.scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length === 9")
+    assert opened.errors == []
+    assert opened.dialogs == []
+    assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert page.query_selector("main img, main script, main b") is None
+
+
+def test_all_points_are_in_a_table_that_sorts(opened: Opened) -> None:
+    page = opened.page
+    assert page.locator("#points + *").count() > 0
+    assert page.locator("[data-table='all/points'] tbody tr").count() == 32
+    page.get_by_role("button", name="latency", exact=True).click()
+    assert page.locator("[data-table='all/points'] th[aria-sort]").count() == 1
