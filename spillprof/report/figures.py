@@ -24,7 +24,7 @@ MAX_ARCS = 120
 MAX_LIVE = 40
 MIB = 1 << 20
 
-BLUE, ORANGE, GREY, TEAL = "#3b7dd8", "#e0821f", "#8b929c", "#35a79c"
+BLUE, ORANGE, GREY, TEAL, PURPLE = "#3b7dd8", "#e0821f", "#8b929c", "#35a79c", "#8a63c9"
 """Distinct for every common colour blindness and on both themes; dashes and hatching are the second channel."""
 SHADE = "rgba(139,146,156,0.22)"
 KIND_STYLE = {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from spillprof.report.figures import BLUE, GREY, ORANGE, SHADE, TEAL, Figure
+from spillprof.report.figures import BLUE, GREY, ORANGE, PURPLE, SHADE, TEAL, Figure
 from spillprof.report.sweep_words import METRIC_WORDS
 from spillprof.report.text import label
 from spillprof.sweep.curves import Cliff, Curve, Knee, curves
@@ -16,7 +16,7 @@ from spillprof.sweep.rows import Row
 from spillprof.units import format_size
 
 MAX_CURVES = 12
-_COLORS = (BLUE, ORANGE, TEAL, GREY)
+_COLORS = (BLUE, ORANGE, TEAL, GREY, PURPLE)
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _SCALES: dict[str, tuple[str, float]] = {
     "spill_bytes": ("MiB", 2**20),
@@ -66,7 +66,7 @@ def _line(curve: Curve, metric: str, factor: float, k: int, *, several: bool) ->
     name = f"{first.strategy}, {first.placement}" if several else first.strategy
     return go.Scatter(
         x=list(curve.sizes), y=np.array(curve.values(metric), dtype=np.float64) / factor, mode="lines+markers",
-        name=label(name, 40), line={"color": _COLORS[k % 4], "width": 1.6, "dash": _DASHES[k % 6]}, marker={"size": 4},
+        name=label(name, 40), line={"color": _COLORS[k % len(_COLORS)], "width": 1.6, "dash": _DASHES[k % len(_DASHES)]}, marker={"size": 4},
         text=[format_size(size) for size in curve.sizes], hovertemplate="%{text}: %{y:.3f}",
     )  # fmt: skip
 

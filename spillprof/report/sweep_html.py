@@ -89,7 +89,8 @@ def _verdict(sweep: Sweep) -> str:
     )
     overall = [a for a in sweep.smallest if a.model is None] or list(sweep.smallest)
     if overall:
-        text += f" {answer_sentence(overall[0]).capitalize()}."
+        answer = answer_sentence(overall[0])
+        text += f" {answer[:1].upper()}{answer[1:]}."
     return text if sweep.complete else f"Interrupted; these are the points that were finished. {text}"
 
 
