@@ -18,6 +18,13 @@ from spillprof.units import format_size
 MAX_CURVES = 12
 _COLORS = (BLUE, ORANGE, TEAL, GREY, PURPLE)
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+
+
+def _style(k: int) -> dict[str, Any]:
+    """Style of the ``k``-th curve: colour and dash repeat at different lengths, so that no two are alike for long."""
+    return {"color": _COLORS[k % len(_COLORS)], "width": 1.6, "dash": _DASHES[k % len(_DASHES)]}
+
+
 _SCALES: dict[str, tuple[str, float]] = {
     "spill_bytes": ("MiB", 2**20),
     "latency_s": ("ms", 1e-3),
@@ -66,7 +73,7 @@ def _line(curve: Curve, metric: str, factor: float, k: int, *, several: bool) ->
     name = f"{first.strategy}, {first.placement}" if several else first.strategy
     return go.Scatter(
         x=list(curve.sizes), y=np.array(curve.values(metric), dtype=np.float64) / factor, mode="lines+markers",
-        name=label(name, 40), line={"color": _COLORS[k % len(_COLORS)], "width": 1.6, "dash": _DASHES[k % len(_DASHES)]}, marker={"size": 4},
+        name=label(name, 40), line=_style(k), marker={"size": 4},
         text=[format_size(size) for size in curve.sizes], hovertemplate="%{text}: %{y:.3f}",
     )  # fmt: skip
 
