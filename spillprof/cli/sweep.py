@@ -241,9 +241,9 @@ def _exit_code(sweep: "Sweep") -> int:
         return BUG_EXIT_CODE
     if not any(row.ok for row in sweep.rows):
         reasons = list(dict.fromkeys(row.status for row in sweep.rows))
-        raise CapacityError(
-            "no point of the sweep could be simulated", where=reasons[:3], hint="give larger sizes with --sram"
-        )
+        fits_somewhere = any(case.min_sram_bytes is not None for case in sweep.cases)
+        hint = "give larger sizes with --sram" if fits_somewhere else None
+        raise CapacityError("no point of the sweep could be simulated", where=reasons[:3], hint=hint)
     return 0
 
 

@@ -71,7 +71,7 @@ def _table(sweep: Sweep, case: CaseFacts, rows: Sequence[Row]) -> Iterator[str]:
     at = {(row.sram_bytes, row.strategy, row.placement): row for row in rows}
     sizes = sorted({row.sram_bytes for row in rows})
     shown = sizes[:MAX_SIZES]
-    spilled = size_scale([row.spill_bytes for row in rows])
+    spilled = size_scale([nbytes for row in rows for nbytes in (row.spill_bytes, row.spill_bytes_lower)])
     times = time_scale([row.latency_s for row in rows])
     most = max((row.spill_bytes or 0 for row in rows), default=0)
     table = [["SRAM", *(f"{s}/{p}" if several else s for s, p in pairs), "lower bound", "fastest", "", ""]]

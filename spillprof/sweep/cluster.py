@@ -7,6 +7,7 @@ from spillprof.errors import UsageError
 from spillprof.sweep.work import LOST, Finished, Outcome, Study, Task, run_task
 
 _CONNECT_S = 10
+_SHIP_S = 600
 _TRIES = 4
 """How often a task is sent again for which no worker gave an answer."""
 
@@ -31,18 +32,25 @@ class Cluster:
                 hint="give the address that 'dask scheduler' prints, like tcp://10.0.0.1:8786",
             ) from None
         self._shipped: Any = None
+        self._served = False  # whether any task was ever answered
 
-    def wait_for_workers(self, count: int) -> None:
-        """Until so many workers are there."""
-        self._client.wait_for_workers(count, timeout=60)
+    def wait_for_workers(self, count: int, timeout_s: float = 60) -> None:
+        """Until so many workers are there. ``TimeoutError`` if that takes too long."""
+        self._client.wait_for_workers(count, timeout=timeout_s)
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Finished]:
         """As they finish. The scheduler moves tasks of a lost worker; what it gives up on is sent again from here."""
         left = {task.number: task for task in tasks}
         for _ in range(_TRIES):
-            for task, outcomes in self._finished(list(left.values())):
-                del left[task.number]
-                yield task, outcomes
+            try:
+                for task, outcomes in self._finished(list(left.values())):
+                    del left[task.number]
+                    yield task, outcomes
+            except OSError as error:  # nobody is there: no worker, or no scheduler any more
+                if not self._served:
+                    what, hint = "no worker of the Dask cluster answers", "start some with 'dask worker'"
+                    raise UsageError(what, where=[str(error)], hint=hint) from None
+                break
             if not left:
                 return
             self._shipped = None  # the only copy may have been on the worker that was lost
@@ -58,7 +66,8 @@ class Cluster:
         from distributed import as_completed
 
         if self._shipped is None:
-            self._shipped = self._client.scatter(self._study, broadcast=True, hash=False)
+            self.wait_for_workers(1, _CONNECT_S)
+            self._shipped = self._client.scatter(self._study, broadcast=True, hash=False, timeout=_SHIP_S)
         sent = {self._client.submit(run_task, self._shipped, task, pure=False): task for task in tasks}
         for future in as_completed(list(sent), loop=self._client.loop):
             task = sent.pop(future)
@@ -67,6 +76,7 @@ class Cluster:
                     outcomes = future.result()
                 except Exception:  # the worker with the result was lost before it was fetched
                     continue
+                self._served = True
                 yield task, outcomes
             elif future.status == "error":
                 self._check(future.exception())

@@ -137,6 +137,22 @@ def test_the_command_line_gives_the_same_file(
     assert Path("remote.csv").read_bytes() == Path("local.csv").read_bytes()
 
 
+@pytest.mark.slow
+def test_a_cluster_without_workers_is_an_error(
+    loopback: Loopback, study: tuple[Study, list[Case]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spillprof.sweep.cluster._CONNECT_S", 2)
+    for worker in loopback.workers:
+        worker.kill()
+        worker.wait()
+    cluster = Cluster(study[0], loopback.address)
+    try:
+        with pytest.raises(UsageError, match="no worker of the Dask cluster answers"):
+            Run(study[1], PAIRS, {}).at(SIZES, cluster, lambda done, total: None)
+    finally:
+        cluster.close()
+
+
 def test_a_scheduler_that_is_not_there_is_an_error(
     study: tuple[Study, list[Case]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
