@@ -136,7 +136,7 @@ def test_ctrl_c_keeps_what_is_finished(empty_folder: Path, jobs: str) -> None:
     terminal, other_end = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "spillprof", "sweep", model, *swept, "-o", "part.json", "-o", "part.csv"],
-        stdout=subprocess.PIPE, stderr=other_end, start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=other_end, start_new_session=True, text=True, preexec_fn=_heed_interrupts,
     )  # fmt: skip
     os.close(other_end)
     shown = b""
@@ -155,6 +155,11 @@ def test_ctrl_c_keeps_what_is_finished(empty_folder: Path, jobs: str) -> None:
     assert 0 < len(data["rows"]) < 60
     assert all(row["status"] == "ok" for row in data["rows"])
     assert len(Path("part.csv").read_text("utf-8").splitlines()) == len(data["rows"]) + 1
+
+
+def _heed_interrupts() -> None:
+    """A shell starts what runs in the background deaf to Ctrl-C, and so all that the tests start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _read_all(terminal: int) -> bytes:
