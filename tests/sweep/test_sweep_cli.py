@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -131,6 +130,7 @@ def test_resume_takes_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_keeps_what_is_finished(empty_folder: Path, jobs: str) -> None:
+    pty = pytest.importorskip("pty", reason="needs a pseudo terminal")
     swept = ["--sram", "22MB..80MB/2MB", "--strategy", "lru,interval", "-j", jobs]
     model = str(SAMPLES / "residual_cnn.onnx")
     terminal, other_end = pty.openpty()
