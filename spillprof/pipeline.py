@@ -6,11 +6,12 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
-from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
+from spillprof.analysis.facts import model_facts, oversized_operators, target_facts
+from spillprof.analysis.hotspots import buffer_costs, operator_costs
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.analysis.spill_timeline import events, spill_arcs
 from spillprof.errors import CapacityError
-from spillprof.lowering.fitting import fit, min_sram, stream_staging_bytes
+from spillprof.lowering.fitting import fit
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.pinning import with_slots
@@ -20,23 +21,19 @@ from spillprof.model.plan_json import plan_from_json, plan_to_json
 from spillprof.model.profile import (
     Bounds,
     Ideal,
-    ModelFacts,
     Oscillation,
     Profile,
     Result,
     StepFact,
-    StreamedOperator,
     Suggestion,
-    TargetFacts,
 )
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.planning.bounds import lower_bound
-from spillprof.planning.liveness import lifetimes, live_bytes_by_step, step_demand_bytes
+from spillprof.planning.liveness import lifetimes, live_bytes_by_step
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
 from spillprof.planning.planner import IDEAL, check_strategy
-from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.traffic import count_traffic
 from spillprof.simulation import on_machine, planned, prepare
 from spillprof.timing.timeline import simulate
@@ -98,13 +95,13 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
     peak_step = int(peak.argmax()) if len(peak) else 0
     return Profile(
         spillprof_version=__version__,
-        model=_model_facts(graph, program, target, options.lowering, peak, peak_step),
-        target=_target_facts(target, fitted),
+        model=model_facts(graph, program, target, options.lowering, peak, peak_step),
+        target=target_facts(target, fitted),
         config=configuration(options),
         steps=tuple(StepFact(name=step.name, op_type=step.op_type) for step in program.steps),
         live_bytes=tuple(live_bytes_by_step(program, stored=True).tolist()),
         peak_buffers=live_at(program, peak_step),
-        oversized=_oversized(program, fitted),
+        oversized=oversized_operators(program, fitted),
         ideal=Ideal(
             latency_s=ideal_s,
             energy_j=ideal.timeline.energy_j,
@@ -263,86 +260,6 @@ def _suggestions(results: Sequence[Result]) -> tuple[Suggestion, ...]:
         if o.pinned_spill_bytes is not None and o.pinned_latency_s is not None and o.pinned_energy_j is not None
     ]
     return tuple(sorted((s for s in found if s.saves_s > 0), key=lambda s: -s.saves_s))
-
-
-def _oversized(program: Program, fitted: Program) -> tuple[StreamedOperator, ...]:
-    """Operators that cannot fit: what passes through DRAM whole, and what infinite SRAM would not move of it."""
-    streams = {i for i, step in enumerate(fitted.steps) if step.streamed_reads or step.streamed_writes}
-    if not streams:
-        return ()
-    plan = Plan(
-        strategy="",
-        capacity_bytes=None,
-        reserved_bytes=0,
-        segments=(),
-        transfers=(),
-        streamed=streamed_operands(fitted),
-    )
-    passing: dict[int, int] = {}
-    for s in plan.streamed:
-        passing[s.step] = passing.get(s.step, 0) + s.size_bytes
-    beyond: dict[int, int] = {}
-    for (_, step), nbytes in streamed_beyond_compulsory(fitted, plan).items():
-        beyond[step] = beyond.get(step, 0) + nbytes
-    return tuple(
-        StreamedOperator(
-            step=i,
-            name=fitted.steps[i].name,
-            demand_bytes=step_demand_bytes(program, program.steps[i]),
-            streamed_bytes=passing[i],
-            tiling_could_remove_bytes=beyond.get(i, 0),
-        )
-        for i in sorted(streams)
-    )
-
-
-def _model_facts(
-    graph: Graph, program: Program, target: Target, options: LoweringOptions, peak: Any, peak_step: int
-) -> ModelFacts:
-    smallest, smallest_step = min_sram(program, target, options)
-    return ModelFacts(
-        path=graph.path or graph.name,
-        sha256=graph.sha256 or "",
-        name=graph.name,
-        opset=graph.opset,
-        operators=len(graph.operators),
-        steps=len(program.steps),
-        tensors=len(graph.tensors),
-        weight_bytes=program.weight_bytes,
-        macs=sum(step.macs for step in program.steps),
-        peak_live_bytes=int(peak[peak_step]) if len(peak) else 0,
-        peak_step=peak_step,
-        min_sram_bytes=smallest,
-        min_sram_step=smallest_step,
-        dims=dict(graph.dims),
-        folded_operators=program.folded_operators,
-        removed_operators=program.removed_operators,
-        assumptions=program.assumptions,
-        notes=(*graph.notes, *program.notes),
-    )
-
-
-def _target_facts(target: Target, fitted: Program) -> TargetFacts:
-    staging = sum(r.size_bytes for r in fitted.reservations if r.what == "weight staging")
-    return TargetFacts(
-        name=target.name,
-        sram_bytes=target.sram_bytes,
-        alignment_bytes=target.alignment_bytes,
-        channel_align=target.channel_align,
-        dram_read_bytes_per_s=target.dram_read_bytes_per_s,
-        dram_write_bytes_per_s=target.dram_write_bytes_per_s,
-        dram_read_setup_s=target.dram_read_setup_s,
-        dram_write_setup_s=target.dram_write_setup_s,
-        dram_burst_bytes=target.dram_burst_bytes,
-        sram_bytes_per_s=target.sram_bytes_per_s,
-        macs_per_s=dict(target.macs_per_s),
-        utilisation=target.utilisation,
-        launch_overhead_s=target.launch_overhead_s,
-        weight_staging_bytes=staging,
-        stream_staging_bytes=stream_staging_bytes(target),
-        reserved_bytes=fitted.reserved_bytes,
-        sources=dict(target.sources),
-    )
 
 
 def configuration(options: AnalyzeOptions) -> dict[str, Any]:

@@ -1,0 +1,94 @@
+"""What a Profile says of the model, the machine and the operators that do not fit it."""
+
+from spillprof.analysis.hotspots import streamed_beyond_compulsory
+from spillprof.lowering.fitting import min_sram, stream_staging_bytes
+from spillprof.lowering.options import LoweringOptions
+from spillprof.model.graph import Graph
+from spillprof.model.plan import Plan
+from spillprof.model.profile import ModelFacts, StreamedOperator, TargetFacts
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.planning.liveness import Bytes, step_demand_bytes
+from spillprof.planning.recorder import streamed_operands
+
+
+def oversized_operators(program: Program, fitted: Program) -> tuple[StreamedOperator, ...]:
+    """Operators that cannot fit: what passes through DRAM whole, and what infinite SRAM would not move of it."""
+    streams = {i for i, step in enumerate(fitted.steps) if step.streamed_reads or step.streamed_writes}
+    if not streams:
+        return ()
+    plan = Plan(
+        strategy="",
+        capacity_bytes=None,
+        reserved_bytes=0,
+        segments=(),
+        transfers=(),
+        streamed=streamed_operands(fitted),
+    )
+    passing: dict[int, int] = {}
+    for s in plan.streamed:
+        passing[s.step] = passing.get(s.step, 0) + s.size_bytes
+    beyond: dict[int, int] = {}
+    for (_, step), nbytes in streamed_beyond_compulsory(fitted, plan).items():
+        beyond[step] = beyond.get(step, 0) + nbytes
+    return tuple(
+        StreamedOperator(
+            step=i,
+            name=fitted.steps[i].name,
+            demand_bytes=step_demand_bytes(program, program.steps[i]),
+            streamed_bytes=passing[i],
+            tiling_could_remove_bytes=beyond.get(i, 0),
+        )
+        for i in sorted(streams)
+    )
+
+
+def model_facts(
+    graph: Graph, program: Program, target: Target, options: LoweringOptions, peak: Bytes, peak_step: int
+) -> ModelFacts:
+    """The model as analysed; ``peak`` holds the live bytes of each step."""
+    smallest, smallest_step = min_sram(program, target, options)
+    return ModelFacts(
+        path=graph.path or graph.name,
+        sha256=graph.sha256 or "",
+        name=graph.name,
+        opset=graph.opset,
+        operators=len(graph.operators),
+        steps=len(program.steps),
+        tensors=len(graph.tensors),
+        weight_bytes=program.weight_bytes,
+        macs=sum(step.macs for step in program.steps),
+        peak_live_bytes=int(peak[peak_step]) if len(peak) else 0,
+        peak_step=peak_step,
+        min_sram_bytes=smallest,
+        min_sram_step=smallest_step,
+        dims=dict(graph.dims),
+        folded_operators=program.folded_operators,
+        removed_operators=program.removed_operators,
+        assumptions=program.assumptions,
+        notes=(*graph.notes, *program.notes),
+    )
+
+
+def target_facts(target: Target, fitted: Program) -> TargetFacts:
+    """The machine, resolved, with what it reserves for this program."""
+    staging = sum(r.size_bytes for r in fitted.reservations if r.what == "weight staging")
+    return TargetFacts(
+        name=target.name,
+        sram_bytes=target.sram_bytes,
+        alignment_bytes=target.alignment_bytes,
+        channel_align=target.channel_align,
+        dram_read_bytes_per_s=target.dram_read_bytes_per_s,
+        dram_write_bytes_per_s=target.dram_write_bytes_per_s,
+        dram_read_setup_s=target.dram_read_setup_s,
+        dram_write_setup_s=target.dram_write_setup_s,
+        dram_burst_bytes=target.dram_burst_bytes,
+        sram_bytes_per_s=target.sram_bytes_per_s,
+        macs_per_s=dict(target.macs_per_s),
+        utilisation=target.utilisation,
+        launch_overhead_s=target.launch_overhead_s,
+        weight_staging_bytes=staging,
+        stream_staging_bytes=stream_staging_bytes(target),
+        reserved_bytes=fitted.reserved_bytes,
+        sources=dict(target.sources),
+    )
