@@ -14,7 +14,7 @@ from spillprof.report import figures
 from spillprof.report.columns import comparison_size_column, percent, time_column
 from spillprof.report.plain_markdown import to_html
 from spillprof.report.text import count_of, label
-from spillprof.report.verdict import KIND_WORDS, above_bound, kind_parts, lead_result, verdict
+from spillprof.report.verdict import KIND_WORDS, above_bound, bound_scope, kind_parts, lead_result, verdict
 from spillprof.units import format_rate, format_size, format_size_exact, format_time
 
 MAX_TITLE = 60
@@ -84,6 +84,7 @@ def _context(profile: Profile) -> dict[str, Any]:
         "target": profile.target,
         "lead": lead,
         "verdict": verdict(profile),
+        "bound_scope": bound_scope(profile),
         "title": _title(profile, lead),
         "cards": _cards(profile, lead),
         "strategies": _strategy_rows(profile, lead),

@@ -12,7 +12,14 @@ from rich.text import Text
 from spillprof.model.profile import Profile, Result
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
 from spillprof.report.text import count_of, label
-from spillprof.report.verdict import above_bound, infeasible_sentence, kind_parts, lead_result, no_spill_sentence
+from spillprof.report.verdict import (
+    above_bound,
+    bound_scope,
+    infeasible_sentence,
+    kind_parts,
+    lead_result,
+    no_spill_sentence,
+)
 from spillprof.units import format_rate, format_size, format_size_exact
 
 DEFAULT_WIDTH = 100
@@ -47,6 +54,8 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
     yield from _header(profile)
     yield ""
     yield _strategies(profile, lead)
+    if profile.bounds is not None:
+        yield _line(Text(bound_scope(profile), "dim"))
     yield from _infeasible(profile)
     yield ""
     if lead is None:

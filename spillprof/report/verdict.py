@@ -41,16 +41,26 @@ def verdict(profile: Profile) -> str:
 
 
 def above_bound(profile: Profile, result: Result) -> str:
-    """How far a result's spill bytes lie above the proven lower bound: ``optimal``, ``+26 %``, or ``-``."""
+    """How far a result's spill bytes lie above the proven lower bound: ``optimal``, ``+26 %``, or ``-``.
+
+    Where operands are tiled through DRAM it is ``at bound``: another choice of them might spill less.
+    """
     if profile.bounds is None or not result.feasible:
         return MISSING
     lower = profile.bounds.spill_bytes_lower
     if result.spill_bytes == lower:
-        return "optimal"
+        return "at bound" if profile.oversized else "optimal"
     if not lower:
         return MISSING
     above = result.spill_bytes / lower - 1
     return f"+{percent(above)}" if above >= 0.001 else "+<0.1 %"
+
+
+def bound_scope(profile: Profile) -> str:
+    """What the lower bound claims, in one sentence."""
+    tiled = ", with the same operands tiled through DRAM," if profile.oversized else ""
+    pinned = ", with the same dedicated slots," if profile.config.get("pin") else ""
+    return f"Lower bound: no plan in this order of operators{tiled}{pinned} spills less."
 
 
 def no_spill_sentence(profile: Profile, lead: Result) -> str:

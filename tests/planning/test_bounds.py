@@ -136,6 +136,23 @@ def test_streamed_operands_and_what_they_force_are_part_of_the_bound() -> None:
     assert least_spill(p, PlanningOptions()) == 120
 
 
+def test_another_choice_of_streamed_operands_may_spill_less_than_the_bound() -> None:
+    """r (40) is written, read beside y (50), and read again; r + y = 90 do not fit 80.
+
+    Streaming r, the smaller: written 40, streamed in 40, reloaded 40 = 120. Streaming the output y instead costs
+    nothing, because its write is due anyway. The bound belongs to the choice.
+    """
+    buffers = {"x": ("input", 10), "r": 40, "y": ("output", 50), "z": ("output", 10)}
+    by_size = program(
+        buffers, ["x -> r", step("r -> y", streamed_reads="r", stream_staging_bytes=8), "r -> z"], capacity=80
+    )
+    by_cost = program(
+        buffers, ["x -> r", step("r -> y", streamed_writes="y", stream_staging_bytes=8), "r -> z"], capacity=80
+    )
+    assert lower_bound(by_size, PlanningOptions()).spill_bytes == least_spill(by_size, PlanningOptions()) == 120
+    assert lower_bound(by_cost, PlanningOptions()).spill_bytes == least_spill(by_cost, PlanningOptions()) == 0
+
+
 def test_infinite_memory_has_no_covering_problem() -> None:
     with pytest.raises(ValueError, match="infinite"):
         covering(replace(random_program(1), capacity_bytes=None), PlanningOptions())

@@ -13,7 +13,7 @@ from profiles import CAPACITY, HOSTILE_NAMES, MIB, make_profile, without_spills
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
 from spillprof.report.terminal import render
 from spillprof.report.text import label, printable, shorten_middle
-from spillprof.report.verdict import above_bound, lead_result, verdict
+from spillprof.report.verdict import above_bound, bound_scope, lead_result, verdict
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +73,21 @@ def test_comparison_prints_different_sizes_differently(sizes):
 
 def test_distance_to_the_bound_is_optimal_a_percentage_or_unknown(profile):
     result = next(r for r in profile.results if r.feasible and r.spill_bytes)
+    profile = replace(profile, oversized=())
     cases = {0: "optimal", 1: "+<0.1 %", -(-result.spill_bytes // 3): "+50 %", result.spill_bytes: "-"}
     for below, text in cases.items():
         bounds = replace(profile.bounds, spill_bytes_lower=result.spill_bytes - below)
         assert above_bound(replace(profile, bounds=bounds), result) == text
     assert above_bound(replace(profile, bounds=None), result) == "-"
+
+
+def test_nothing_is_called_optimal_where_operands_are_tiled(profile):
+    result = next(r for r in profile.results if r.feasible and r.spill_bytes)
+    bounds = replace(profile.bounds, spill_bytes_lower=result.spill_bytes)
+    assert profile.oversized
+    assert above_bound(replace(profile, bounds=bounds), result) == "at bound"
+    assert "with the same operands tiled through DRAM" in " ".join(render(profile, color=False).split())
+    assert "tiled" not in bound_scope(replace(profile, oversized=()))
 
 
 def test_page_shows_header_target_strategies_and_reasons(profile):
