@@ -13,6 +13,14 @@ KIND_WORDS = {
 }
 """Kinds of spilled bytes in the order of reports, and what each means."""
 
+BECAUSE = {
+    "capacity": "for want of capacity",
+    "lifetime": "because buffers are freed late",
+    "fragmentation": "because of fragmentation",
+    "oversized": "because of operators too large for it",
+}
+"""Kinds of spilled bytes as the reason in a sentence."""
+
 
 def lead_result(profile: Profile) -> Result | None:
     """The feasible result with the least spill time (then spill bytes, then as asked for); None if none is feasible.
@@ -85,7 +93,7 @@ def kind_parts(kinds: KindBytes) -> tuple[tuple[str, int], ...]:
 
 
 def _mostly(kinds: KindBytes | None) -> str:
-    """``, mostly for capacity`` where one kind makes more than half of the bytes."""
+    """``, mostly for want of capacity`` where one kind makes more than half of the bytes."""
     parts = kind_parts(kinds) if kinds is not None else ()
     total = sum(nbytes for _, nbytes in parts)
-    return next((f", mostly for {kind}" for kind, nbytes in parts if 2 * nbytes > total), "")
+    return next((f", mostly {BECAUSE[kind]}" for kind, nbytes in parts if 2 * nbytes > total), "")
