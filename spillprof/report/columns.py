@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spillprof.units import format_size, format_time
+from spillprof.units import format_time
 
 _SIZE_UNITS = (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40), ("PiB", 2**50), ("EiB", 2**60))
 _TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
@@ -64,11 +64,6 @@ def comparison_size_column(sizes_bytes: Sequence[int | None]) -> tuple[str, ...]
 def signed_time(delta_s: float) -> str:
     """``+5.01 ms``, ``−5.01 ms`` or ``0``."""
     return "0" if delta_s == 0 else f"{'−' if delta_s < 0 else '+'}{format_time(abs(delta_s))}"
-
-
-def signed_size(delta_bytes: int) -> str:
-    """``+4.8 MiB``, ``−4.8 MiB`` or ``0``."""
-    return "0" if delta_bytes == 0 else f"{'−' if delta_bytes < 0 else '+'}{format_size(abs(delta_bytes))}"
 
 
 def percent(share: float | None) -> str:
