@@ -163,7 +163,7 @@ def _kind(buffer: Buffer, name: str, outputs: frozenset[str]) -> BufferKind:
 
 def _fact(draft: Draft, name: str, kind: BufferKind, def_step: int | None, last_use: int | None) -> TensorFact:
     tensor = draft.graph.tensors[name]
-    nbytes = draft.weights.get(name, tensor.nbytes)
+    nbytes = draft.weights[draft.storage(name)] if kind is BufferKind.WEIGHT else tensor.nbytes
     return TensorFact(
         name=name,
         shape=tensor.shape,

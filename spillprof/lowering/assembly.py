@@ -2,7 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
+from spillprof.lowering.access import parts_read
 from spillprof.lowering.aliasing import in_place_update
 from spillprof.lowering.control_flow import body_peak_bytes, body_weights, executed_reads
 from spillprof.lowering.draft import Draft, Task
@@ -20,18 +23,36 @@ SINGLE_ITERATION = "loops of unknown trip count are costed as one iteration"
 LARGER_BRANCH = "conditionals are costed by their larger branch"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WeightRead:
+    """A weight that a task reads: payload bytes as it lies in DRAM, and how many of them the task moves."""
+
+    stored_bytes: int
+    read_bytes: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is an operand; a weight that is read in part (rows of a table) only passes through."""
+        return self.read_bytes == self.stored_bytes
+
+
+_WeightReads = Mapping[str, _WeightRead]
+
+
 def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
     """Steps and buffers of a draft. Buffers are numbered in the order in which the steps first touch them."""
-    weights = [_weights(task, draft) for task in draft.tasks]
+    parts = [parts_read(task, draft.graph) for task in draft.tasks]
+    weights = [_weights(task, draft, part) for task, part in zip(draft.tasks, parts, strict=True)]
     counts = [_task_macs(task, draft) for task in draft.tasks]
     buffers = _buffers(draft, weights, target, options)
     by_name = {buffer.name: buffer for buffer in buffers}
     last_read = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.inputs}
     dies_at = [last_read.get(buffer.name, -1) for buffer in buffers]
     steps = tuple(
-        _step(i, draft, weights[i], counts[i], by_name, dies_at, target, options) for i in range(len(draft.tasks))
+        _step(i, draft, weights[i], parts[i], counts[i], by_name, dies_at, target, options)
+        for i in range(len(draft.tasks))
     )
-    distinct = {name: nbytes for read in weights for name, nbytes in read.items()}
+    distinct = {name: weight.stored_bytes for read in weights for name, weight in read.items()}
     return Program(
         name=draft.graph.name,
         steps=steps,
@@ -47,7 +68,7 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
 
 
 def _buffers(
-    draft: Draft, weights: Sequence[Mapping[str, int]], target: Target, options: LoweringOptions
+    draft: Draft, weights: Sequence[_WeightReads], target: Target, options: LoweringOptions
 ) -> tuple[Buffer, ...]:
     graph = draft.graph
     inputs, outputs = frozenset(graph.inputs), frozenset(map(draft.storage, graph.outputs))
@@ -58,8 +79,9 @@ def _buffers(
     constant: set[str] = set()
     for i, task in enumerate(draft.tasks):
         if options.weights is WeightsPolicy.CACHED:
-            constant.update(weights[i])
-            payload |= weights[i]
+            whole = {name: weight.stored_bytes for name, weight in weights[i].items() if weight.is_whole}
+            constant.update(whole)
+            payload |= whole
         for storage in map(draft.storage, (*task.inputs, *task.outputs)):
             if storage not in draft.weights and storage not in payload:
                 payload[storage] = graph.tensors[storage].nbytes
@@ -91,7 +113,8 @@ def _buffers(
 def _step(
     i: int,
     draft: Draft,
-    weights: Mapping[str, int],
+    weights: _WeightReads,
+    parts: Mapping[str, Fraction],
     count: MacCount,
     by_name: Mapping[str, Buffer],
     dies_at: Sequence[int],
@@ -100,16 +123,16 @@ def _step(
 ) -> Step:
     task = draft.tasks[i]
     storages = ((name, draft.storage(name)) for name in task.inputs)
-    operands = [(n, by_name[s]) for n, s in storages if s in by_name and (s in weights or s not in draft.weights)]
+    whole = {name for name, weight in weights.items() if weight.is_whole}
+    operands = [(n, by_name[s]) for n, s in storages if s in by_name and (s in whole or s not in draft.weights)]
     reads = dict.fromkeys(buffer.index for _, buffer in operands)
     if options.weights is WeightsPolicy.CACHED:
-        reads |= dict.fromkeys(by_name[name].index for name in weights)
+        reads |= dict.fromkeys(by_name[name].index for name in weights if name in whole)
     written = [by_name[draft.storage(name)] for name in task.outputs]
     update = None
     if options.inplace and len(written) == 1:
         dying = [(name, buffer) for name, buffer in operands if dies_at[buffer.index] == i]
         update = in_place_update(task, operands, dying, written[0], draft)
-    streamed = sum(weights.values())
     return Step(
         name=task.lead.name,
         op_type=task.lead.op_type,
@@ -118,21 +141,44 @@ def _step(
         writes=tuple(buffer.index for buffer in written),
         updates=() if update is None else (update,),
         workspaces=(*workspaces(task, draft, target, options.conv), *_body_workspace(task, target)),
-        weight_stream_bytes=streamed if options.weights is WeightsPolicy.STREAM else 0,
+        weight_stream_bytes=_streamed_bytes(weights, options.weights),
         macs=count.macs,
         mac_dtype=_mac_dtype(task, draft),
-        touched_bytes=_read_bytes(operands, draft) + sum(b.payload_bytes for b in written) + streamed,
+        touched_bytes=(
+            _read_bytes(operands, parts, draft)
+            + sum(b.payload_bytes for b in written)
+            + sum(weight.read_bytes for weight in weights.values())
+        ),
     )
 
 
-def _weights(task: Task, draft: Draft) -> dict[str, int]:
-    """Distinct weights that a task reads, payload bytes; of a control-flow operator those of its costed bodies too."""
+def _streamed_bytes(weights: _WeightReads, policy: WeightsPolicy) -> int:
+    """What passes through the weight staging area: all under ``stream``, under ``cached`` what is read in part."""
+    if policy is WeightsPolicy.RESIDENT:
+        return 0
+    return sum(w.read_bytes for w in weights.values() if policy is WeightsPolicy.STREAM or not w.is_whole)
+
+
+def _weights(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> dict[str, _WeightRead]:
+    """Distinct weights that a task reads; of a control-flow operator those of its costed bodies too."""
     names = [name for name in task.inputs if draft.is_weight(name)]
-    if not task.lead.subgraphs:
-        return {(s := draft.storage(name)): draft.weights[s] for name in names}
-    needed = {*task.lead.inputs, *executed_reads(task.lead)}
-    found = {(s := draft.storage(name)): draft.weights[s] for name in names if name in needed}
-    return found | body_weights(task.lead)
+    inner: Mapping[str, int] = {}
+    if task.lead.subgraphs:
+        needed = {*task.lead.inputs, *executed_reads(task.lead)}
+        names = [name for name in names if name in needed]
+        inner = body_weights(task.lead)
+    read: dict[str, int] = {}
+    for name in dict.fromkeys(names):
+        storage = draft.storage(name)
+        nbytes = read.get(storage, 0) + _part(draft.weights[storage], parts.get(name))
+        read[storage] = min(nbytes, draft.weights[storage])
+    found = {name: _WeightRead(stored_bytes=draft.weights[name], read_bytes=nbytes) for name, nbytes in read.items()}
+    return found | {name: _WeightRead(stored_bytes=nbytes, read_bytes=nbytes) for name, nbytes in inner.items()}
+
+
+def _part(nbytes: int, share: Fraction | None) -> int:
+    """A share of so many bytes, rounded up; all of them if no share is given."""
+    return nbytes if share is None else -(-nbytes * share.numerator // share.denominator)
 
 
 def _body_workspace(task: Task, target: Target) -> tuple[Workspace, ...]:
@@ -140,13 +186,14 @@ def _body_workspace(task: Task, target: Target) -> tuple[Workspace, ...]:
     return (Workspace(purpose="body", size_bytes=nbytes, first=Phase.READ, last=Phase.WRITE),) if nbytes else ()
 
 
-def _read_bytes(operands: Iterable[tuple[str, Buffer]], draft: Draft) -> int:
+def _read_bytes(operands: Iterable[tuple[str, Buffer]], parts: Mapping[str, Fraction], draft: Draft) -> int:
     """Payload of the distinct tensors read, weights left out, no buffer counted for more than it holds."""
     by_buffer: dict[str, int] = {}
     payload: dict[str, int] = {}
     for name, buffer in dict(operands).items():
         if buffer.kind is not BufferKind.WEIGHT:
-            by_buffer[buffer.name] = by_buffer.get(buffer.name, 0) + draft.graph.tensors[name].nbytes
+            nbytes = _part(draft.graph.tensors[name].nbytes, parts.get(name))
+            by_buffer[buffer.name] = by_buffer.get(buffer.name, 0) + nbytes
             payload[buffer.name] = buffer.payload_bytes
     return sum(min(nbytes, payload[name]) for name, nbytes in by_buffer.items())
 

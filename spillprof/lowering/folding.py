@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import KNOWN_DOMAINS, RANDOM, STRIDED_VIEWS, VIEWS, is_one_of
+from spillprof.lowering.families import ELEMENTWISE, KNOWN_DOMAINS, RANDOM, STRIDED_VIEWS, VIEWS, is_one_of
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
 from spillprof.model.graph import Graph, Operator
 
 _SHAPES = frozenset({"Shape", "Size"})
-_DEQUANTIZE = frozenset({"DequantizeLinear"})
+_REORDERED = VIEWS | {"Transpose"}
 _DATA_MOVEMENT = VIEWS | STRIDED_VIEWS
 
 
@@ -17,9 +18,11 @@ def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
     """The draft without the tasks that read weights alone (or nothing); what they write are weights.
 
     ``Shape`` and ``Size`` fold whatever they read, since all shapes are concrete. Random operators and operators
-    of unknown domains do not fold. A folded tensor takes its own bytes in DRAM; but a view of a weight (Identity,
-    Reshape, ...) is that weight, if views are shared, and with standard fusion a dequantised weight keeps the bytes
-    of its quantised form, also when it is moved about (transposed, split) before its use.
+    of unknown domains do not fold. A folded tensor takes its own bytes in DRAM, with these exceptions:
+
+    - A weight renamed, reshaped or transposed is that weight, if views are shared: tied weights are stored once.
+    - With standard fusion, a weight computed element by element from a narrower one (dequantised, widened, scaled)
+      keeps the bytes of what it is computed from, and so does a part of it: quantised weights stay quantised.
     """
     weights = dict(draft.weights)
     views = dict(draft.views)
@@ -27,7 +30,7 @@ def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
     for task in draft.tasks:
         if not _folds(task, weights, views):
             tasks.append(task)
-        elif options.views is Views.SHARE and _renames(task, draft.graph):
+        elif options.views is Views.SHARE and _rearranges(task, draft.graph):
             views[task.outputs[0]] = views.get(task.inputs[0], task.inputs[0])
         else:
             for name in task.outputs:
@@ -42,9 +45,9 @@ def _folds(task: Task, weights: Mapping[str, int], views: Mapping[str, str]) -> 
     return is_one_of(task.lead, _SHAPES) or all(views.get(name, name) in weights for name in task.inputs)
 
 
-def _renames(task: Task, graph: Graph) -> bool:
-    """Whether the only output has the elements of the first input, unchanged."""
-    if not is_one_of(task.lead, VIEWS) or len(task.members) > 1 or len(task.outputs) > 1 or not task.inputs:
+def _rearranges(task: Task, graph: Graph) -> bool:
+    """Whether the only output has the elements of the first input, unchanged but for their order."""
+    if not is_one_of(task.lead, _REORDERED) or len(task.members) > 1 or len(task.outputs) > 1 or not task.inputs:
         return False
     source, result = graph.tensors[task.inputs[0]], graph.tensors[task.outputs[0]]
     return (source.dtype, source.nbytes) == (result.dtype, result.nbytes)
@@ -57,14 +60,15 @@ def _is_random(op: Operator) -> bool:
 def _stored_bytes(
     name: str, task: Task, weights: Mapping[str, int], views: Mapping[str, str], graph: Graph, fuse: Fuse
 ) -> int:
-    nbytes = graph.tensors[name].nbytes
+    result = graph.tensors[name]
     if fuse is Fuse.NONE or len(task.members) > 1 or not task.inputs:
-        return nbytes
-    if is_one_of(task.lead, _DEQUANTIZE):
-        return sum(weights[views.get(i, i)] for i in dict.fromkeys(task.inputs))
-    source = graph.tensors[task.inputs[0]]
+        return result.nbytes
+    sources = [graph.tensors[i] for i in dict.fromkeys(task.inputs)]
+    if is_one_of(task.lead, ELEMENTWISE) and any(prod(s.shape) == prod(result.shape) for s in sources):
+        return min(result.nbytes, sum(weights[views.get(s.name, s.name)] for s in sources))
+    source = sources[0]
     storage = views.get(source.name, source.name)
-    if is_one_of(task.lead, _DATA_MOVEMENT) and storage in weights and source.dtype == graph.tensors[name].dtype:
+    if is_one_of(task.lead, _DATA_MOVEMENT) and storage in weights and source.dtype == result.dtype:
         # As much of the stored form as the result is of the source: all of it, or a slice.
-        return -(-weights[storage] * nbytes // source.nbytes) if source.nbytes > 0 else nbytes
-    return nbytes
+        return -(-weights[storage] * result.nbytes // source.nbytes) if source.nbytes > 0 else result.nbytes
+    return result.nbytes

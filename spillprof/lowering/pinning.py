@@ -40,7 +40,7 @@ def pinned_storages(draft: Draft, options: LoweringOptions, stored: Collection[s
 _WEIGHT_HINTS = {
     WeightsPolicy.STREAM: "weights are streamed and never stay in SRAM; use --weights cached to pin one",
     WeightsPolicy.RESIDENT: "with --weights resident every weight stays in SRAM already",
-    WeightsPolicy.CACHED: "no operator reads it",
+    WeightsPolicy.CACHED: "no operator reads it as a whole",
 }
 
 

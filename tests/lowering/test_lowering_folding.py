@@ -9,15 +9,60 @@ T = (4,)
 
 
 def test_weight_subgraph_folds_to_its_result():
-    """w (16 B) is widened to w2 (32 B); only what the step reads counts."""
+    """w (16 B) is repeated to w2 (32 B); only what the step reads counts."""
     g = graph(
-        {"x": ("float64", T)}, ["Cast w -> w2", "MatMul x w2 -> y"], "y",
-        weights={"w": T}, tensors={"w2": ("float64", T), "y": ("float64", ())},
+        {"x": (8,)}, ["Tile w n -> w2", "MatMul x w2 -> y"], "y",
+        weights={"w": T, "n": ("int64", (1,))}, tensors={"w2": (8,), "y": ()},
     )  # fmt: skip
     program = lowered(g)
     assert picture(program) == ["MatMul x -> y"]
     assert (program.folded_operators, program.weight_bytes) == (1, 32)
     assert program.steps[0].weight_stream_bytes == 32
+
+
+def test_widened_weight_stays_narrow():
+    g = graph(
+        {"x": ("float64", T)}, ["Cast w -> w2", "MatMul x w2 -> y"], "y",
+        weights={"w": T}, tensors={"w2": ("float64", T), "y": ("float64", ())},
+    )  # fmt: skip
+    assert lowered(g).weight_bytes == 16
+    assert lowered(g, fuse=Fuse.NONE).weight_bytes == 32
+
+
+def test_weight_dequantised_by_cast_and_scale_stays_quantised():
+    """4 x 8 int8 = 32 B and 4 scales = 16 B; in float it would be 128 B."""
+    ops = ["Cast q -> f", "Mul f s -> w", "MatMul x w -> y"]
+    g = graph(
+        {"x": (2, 4)}, ops, "y", weights={"q": ("int8", (4, 8)), "s": (4, 1)},
+        tensors={"f": (4, 8), "w": (4, 8), "y": (2, 8)},
+    )  # fmt: skip
+    assert lowered(g).weight_bytes == 48
+    assert lowered(g, fuse=Fuse.NONE).weight_bytes == 128
+
+
+def test_outer_product_of_two_weights_is_as_large_as_it_is():
+    """Nothing of 4 x 8 elements is stored: the product is not a dequantised weight."""
+    g = graph(
+        {"x": (2, 4)}, ["Mul a b -> w", "MatMul x w -> y"], "y",
+        weights={"a": (4, 1), "b": (1, 8)}, tensors={"w": (4, 8), "y": (2, 8)},
+    )  # fmt: skip
+    assert lowered(g).weight_bytes == 128
+
+
+def test_tied_embedding_and_its_transpose_are_one_weight():
+    """A table of 10 x 4 floats (160 B): three rows are looked up, and the whole is the last layer's matrix."""
+    ops = ["Gather t i -> e", "Transpose t -> w", "MatMul e w -> y"]
+    g = graph(
+        {"i": ("int64", (3,))}, ops, "y", weights={"t": (10, 4)},
+        tensors={"e": (3, 4), "w": (4, 10), "y": (3, 10)},
+    )  # fmt: skip
+    program = lowered(g)
+    assert program.weight_bytes == 160
+    assert [step.weight_stream_bytes for step in program.steps] == [48, 160]
+    assert lowered(g, views=Views.COPY).weight_bytes == 320
+    cached = lowered(g, weights=WeightsPolicy.CACHED)
+    assert picture(cached) == ["Gather i -> e", "MatMul e t -> y"]
+    assert [step.weight_stream_bytes for step in cached.steps] == [48, 0]
 
 
 def test_operator_that_reads_nothing_folds():

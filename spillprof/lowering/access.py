@@ -1,0 +1,76 @@
+"""Operators that read a part of an operand: rows of a table, a slice, a shape."""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import prod
+
+from spillprof.lowering.draft import Task
+from spillprof.lowering.families import KNOWN_DOMAINS
+from spillprof.model.graph import Graph, Operator
+
+_Reads = Mapping[int, int]
+"""Elements that are read at most, by input position; inputs not named are read whole."""
+
+
+def parts_read(task: Task, graph: Graph) -> dict[str, Fraction]:
+    """Share of a tensor that a task reads, for those that it reads in part: more than one reading adds up.
+
+    A tensor is never read more than once as a whole: rows that repeat are counted, up to the size of the table.
+    """
+    rule = _RULES.get(task.lead.op_type) if task.lead.domain in KNOWN_DOMAINS else None
+    if rule is None:
+        return {}
+    shares: dict[str, Fraction] = {}
+    elements = rule(task.lead, graph)
+    present = [i for i, name in enumerate(task.lead.inputs) if name]
+    for position, name in enumerate(task.inputs):
+        index = present[position] if position < len(present) else None  # behind the lead's: scales, captures
+        share = Fraction(1)
+        if index is not None and index in elements:
+            held = prod(graph.tensors[task.lead.inputs[index]].shape)
+            share = Fraction(min(elements[index], held), held) if held else Fraction(0)
+        shares[name] = min(shares.get(name, Fraction(0)) + share, Fraction(1))
+    return {name: share for name, share in shares.items() if share < 1}
+
+
+def _as_much_as_written(op: Operator, graph: Graph) -> _Reads:
+    """Gather and its kin, Slice: one element of the first input for each of the output."""
+    return {0: sum(prod(graph.tensors[name].shape) for name in op.outputs[:1] if name)}
+
+
+def _nothing(op: Operator, graph: Graph) -> _Reads:
+    """Shape, Size: the first input's contents do not matter."""
+    return {0: 0}
+
+
+def _embeddings(op: Operator, graph: Graph) -> _Reads:
+    """EmbedLayerNormalization: a row of each of the three tables for each token."""
+    embedded = prod(graph.tensors[op.outputs[0]].shape)
+    return {2: embedded, 3: embedded, 4: embedded}
+
+
+def _quantised_rows(op: Operator, graph: Graph) -> _Reads:
+    """GatherBlockQuantized: rows of the table, of its scales and of its zero points, in the same proportion."""
+    tensors = graph.tensors
+    written = prod(tensors[op.outputs[0]].shape)
+    packed = op.attributes.get("bits", 4)
+    per_byte = 8 // packed if isinstance(packed, int) and packed in (2, 4) and "int8" in _dtype(op, graph, 0) else 1
+    table = prod(tensors[op.inputs[0]].shape) * per_byte
+    share = min(Fraction(written, table), Fraction(1)) if table else Fraction(1)
+    partial = [i for i in (0, 2, 3) if i < len(op.inputs) and op.inputs[i]]
+    return {i: -(-prod(tensors[op.inputs[i]].shape) * share.numerator // share.denominator) for i in partial}
+
+
+def _dtype(op: Operator, graph: Graph, index: int) -> str:
+    return graph.tensors[op.inputs[index]].dtype
+
+
+_RULES: Mapping[str, Callable[[Operator, Graph], _Reads]] = {
+    **dict.fromkeys(
+        ("Gather", "GatherElements", "GatherND", "Slice", "ArrayFeatureExtractor", "Compress"), _as_much_as_written
+    ),
+    **dict.fromkeys(("Shape", "Size"), _nothing),
+    "EmbedLayerNormalization": _embeddings,
+    "GatherBlockQuantized": _quantised_rows,
+}
+"""Operators that do not read all of what they are given."""
