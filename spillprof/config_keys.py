@@ -11,7 +11,7 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.lowering.options import ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
-from spillprof.model.target import field_names, read_fields
+from spillprof.model.target_fields import field_names, read_fields
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Release, WriteBack
 from spillprof.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
 
@@ -166,7 +166,9 @@ MODEL_KEYS: Mapping[str, Callable[[Any], Any]] = {
 _SHORT_NAMES = {
     "sram": "sram_bytes", "align": "alignment_bytes", "dram-read": "dram_read_bytes_per_s",
     "dram-write": "dram_write_bytes_per_s", "dram-read-setup": "dram_read_setup_s",
-    "dram-write-setup": "dram_write_setup_s", "dram-burst": "dram_burst_bytes", "sram-rate": "sram_bytes_per_s",
+    "dram-write-setup": "dram_write_setup_s", "dram-burst": "dram_burst_bytes",
+    "dram-bus": "dram_bus_bytes_per_s", "background": "background_bytes_per_s",
+    "sram-rate": "sram_bytes_per_s",
     "launch-overhead": "launch_overhead_s", "weight-staging": "weight_staging_bytes",
     "stream-staging": "stream_staging_bytes",
 }  # fmt: skip

@@ -13,6 +13,7 @@ _SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IG
 _RATE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b/s", re.IGNORECASE | re.ASCII)
 _TIME = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(s|ms|us|µs|μs|ns)", re.ASCII)  # micro sign and Greek mu
 _ENERGY = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([munµμp]?)J", re.ASCII)
+_FREQUENCY = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)hz", re.IGNORECASE | re.ASCII)
 _SHARE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*%", re.ASCII)
 _SIZE_HINT = "write it like 32MB, 1.5MiB or 4096 (bytes)"
 LARGEST_SIZE = 2**60  # bytes: every sum of sizes stays exact in JSON readers and numpy columns
@@ -54,6 +55,15 @@ def parse_time(text: str) -> float:
     if match is None:
         raise UsageError(f"'{text}' is not a time", hint="write it like 1.3us, 500ns or 2ms")
     return float(match[1]) * _SECONDS[match[2]]
+
+
+def parse_frequency(text: str) -> float:
+    """Hertz from ``1GHz``, ``500 MHz``. ``UsageError`` if it is not a frequency."""
+    match = _FREQUENCY.fullmatch(text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise UsageError(f"'{text}' is not a frequency", hint="write it like 500MHz or 1.3GHz")
+    unit: int = 1000 ** _POWER[match[2].lower()]
+    return float(match[1]) * unit
 
 
 def parse_energy(text: str) -> float:
@@ -101,6 +111,11 @@ def format_rate(bytes_per_s: float) -> str:
     while value >= 999.5 and unit < 4:
         value, unit = value / 1000, unit + 1
     return f"{_three_digits(value)} {('B', 'KB', 'MB', 'GB', 'TB')[unit]}/s"
+
+
+def format_frequency(hertz: float) -> str:
+    """``1.3 GHz``: three significant digits."""
+    return format_rate(hertz).replace("B/s", "Hz")
 
 
 def format_time(seconds: float) -> str:

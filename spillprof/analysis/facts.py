@@ -72,7 +72,8 @@ def model_facts(
 
 def target_facts(target: Target, fitted: Program) -> TargetFacts:
     """The machine, resolved, with what it reserves for this program."""
-    staging = sum(r.size_bytes for r in fitted.reservations if r.what == "weight staging")
+    reserved = {r.what: r.size_bytes for r in fitted.reservations}
+    rates = target.macs_per_s or target.macs_per_cycle
     return TargetFacts(
         name=target.name,
         sram_bytes=target.sram_bytes,
@@ -83,11 +84,28 @@ def target_facts(target: Target, fitted: Program) -> TargetFacts:
         dram_read_setup_s=target.dram_read_setup_s,
         dram_write_setup_s=target.dram_write_setup_s,
         dram_burst_bytes=target.dram_burst_bytes,
+        dram_read_curve=target.dram_read_curve,
+        dram_write_curve=target.dram_write_curve,
+        dram_bus_bytes_per_s=target.dram_bus_bytes_per_s,
+        background_bytes_per_s=target.background_bytes_per_s,
+        dram_outstanding=target.dram_outstanding,
+        dma_read_channels=target.dma_read_channels,
+        dma_write_channels=target.dma_write_channels,
+        dma_shared_channels=target.dma_shared_channels,
         sram_bytes_per_s=target.sram_bytes_per_s,
-        macs_per_s=dict(target.macs_per_s),
+        cores=target.cores,
+        clock_hz=target.clock_hz,
+        macs_per_s={dtype: target.peak_macs_per_s(dtype) for dtype in rates},
         utilisation=target.utilisation,
+        conv_time_factors=dict(target.conv_time_factors),
         launch_overhead_s=target.launch_overhead_s,
-        weight_staging_bytes=staging,
+        sram_j_per_byte=target.sram_j_per_byte,
+        dram_read_j_per_byte=target.dram_read_j_per_byte,
+        dram_write_j_per_byte=target.dram_write_j_per_byte,
+        mac_j=target.mac_j,
+        mac_j_by_dtype=dict(target.mac_j_by_dtype),
+        runtime_bytes=reserved.get("runtime", 0),
+        weight_staging_bytes=reserved.get("weight staging", 0),
         stream_staging_bytes=stream_staging_bytes(target),
         reserved_bytes=fitted.reserved_bytes,
         sources=dict(target.sources),

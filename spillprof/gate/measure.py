@@ -108,6 +108,8 @@ def _fingerprint(case: Case, profile: Profile) -> dict[str, str | int | bool | N
             value = getattr(case.target, column.name)
             if isinstance(value, Mapping):
                 value = ",".join(f"{name}={_number(rate)}" for name, rate in sorted(value.items()))
+            elif isinstance(value, tuple):
+                value = ",".join(f"{nbytes}={_number(seconds)}" for nbytes, seconds in value)
             found[f"target.{column.name}"] = _number(value)
     return found
 

@@ -87,6 +87,7 @@ def _reservations(
     """What is taken off a memory of that capacity, in address order; nothing of size 0."""
     weights = program.weight_bytes if options.weights is WeightsPolicy.RESIDENT else 0
     found = [
+        Reservation(what="runtime", size_bytes=align(target.reserved_bytes, target.alignment_bytes)),
         Reservation(what="weight staging", size_bytes=_weight_staging_bytes(program, target, capacity_bytes)),
         Reservation(what="shared workspace", size_bytes=_workspace_block_bytes(program, target)),
         Reservation(what="resident weights", size_bytes=align(weights, target.alignment_bytes)),

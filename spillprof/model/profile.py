@@ -51,13 +51,30 @@ class TargetFacts:
     dram_read_setup_s: float
     dram_write_setup_s: float
     dram_burst_bytes: int
+    dram_read_curve: tuple[tuple[int, float], ...]  # (bytes, seconds); empty: set-up + bytes / bandwidth
+    dram_write_curve: tuple[tuple[int, float], ...]
+    dram_bus_bytes_per_s: float | None  # shared by both directions; None: they do not limit each other
+    background_bytes_per_s: float  # other traffic on that bus
+    dram_outstanding: int | None  # most transfers in flight; None: as many as channels
+    dma_read_channels: int
+    dma_write_channels: int
+    dma_shared_channels: int  # > 0: they serve both directions, and those of one direction do not count
     sram_bytes_per_s: float
-    macs_per_s: Mapping[str, float]
+    cores: int
+    clock_hz: float | None
+    macs_per_s: Mapping[str, float]  # of one core at its peak
     utilisation: float
+    conv_time_factors: Mapping[str, float]
     launch_overhead_s: float
+    sram_j_per_byte: float
+    dram_read_j_per_byte: float
+    dram_write_j_per_byte: float
+    mac_j: float
+    mac_j_by_dtype: Mapping[str, float]
+    runtime_bytes: int  # what the runtime keeps of the SRAM; part of reserved_bytes
     weight_staging_bytes: int  # as reserved for this model
     stream_staging_bytes: int
-    reserved_bytes: int  # staging, shared workspace, resident weights and dedicated slots together
+    reserved_bytes: int  # runtime, staging, shared workspace, resident weights and dedicated slots together
     sources: Mapping[str, str]
 
 

@@ -1,25 +1,32 @@
-"""Target: the machine. One on-chip memory, one DRAM, one compute unit, DMA channels between them."""
+"""Target: the machine. One on-chip memory, one DRAM, compute units that share both, DMA channels between them."""
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from difflib import get_close_matches
-from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from spillprof.errors import UsageError
-from spillprof.units import LARGEST_SIZE, parse_rate, parse_size, parse_time
+from spillprof.model.target_fields import read_fields
+from spillprof.units import format_rate
+
+Curve = tuple[tuple[int, float], ...]
+"""Calibrated points (bytes, seconds) of a transfer time: linear between points, beyond them as the nearest piece."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Capacity, bandwidths, set-up times, compute rates and energies of a machine."""
+    """Capacity, bandwidths, set-up times, compute rates and energies of a machine.
+
+    ``UsageError`` if the fields contradict each other.
+    """
 
     name: str
     sram_bytes: int
+    reserved_bytes: int = 0  # of the SRAM, what the runtime keeps for itself
     alignment_bytes: int = 64
     channel_align: int = 1  # C of an NCHW activation is stored rounded up to this many
     dram_read_bytes_per_s: float
@@ -27,9 +34,21 @@ class Target:
     dram_read_setup_s: float  # fixed cost of one transfer
     dram_write_setup_s: float
     dram_burst_bytes: int = 64  # bytes on the bus are rounded up to this
+    dram_read_curve: Curve = ()  # not empty: takes the place of set-up + bytes / bandwidth
+    dram_write_curve: Curve = ()
+    dram_bus_bytes_per_s: float | None = None  # what both directions share; None: they do not limit each other
+    background_bytes_per_s: float = 0.0  # other traffic that is always on that bus
+    dram_outstanding: int | None = None  # most transfers in flight at once; None: as many as channels
+    dma_read_channels: int = 1
+    dma_write_channels: int = 1
+    dma_shared_channels: int = 0  # > 0: so many serve both directions, and those of one direction do not count
     sram_bytes_per_s: float
+    cores: int = 1  # compute units that share SRAM and bus
+    clock_hz: float | None = None
     macs_per_s: Mapping[str, float] = field(default_factory=dict)  # by element type; "default" for the rest
+    macs_per_cycle: Mapping[str, float] = field(default_factory=dict)  # the same, as a multiple of the clock
     utilisation: float = 1.0  # share of the peak MAC rate that operators reach
+    conv_time_factors: Mapping[str, float] = field(default_factory=dict)  # by algorithm; 1 where not given
     launch_overhead_s: float = 0.0  # per step
     weight_staging_bytes: int | None = None  # None: an eighth of the SRAM
     stream_staging_bytes: int | None = None  # None: a sixteenth of the SRAM
@@ -40,15 +59,67 @@ class Target:
     dram_read_j_per_byte: float = 0.0
     dram_write_j_per_byte: float = 0.0
     mac_j: float = 0.0
+    mac_j_by_dtype: Mapping[str, float] = field(default_factory=dict)  # ``mac_j`` where not given
     sources: Mapping[str, str] = field(default_factory=dict)  # where each number comes from
 
+    def __post_init__(self) -> None:
+        _check(self)
+
     def macs_rate(self, dtype: str) -> float:
-        """MACs per second that operators of this element type reach, utilisation included."""
-        return self.macs_per_s.get(dtype, self.macs_per_s["default"]) * self.utilisation
+        """MACs per second that operators of this element type reach on one core, utilisation included."""
+        return self.peak_macs_per_s(dtype) * self.utilisation
+
+    def peak_macs_per_s(self, dtype: str) -> float:
+        """MACs per second of one core for this element type when every unit is busy."""
+        rates, per_s = (self.macs_per_s, 1.0) if self.macs_per_s else (self.macs_per_cycle, self.clock_hz or math.nan)
+        return rates.get(dtype, rates["default"]) * per_s
+
+    def mac_energy_j(self, dtype: str) -> float:
+        """Joules of one multiply-accumulate of this element type."""
+        return self.mac_j_by_dtype.get(dtype, self.mac_j)
 
     def with_overrides(self, **changes: Any) -> "Target":
-        """A copy with some fields replaced (single flags override a target)."""
-        return replace(self, **changes)
+        """A copy with some fields replaced (single flags override a target).
+
+        What the changed fields make void goes: their sources, and what said the same in another way.
+        """
+        void = {name: type(getattr(self, name))() for name in _made_void(changes) - changes.keys()}
+        changed = {name for name, value in changes.items() if value != getattr(self, name)}
+        sources = {k: v for k, v in self.sources.items() if k not in changed and k not in void}
+        return replace(self, **{"sources": sources, **void, **changes})
+
+
+_VOID = {
+    "macs_per_s": "macs_per_cycle",
+    "macs_per_cycle": "macs_per_s",
+    "dram_read_bytes_per_s": "dram_read_curve",
+    "dram_read_setup_s": "dram_read_curve",
+    "dram_write_bytes_per_s": "dram_write_curve",
+    "dram_write_setup_s": "dram_write_curve",
+}
+"""Fields, and what they make void when they are set on top of another target: the same, said in another way."""
+
+
+def _made_void(changed: Iterable[str]) -> set[str]:
+    return {_VOID[name] for name in changed if name in _VOID}
+
+
+def _check(target: Target) -> None:
+    """What no field can say alone. ``UsageError`` for a contradiction."""
+    where = f"target '{target.name}'"
+    if not target.macs_per_s and not target.macs_per_cycle:
+        raise UsageError(f"{where} does not give macs_per_s", hint="give macs_per_s, or macs_per_cycle and clock_hz")
+    if not target.macs_per_s and target.clock_hz is None:
+        raise UsageError(f"{where} gives macs_per_cycle but no clock_hz", hint="add clock_hz = 1e9")
+    bus, background = target.dram_bus_bytes_per_s, target.background_bytes_per_s
+    if background and bus is None:
+        raise UsageError(
+            f"{where} has background traffic but no bus to carry it", hint="add dram_bus_bytes_per_s = '60GB/s'"
+        )
+    if bus is not None and background >= bus:
+        raise UsageError(
+            f"{where}: background traffic of {format_rate(background)} leaves nothing of a bus of {format_rate(bus)}"
+        )
 
 
 def builtin_target_names() -> tuple[str, ...]:
@@ -59,9 +130,34 @@ def builtin_target_names() -> tuple[str, ...]:
 
 def load_target(name_or_path: str) -> Target:
     """The built-in target of that name, else the TOML file at that path. ``UsageError`` if neither works."""
+    return _made(_values_of(name_or_path, ()))
+
+
+def parse_target(text: str, *, name: str, folder: Path | None = None) -> Target:
+    """A Target from TOML text. ``UsageError`` if malformed.
+
+    ``inherit`` names the target whose fields count where the text gives none: a built-in one, or a file relative to
+    ``folder``.
+    """
+    return _made(_values(text, name=name, folder=folder or Path(), chain=()))
+
+
+def _made(values: dict[str, Any]) -> Target:
+    missing = [f.name for f in fields(Target) if f.name not in values and _is_required(f)]
+    if not {"macs_per_s", "macs_per_cycle"} & values.keys():
+        missing.append("macs_per_s")  # without rates there are no times
+    if missing:
+        raise UsageError(
+            f"target '{values['name']}' does not give {', '.join(missing)}", hint="every target needs them"
+        )
+    return Target(**values)
+
+
+def _values_of(name_or_path: str, chain: tuple[str, ...]) -> dict[str, Any]:
+    """Fields of a target with what it inherits; ``chain``: the names that led here."""
     if name_or_path in builtin_target_names():
         text = (resources.files("spillprof.model") / "targets" / f"{name_or_path}.toml").read_text("utf-8")
-        return parse_target(text, name=name_or_path)
+        return _values(text, name=name_or_path, folder=Path(), chain=chain)
     path = Path(name_or_path)
     if not name_or_path.endswith(".toml"):
         names = builtin_target_names()
@@ -73,124 +169,35 @@ def load_target(name_or_path: str) -> Target:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read target file '{name_or_path}'", where=[str(error)]) from None
-    return parse_target(text, name=path.stem)
+    return _values(text, name=path.stem, folder=path.parent, chain=chain)
 
 
-def parse_target(text: str, *, name: str) -> Target:
-    """A Target from TOML text. Sizes, rates and times may be strings with units. ``UsageError`` if malformed."""
+def _values(text: str, *, name: str, folder: Path, chain: tuple[str, ...]) -> dict[str, Any]:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"target '{name}' is not valid TOML", where=[str(error)]) from None
-    values = {"name": name, **read_fields(table, name=name)}
-    missing = [f.name for f in fields(Target) if f.name not in values and _is_required(f)]
-    if missing:
-        raise UsageError(f"target '{name}' does not give {', '.join(missing)}", hint="every target needs them")
-    return Target(**values)
+    parent = table.pop("inherit", None)
+    own = {"name": name, **read_fields(table, name=name)}
+    if parent is None:
+        return own
+    if not isinstance(parent, str) or not parent:
+        raise UsageError(f"target '{name}': inherit: {parent!r} is not a name", hint="write it in quotes")
+    if parent.endswith(".toml"):
+        parent = str((folder / parent).resolve())
+    if parent in chain:
+        raise UsageError(
+            f"target '{name}' inherits from itself", where=[*chain, parent], hint="break the circle of inherit"
+        )
+    return _on_top(_values_of(parent, (*chain, parent)), own)
 
 
-def field_names() -> tuple[str, ...]:
-    """What a target file may say."""
-    return tuple(_READERS)
-
-
-def read_fields(table: Mapping[str, object], *, name: str) -> dict[str, Any]:
-    """Fields of a Target from TOML values, strings with units included. ``UsageError`` if one is unknown or wrong."""
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        if key not in _READERS:
-            near = get_close_matches(key, _READERS, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(_READERS)}"
-            raise UsageError(f"target '{name}' has an unknown key '{key}'", hint=hint)
-        try:
-            values[key] = _READERS[key](value)
-        except UsageError as error:
-            raise UsageError(f"target '{name}': {key}: {error.message}", hint=error.hint) from None
-    return values
-
-
-def _whole(value: object, *, minimum: int = 0) -> int:
-    if isinstance(value, str):
-        return parse_size(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= LARGEST_SIZE:
-        raise UsageError(f"{value!r} is not a whole number from {minimum} up", hint="write it like 64 or '32MB'")
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise UsageError(f"{value!r} is not a number from 0 up", hint="write it like 1.6e-12")
-    return float(value)
-
-
-def _positive(value: object) -> float:
-    number = _number(value)
-    if number == 0:
-        raise UsageError("0 is not a positive number", hint="write it like 8e12")
-    return number
-
-
-def _rate(value: object) -> float:
-    return parse_rate(value) if isinstance(value, str) else _positive(value)
-
-
-def _time(value: object) -> float:
-    return parse_time(value) if isinstance(value, str) else _number(value)
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError(f"{value!r} is not a switch", hint="write true or false")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise UsageError(f"{value!r} is not a text", hint="write it in quotes")
-    return value
-
-
-def _mac_rates(value: object) -> dict[str, float]:
-    if not isinstance(value, dict) or "default" not in value:
-        raise UsageError("no 'default' rate is given", hint="write a table [macs_per_s] with default = 8e12")
-    return {str(dtype): _positive(rate) for dtype, rate in value.items()}
-
-
-def _texts(value: object) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise UsageError(f"{value!r} is not a table", hint="write a table [sources] of texts")
-    return {str(key): _text(text) for key, text in value.items()}
-
-
-_one_or_more = partial(_whole, minimum=1)
-_READERS: dict[str, Callable[[object], object]] = {
-    "name": _text,
-    "sram_bytes": _one_or_more,
-    "alignment_bytes": _one_or_more,
-    "channel_align": _one_or_more,
-    "dram_read_bytes_per_s": _rate,
-    "dram_write_bytes_per_s": _rate,
-    "dram_read_setup_s": _time,
-    "dram_write_setup_s": _time,
-    "dram_burst_bytes": _one_or_more,
-    "sram_bytes_per_s": _rate,
-    "macs_per_s": _mac_rates,
-    "utilisation": _positive,
-    "launch_overhead_s": _time,
-    "weight_staging_bytes": _whole,
-    "stream_staging_bytes": _whole,
-    "shared_workspace": _flag,
-    "accumulator_bytes_per_output": _whole,
-    "strided_views": _flag,
-    "sram_j_per_byte": _number,
-    "dram_read_j_per_byte": _number,
-    "dram_write_j_per_byte": _number,
-    "mac_j": _number,
-    "sources": _texts,
-}
-"""What a target file may say, field by field."""
+def _on_top(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a target and, where it gives none, of the one that it inherits from."""
+    kept = {name: value for name, value in below.items() if name not in _made_void(own)}
+    sources = {name: text for name, text in kept.get("sources", {}).items() if name in kept and name not in own}
+    return {**kept, **own, "sources": {**sources, **own.get("sources", {})}}
 
 
 def _is_required(column: "Field[Any]") -> bool:
-    no_default = column.default is MISSING and column.default_factory is MISSING
-    return no_default or column.name == "macs_per_s"  # without rates there are no times
+    return column.default is MISSING and column.default_factory is MISSING

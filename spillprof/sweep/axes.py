@@ -5,7 +5,8 @@ from itertools import product
 from typing import Any
 
 from spillprof.errors import UsageError
-from spillprof.model.target import Target, field_names, read_fields
+from spillprof.model.target import Target
+from spillprof.model.target_fields import field_names, read_fields
 
 LONGEST_AXIS = 10_000
 _RATES_AND_THE_REST = ("", "_bytes_per_s", "_bytes", "_s", "_j_per_byte", "_j")
@@ -13,7 +14,12 @@ _NOT_SWEPT = {
     "sram_bytes": "use --sram",
     "name": "every row carries the target's name",
     "sources": "they change no result",
+    "dram_read_curve": "vary dram-read and dram-read-setup",
+    "dram_write_curve": "vary dram-write and dram-write-setup",
+    "conv_time_factors": "it is a table: give each a target of its own",
+    "mac_j_by_dtype": "vary mac-j",
 }
+_BY_DTYPE = ("macs_per_s", "macs_per_cycle")
 
 
 def parse_axis(text: str, parse: Callable[[str], int]) -> tuple[int, ...]:
@@ -69,8 +75,8 @@ def settings_of(variations: Sequence[tuple[str, Sequence[Any]]]) -> list[dict[st
 
 
 def with_settings(target: Target, settings: dict[str, Any]) -> Target:
-    """The target with the varied fields set. A number for ``macs_per_s`` is the rate of every element type."""
-    changes = {k: {"default": v} if k == "macs_per_s" else v for k, v in settings.items()}
+    """The target with the varied fields set. A number for a rate of MACs is that of every element type."""
+    changes = {k: {"default": v} if k in _BY_DTYPE else v for k, v in settings.items()}
     return target.with_overrides(**changes)
 
 
@@ -100,7 +106,7 @@ def _value(field: str, text: str) -> Any:
             break
         except ValueError:
             continue
-    if field == "macs_per_s":
+    if field in _BY_DTYPE:
         rates = read_fields({field: {"default": value}}, name="--vary")[field]
         return rates["default"]
     return read_fields({field: value}, name="--vary")[field]

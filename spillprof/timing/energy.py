@@ -1,5 +1,7 @@
 """Energy of a run: bytes at each level of memory, and multiply-accumulates."""
 
+from collections import Counter
+
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
@@ -22,5 +24,13 @@ def energy_j(program: Program, plan: Plan, target: Target) -> float:
         read * target.dram_read_j_per_byte
         + written * target.dram_write_j_per_byte
         + (touched + read + written + 2 * moved) * target.sram_j_per_byte
-        + sum(step.macs for step in program.steps) * target.mac_j
+        + _macs_j(program, target)
     )
+
+
+def _macs_j(program: Program, target: Target) -> float:
+    """Joules of all multiply-accumulates: those of equal price are counted before they are priced."""
+    macs: Counter[float] = Counter()
+    for step in program.steps:
+        macs[target.mac_energy_j(step.mac_dtype)] += step.macs
+    return sum(count * price_j for price_j, count in macs.items())

@@ -37,6 +37,13 @@ def reserved(p, target, options=DEFAULTS):
     return [(r.what, r.size_bytes) for r in fit(p, target, options).reservations]
 
 
+def test_what_the_runtime_keeps_is_taken_off_first():
+    p = weighted(0, 0)
+    assert reserved(p, machine(1024, alignment_bytes=64, reserved_bytes=100)) == [("runtime", 128)]
+    smallest, _ = min_sram(p, machine(1024, alignment_bytes=64), DEFAULTS)
+    assert min_sram(p, machine(1024, alignment_bytes=64, reserved_bytes=100), DEFAULTS)[0] == smallest + 128
+
+
 def test_weight_staging_is_an_eighth_of_the_memory():
     assert reserved(weighted(500, 600), machine(800)) == [("weight staging", 100)]
 
