@@ -46,6 +46,8 @@ def program(
         for key in ("streamed_reads", "streamed_writes"):
             fields[key] = indices(fields.get(key, ""))
         fields["updates"] = tuple(Update(old=index[a], new=index[b]) for a, b in fields.get("updates", {}).items())
+        if len(indices(writes)) == 1:
+            fields["may_overwrite"] = tuple(update.old for update in fields["updates"])
         fields["workspaces"] = tuple(
             Workspace(purpose=purpose, size_bytes=size, first=Phase(first), last=Phase(last))
             for purpose, size, first, last in fields.get("workspaces", ())

@@ -127,4 +127,5 @@ def _add_updates(
             old, new = dying[0], step.writes[0]
             sizes[new] = sizes[old]
             updated.add(old)
-            steps[i] = replace(step, updates=(Update(old=old, new=new),))
+            may_overwrite = (old,) if len(step.writes) == 1 else ()
+            steps[i] = replace(step, updates=(Update(old=old, new=new),), may_overwrite=may_overwrite)

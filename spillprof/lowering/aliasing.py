@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import ELEMENTWISE, STRIDED_VIEWS, VIEWS, is_one_of
-from spillprof.model.program import Buffer, BufferKind, Update
+from spillprof.model.program import Buffer, BufferKind
 from spillprof.model.target import Target
 
 
@@ -32,31 +32,24 @@ def share_views(draft: Draft, target: Target) -> Draft:
     return replace(draft, tasks=tuple(tasks), views=views, strided=frozenset(strided))
 
 
-def in_place_update(
-    task: Task,
-    operands: Sequence[tuple[str, Buffer]],
-    dying: Sequence[tuple[str, Buffer]],
-    written: Buffer,
-    draft: Draft,
-) -> Update | None:
-    """The buffer that an elementwise task may overwrite with its result: the first that dies here and fits exactly.
+def overwritable(task: Task, operands: Sequence[tuple[str, Buffer]], written: Buffer, draft: Draft) -> tuple[int, ...]:
+    """Buffers that an elementwise task may overwrite with its result, should they die there; in operand order.
 
-    ``operands`` are the tensors that it reads, each with its buffer; ``dying`` those whose buffers nothing reads
-    later. Graph outputs, weights, dedicated buffers and buffers of another size are never overwritten, nor is one
-    that the task reads through a strided view.
+    ``operands`` are the tensors that it reads, each with its buffer. Graph outputs, weights, dedicated buffers and
+    buffers of another size are never overwritten, nor is one that the task reads through a strided view.
     """
     if not is_one_of(task.lead, ELEMENTWISE) or written.dedicated or written.payload_bytes == 0:
-        return None
+        return ()
     through_strides = {buffer.index for name, buffer in operands if name in draft.strided}
-    for _, buffer in dying:
-        if (
-            buffer.kind in (BufferKind.ACTIVATION, BufferKind.INPUT)
-            and not buffer.dedicated
-            and (buffer.size_bytes, buffer.payload_bytes) == (written.size_bytes, written.payload_bytes)
-            and buffer.index not in through_strides
-        ):
-            return Update(old=buffer.index, new=written.index)
-    return None
+    found = (
+        buffer.index
+        for _, buffer in operands
+        if buffer.kind in (BufferKind.ACTIVATION, BufferKind.INPUT)
+        and not buffer.dedicated
+        and (buffer.size_bytes, buffer.payload_bytes) == (written.size_bytes, written.payload_bytes)
+        and buffer.index not in through_strides
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def _is_view(task: Task, draft: Draft, used: Container[str], target: Target) -> bool:

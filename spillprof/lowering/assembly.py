@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from spillprof.lowering.access import parts_read
-from spillprof.lowering.aliasing import in_place_update
+from spillprof.lowering.aliasing import overwritable
 from spillprof.lowering.control_flow import body_peak_bytes, body_weights, executed_reads
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.layout import align, stored_bytes
 from spillprof.lowering.macs import MacCount, count_macs
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.pinning import pinned_storages
+from spillprof.lowering.reordering import with_updates
 from spillprof.lowering.workspace import workspaces
 from spillprof.model.graph import Assumption
 from spillprof.model.program import Buffer, BufferKind, Phase, Program, Step, Workspace
@@ -46,16 +47,13 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
     counts = [_task_macs(task, draft) for task in draft.tasks]
     buffers = _buffers(draft, weights, target, options)
     by_name = {buffer.name: buffer for buffer in buffers}
-    last_read = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.inputs}
-    dies_at = [last_read.get(buffer.name, -1) for buffer in buffers]
     steps = tuple(
-        _step(i, draft, weights[i], parts[i], counts[i], by_name, dies_at, target, options)
-        for i in range(len(draft.tasks))
+        _step(i, draft, weights[i], parts[i], counts[i], by_name, target, options) for i in range(len(draft.tasks))
     )
     distinct = {name: weight.stored_bytes for read in weights for name, weight in read.items()}
     return Program(
         name=draft.graph.name,
-        steps=steps,
+        steps=with_updates(steps, buffers),
         buffers=buffers,
         alignment_bytes=target.alignment_bytes,
         weight_bytes=sum(distinct.values()),
@@ -117,7 +115,6 @@ def _step(
     parts: Mapping[str, Fraction],
     count: MacCount,
     by_name: Mapping[str, Buffer],
-    dies_at: Sequence[int],
     target: Target,
     options: LoweringOptions,
 ) -> Step:
@@ -129,17 +126,14 @@ def _step(
     if options.weights is WeightsPolicy.CACHED:
         reads |= dict.fromkeys(by_name[name].index for name in weights if name in whole)
     written = [by_name[draft.storage(name)] for name in task.outputs]
-    update = None
-    if options.inplace and len(written) == 1:
-        dying = [(name, buffer) for name, buffer in operands if dies_at[buffer.index] == i]
-        update = in_place_update(task, operands, dying, written[0], draft)
+    may_overwrite = overwritable(task, operands, written[0], draft) if options.inplace and len(written) == 1 else ()
     return Step(
         name=task.lead.name,
         op_type=task.lead.op_type,
         operators=tuple(op.name for op in task.members),
         reads=tuple(reads),
         writes=tuple(buffer.index for buffer in written),
-        updates=() if update is None else (update,),
+        may_overwrite=may_overwrite,
         workspaces=(*workspaces(task, draft, target, options.conv), *_body_workspace(task, target)),
         weight_stream_bytes=_streamed_bytes(weights, options.weights),
         macs=count.macs,

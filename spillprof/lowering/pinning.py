@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from spillprof.errors import UsageError
 from spillprof.lowering.draft import Draft
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
+from spillprof.lowering.reordering import with_updates
 from spillprof.model.program import Program
 
 _LONGEST_NAME = 200  # a name that a user mistypes; also keeps the comparison fast
@@ -47,11 +48,5 @@ _WEIGHT_HINTS = {
 def with_slots(program: Program, buffers: Collection[int]) -> Program:
     """The (not yet fitted) program with dedicated slots for these buffers: no in-place update touches them."""
     wanted = frozenset(buffers)
-    return replace(
-        program,
-        buffers=tuple(replace(b, dedicated=True) if b.index in wanted else b for b in program.buffers),
-        steps=tuple(
-            replace(s, updates=tuple(u for u in s.updates if not wanted & {u.old, u.new})) if s.updates else s
-            for s in program.steps
-        ),
-    )
+    slotted = tuple(replace(b, dedicated=True) if b.index in wanted else b for b in program.buffers)
+    return replace(program, buffers=slotted, steps=with_updates(program.steps, slotted))

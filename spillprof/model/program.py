@@ -81,6 +81,9 @@ class Step:
     reads: tuple[int, ...]  # operands read (weights too, where the policy keeps them in SRAM), operand order
     writes: tuple[int, ...]  # operands written
     updates: tuple[Update, ...] = ()
+    may_overwrite: tuple[
+        int, ...
+    ] = ()  # those of ``reads`` that its one result may take the place of, if they die here
     workspaces: tuple[Workspace, ...] = ()  # empty when they live in the shared block
     streamed_reads: tuple[int, ...] = ()  # those of ``reads`` that are tiled through DRAM: never on-chip here
     streamed_writes: tuple[int, ...] = ()  # those of ``writes`` that are tiled out to DRAM

@@ -45,6 +45,9 @@ STRATEGIES = ("lru", "size", "belady", "cost", "interval")
 
 PLACEMENTS = ("first-fit", "best-fit", "recent-same-size", "size-classes")
 
+PERFECT = "perfect"
+"""The placement that counts bytes and gives no addresses: for comparison, as its plans cannot run."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningOptions:

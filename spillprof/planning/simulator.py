@@ -12,9 +12,9 @@ from spillprof.model.program import PHASES_PER_STEP, Phase, Step
 from spillprof.planning.buffer_state import BufferStates
 from spillprof.planning.candidates import CandidateTable
 from spillprof.planning.compaction import Block, compact
-from spillprof.planning.free_list import INFINITE_BYTES, FreeList
+from spillprof.planning.free_list import INFINITE_BYTES
 from spillprof.planning.options import Inputs
-from spillprof.planning.placement import Placement
+from spillprof.planning.placement import Placement, make_space
 from spillprof.planning.recorder import PlanRecorder
 from spillprof.planning.setting import Setting
 from spillprof.units import format_size_exact
@@ -44,7 +44,7 @@ class Run:
         capacity = INFINITE_BYTES if program.capacity_bytes is None else program.capacity_bytes
         end = capacity - capacity % program.alignment_bytes  # compaction lays operands at the end of the pool too
         self._pool = (program.reserved_bytes, max(program.reserved_bytes, end))
-        self._free = FreeList(*self._pool)
+        self._free = make_space(program, self._pool, setting.options.placement)
         self._address: dict[int, int] = {}  # of every resident buffer
         self._candidates = CandidateTable(program, setting.costs)
         self._recorder = PlanRecorder(program)
@@ -178,7 +178,7 @@ class Run:
         return address
 
     def _rebuild_free_list(self) -> None:
-        self._free = FreeList(*self._pool)
+        self._free = make_space(self._program, self._pool, self._setting.options.placement)
         for b, address in self._address.items():
             if b not in self._state.slot:
                 self._free.take(address, self._program.buffers[b].size_bytes)

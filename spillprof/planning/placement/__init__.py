@@ -6,9 +6,10 @@ from typing import Protocol
 from spillprof.errors import UsageError
 from spillprof.model.program import Program
 from spillprof.planning.free_list import FreeList
-from spillprof.planning.options import PLACEMENTS
+from spillprof.planning.options import PERFECT, PLACEMENTS
 from spillprof.planning.placement.fits import BestFit, FirstFit
 from spillprof.planning.placement.owner import Owner
+from spillprof.planning.placement.perfect import Anywhere, CountedSpace
 from spillprof.planning.placement.recent import RecentSameSize
 from spillprof.planning.placement.size_classes import SizeClasses
 from spillprof.planning.placement.unlimited import NeverAgain
@@ -29,9 +30,11 @@ def make_placement(name: str, program: Program) -> Placement:
 
     ``UsageError`` for an unknown name.
     """
-    if program.capacity_bytes is None and name in PLACEMENTS:
+    if program.capacity_bytes is None and name in (*PLACEMENTS, PERFECT):
         return NeverAgain(program)
     match name:
+        case "perfect":
+            return Anywhere()
         case "first-fit":
             return FirstFit()
         case "best-fit":
@@ -43,3 +46,9 @@ def make_placement(name: str, program: Program) -> Placement:
     near = get_close_matches(name, PLACEMENTS, n=1)
     hint = f"did you mean '{near[0]}'? " if near else ""
     raise UsageError(f"unknown placement '{name}'", hint=f"{hint}available: {', '.join(PLACEMENTS)}")
+
+
+def make_space(program: Program, pool: tuple[int, int], placement: str) -> FreeList:
+    """The free memory of a run: holes with addresses, or under perfect placement a count of bytes."""
+    perfect = placement == PERFECT and program.capacity_bytes is not None
+    return CountedSpace(*pool) if perfect else FreeList(*pool)
