@@ -61,6 +61,16 @@ def _quantised_rows(op: Operator, graph: Graph) -> _Reads:
     return {i: -(-prod(tensors[op.inputs[i]].shape) * share.numerator // share.denominator) for i in partial}
 
 
+def _experts(op: Operator, graph: Graph) -> _Reads:
+    """MoE, QMoE: the weights of those experts that rows may be sent to, biases and scales too."""
+    tensors = graph.tensors
+    rows, k = prod(tensors[op.inputs[0]].shape[:-1]), op.attributes.get("k", 1)
+    experts = tensors[op.inputs[2]].shape[0]
+    used = min(rows * k, experts) if isinstance(k, int) else experts
+    held = {i: tensors[name].shape for i, name in enumerate(op.inputs) if i >= 2 and name}
+    return {i: used * prod(shape[1:]) for i, shape in held.items() if shape and shape[0] == experts}
+
+
 def _dtype(op: Operator, graph: Graph, index: int) -> str:
     return graph.tensors[op.inputs[index]].dtype
 
@@ -72,5 +82,6 @@ _RULES: Mapping[str, Callable[[Operator, Graph], _Reads]] = {
     **dict.fromkeys(("Shape", "Size"), _nothing),
     "EmbedLayerNormalization": _embeddings,
     "GatherBlockQuantized": _quantised_rows,
+    **dict.fromkeys(("MoE", "QMoE"), _experts),
 }
 """Operators that do not read all of what they are given."""

@@ -1,13 +1,14 @@
 """The last pass of lowering: tasks over tensors become steps over buffers."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from spillprof.lowering.access import parts_read
 from spillprof.lowering.aliasing import overwritable
 from spillprof.lowering.control_flow import body_peak_bytes, body_weights, executed_reads
+from spillprof.lowering.costs import stated_assumption
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.layout import align, stored_bytes
 from spillprof.lowering.macs import MacCount, count_macs
@@ -15,7 +16,7 @@ from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.pinning import pinned_storages
 from spillprof.lowering.reordering import with_updates
 from spillprof.lowering.workspace import workspaces
-from spillprof.model.graph import Assumption
+from spillprof.model.graph import Assumption, Operator
 from spillprof.model.program import Buffer, BufferKind, Phase, Program, Step, Workspace
 from spillprof.model.target import Target
 
@@ -214,4 +215,15 @@ def _assumptions(draft: Draft, counts: Iterable[MacCount]) -> tuple[Assumption, 
         total[UNCOSTED] += count.uncosted
         total[SINGLE_ITERATION] += count.single_iterations
         total[LARGER_BRANCH] += count.branches
+    total.update(text for task in draft.tasks for op in task.members for text in _stated(op))
     return tuple(Assumption(what=what, count=count) for what, count in total.items() if count > 0)
+
+
+def _stated(op: Operator) -> Iterator[str]:
+    """What the cost rules of an operator, and of those in its bodies, take as true."""
+    text = stated_assumption(op.domain, op.op_type, len(op.inputs))
+    if text is not None:
+        yield text
+    for body in op.subgraphs:
+        for inner in body.operators:
+            yield from _stated(inner)

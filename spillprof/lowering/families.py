@@ -5,7 +5,8 @@ from spillprof.model.graph import Operator
 STANDARD_DOMAINS = frozenset({"", "ai.onnx"})
 CONTRIB_DOMAINS = frozenset({"com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"})
 ML_DOMAIN = "ai.onnx.ml"
-KNOWN_DOMAINS = STANDARD_DOMAINS | CONTRIB_DOMAINS | {ML_DOMAIN}
+PREVIEW_DOMAINS = frozenset({"ai.onnx.preview", "ai.onnx.preview.training"})
+KNOWN_DOMAINS = STANDARD_DOMAINS | CONTRIB_DOMAINS | PREVIEW_DOMAINS | {ML_DOMAIN}
 """Domains whose operators are pure functions of their inputs; any other may have side effects."""
 
 CONVOLUTIONS = frozenset({"Conv", "FusedConv", "ConvInteger", "QLinearConv", "NhwcConv", "NhwcFusedConv"})

@@ -91,3 +91,13 @@ def test_rows_of_a_table_in_blocks_of_four_bits():
     spec = op("GatherBlockQuantized t i s -> y", domain="com.microsoft", bits=4)
     g = table_lookup(spec, ("uint8", (10, 8)), (3, 16), weights={"s": (10, 1)})
     assert lowered(g).steps[0].weight_stream_bytes == 24 + 12
+
+
+def test_one_row_streams_the_weights_of_the_experts_it_goes_to():
+    """2 of 4 experts, each 8 x 16 floats twice; the router's part is an activation."""
+    spec = op("MoE x r w - v -> y", domain="com.microsoft", k=2)
+    g = graph(
+        {"x": (1, 8), "r": (1, 4)}, [spec], "y", weights={"w": (4, 16, 8), "v": (4, 8, 16)}, tensors={"y": (1, 8)}
+    )
+    assert lowered(g).steps[0].weight_stream_bytes == 2 * 2 * 512
+    assert lowered(g).weight_bytes == 4 * 2 * 512

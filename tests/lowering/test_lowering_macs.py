@@ -97,6 +97,237 @@ def macs(spec, shapes, **attributes):
             {"num_heads": 2, "domain": "com.microsoft"},
             576 + 144,
         ),
+        # heads of queries and keys 4 wide, of values 2 wide; 2 of the past: 2 heads x 3 queries x 7 keys x (4 + 2)
+        (
+            "Attention q k v - pk pv -> y",
+            {
+                "q": (1, 2, 3, 4),
+                "k": (1, 1, 5, 4),
+                "v": (1, 1, 5, 2),
+                "pk": (1, 1, 2, 4),
+                "pv": (1, 1, 2, 2),
+                "y": (1, 2, 3, 2),
+            },
+            {},
+            252,
+        ),
+        # the same, heads packed: 2 query heads of 4, 1 value head of 2
+        (
+            "Attention q k v - pk pv -> y",
+            {"q": (1, 3, 8), "k": (1, 5, 4), "v": (1, 5, 2), "pk": (1, 1, 2, 4), "pv": (1, 1, 2, 2), "y": (1, 3, 4)},
+            {"q_num_heads": 2, "kv_num_heads": 1},
+            252,
+        ),
+        # projection to 8 + 8 + 4, two earlier tokens: 3 x 8 x 20, then 3 x 5 x (8 + 4)
+        (
+            "Attention x w b - p -> y",
+            {"x": (1, 3, 8), "w": (8, 20), "b": (20,), "p": (2, 1, 2, 2, 4), "y": (1, 3, 4)},
+            {"num_heads": 2, "qkv_hidden_sizes": (8, 8, 4), "domain": "com.microsoft"},
+            480 + 180,
+        ),
+        (
+            "QAttention x w b xs ws m xz wz p -> y",
+            {
+                "x": (1, 3, 8),
+                "w": (8, 24),
+                "b": (24,),
+                "xs": (),
+                "ws": (),
+                "m": (1,),
+                "xz": (),
+                "wz": (),
+                "p": (2, 1, 2, 2, 4),
+                "y": (1, 3, 8),
+            },
+            {"num_heads": 2, "domain": "com.microsoft"},
+            576 + 240,
+        ),
+        # packed queries, keys and values: 3 x 3 x 8 twice
+        (
+            "MultiHeadAttention q -> y",
+            {"q": (1, 3, 2, 3, 4), "y": (1, 3, 8)},
+            {"num_heads": 2, "domain": "com.microsoft"},
+            144,
+        ),
+        # keys and values by head, from an encoder: 3 x 5 x (8 + 4)
+        (
+            "MultiHeadAttention q k v -> y",
+            {"q": (1, 3, 8), "k": (1, 2, 5, 4), "v": (1, 2, 5, 2), "y": (1, 3, 4)},
+            {"num_heads": 2, "domain": "com.microsoft"},
+            180,
+        ),
+        # two earlier tokens: 3 x 7 x 16
+        (
+            "MultiHeadAttention q k v - - - pk pv -> y",
+            {
+                "q": (1, 3, 8),
+                "k": (1, 5, 8),
+                "v": (1, 5, 8),
+                "pk": (1, 2, 2, 4),
+                "pv": (1, 2, 2, 4),
+                "y": (1, 3, 8),
+            },
+            {"num_heads": 2, "domain": "com.microsoft"},
+            336,
+        ),
+        # one token against a shared buffer for 9: 1 x 9 x 16
+        (
+            "DecoderMaskedMultiHeadAttention q k v - - pk pv n -> y",
+            {
+                "q": (1, 1, 8),
+                "k": (1, 1, 8),
+                "v": (1, 1, 8),
+                "pk": (1, 2, 9, 4),
+                "pv": (1, 2, 9, 4),
+                "n": (1,),
+                "y": (1, 1, 8),
+            },
+            {"num_heads": 2, "past_present_share_buffer": 1, "domain": "com.microsoft"},
+            144,
+        ),
+        # a window of 4 keys: 3 x 4 x 16
+        (
+            "GroupQueryAttention q k v pk pv -> y k2 v2",
+            {
+                "q": (1, 3, 8),
+                "k": (1, 3, 4),
+                "v": (1, 3, 4),
+                "pk": (1, 1, 2, 4),
+                "pv": (1, 1, 2, 4),
+                "y": (1, 3, 8),
+                "k2": (1, 1, 5, 4),
+                "v2": (1, 1, 5, 4),
+            },
+            {"num_heads": 2, "kv_num_heads": 1, "local_window_size": 4, "domain": "com.microsoft"},
+            192,
+        ),
+        # packed rows: 5 tokens of 2 sequences, the longer at most 4: 5 x (8 x 24 + 4 x 16)
+        (
+            "PackedAttention x w b o c -> y",
+            {"x": (5, 8), "w": (8, 24), "b": (24,), "o": (2, 4), "c": (3,), "y": (5, 8)},
+            {"num_heads": 2, "domain": "com.microsoft"},
+            1280,
+        ),
+        (
+            "PackedMultiHeadAttention q k v - o c -> y",
+            {"q": (5, 8), "k": (5, 8), "v": (5, 8), "o": (2, 4), "c": (3,), "y": (5, 8)},
+            {"num_heads": 2, "domain": "com.microsoft"},
+            320,
+        ),
+        # 2 tokens, at most 3 blocks of 4 keys: 2 x 12 x 16
+        (
+            "PagedAttention q k v kc vc c p t -> y",
+            {
+                "q": (2, 8),
+                "k": (2, 4),
+                "v": (2, 4),
+                "kc": (9, 4, 1, 4),
+                "vc": (9, 4, 1, 4),
+                "c": (2,),
+                "p": (1,),
+                "t": (1, 3),
+                "y": (2, 8),
+            },
+            {"num_heads": 2, "kv_num_heads": 1, "domain": "com.microsoft"},
+            384,
+        ),
+        # 3 blocks of 2 x 2 out of 4 x 4: 12 products of 16
+        (
+            "SparseAttention q k v pk pv r c -> y k2 v2",
+            {
+                "q": (1, 4, 8),
+                "k": (1, 4, 4),
+                "v": (1, 4, 4),
+                "pk": (1, 1, 4, 4),
+                "pv": (1, 1, 4, 4),
+                "r": (1, 3),
+                "c": (1, 3),
+                "y": (1, 4, 8),
+                "k2": (1, 1, 4, 4),
+                "v2": (1, 1, 4, 4),
+            },
+            {"num_heads": 2, "kv_num_heads": 1, "sparse_block_size": 2, "domain": "com.microsoft"},
+            192,
+        ),
+        (
+            "FlexAttention q k v -> y",
+            {"q": (1, 2, 3, 4), "k": (1, 2, 5, 4), "v": (1, 2, 5, 4), "y": (1, 2, 3, 4)},
+            {"domain": "ai.onnx.preview"},
+            240,
+        ),
+        # 2 tokens; a state of 4 x 3 for the one key head: written and decayed, read by 2 query heads
+        (
+            "LinearAttention q k v - d -> y s",
+            {"q": (1, 2, 8), "k": (1, 2, 4), "v": (1, 2, 3), "d": (1, 2, 4), "y": (1, 2, 6), "s": (1, 1, 4, 3)},
+            {"q_num_heads": 2, "kv_num_heads": 1, "update_rule": "gated"},
+            2 * 12 * 4,
+        ),
+        # 3 rows through 2 of 4 experts, each 8 x 16 and 16 x 8
+        (
+            "MoE x r w - v -> y",
+            {"x": (3, 8), "r": (3, 4), "w": (4, 16, 8), "v": (4, 8, 16), "y": (3, 8)},
+            {"k": 2, "domain": "com.microsoft"},
+            3 * 2 * 256,
+        ),
+        # the same in 4 bits, two in a byte
+        (
+            "QMoE x r w s - v t -> y",
+            {"x": (3, 8), "r": (3, 4), "w": (4, 16, 4), "s": (4, 16), "v": (4, 8, 8), "t": (4, 8), "y": (3, 8)},
+            {"k": 2, "domain": "com.microsoft"},
+            3 * 2 * 256,
+        ),
+        # the matrix on the first and last axes: 6 x (2, 5)
+        (
+            "FusedMatMul a b -> y",
+            {"a": (2, 6, 5), "b": (6, 5, 7), "y": (6, 2, 7)},
+            {"transBatchA": 1, "domain": "com.microsoft"},
+            420,
+        ),
+        ("GemmFloat8 a b -> y", {"a": (2, 5), "b": (7, 5), "y": (2, 7)}, {"transB": 1, "domain": "com.microsoft"}, 70),
+        ("CDist a b -> y", {"a": (2, 5), "b": (7, 5), "y": (2, 7)}, {"domain": "com.microsoft"}, 70),
+        # the convolution, 48 x 2, and 4 for each of 2 channels x 16 positions
+        (
+            "DeformConv x w o -> y",
+            {"x": (1, 2, 4, 4), "w": (3, 2, 1, 1), "o": (1, 2, 4, 4), "y": (1, 3, 4, 4)},
+            {},
+            96 + 128,
+        ),
+        ("CausalConvWithState x w -> y", {"x": (1, 4, 6), "w": (4, 1, 3), "y": (1, 4, 6)}, {}, 72),
+        ("Det x -> y", {"x": (2, 3, 3), "y": (2,)}, {}, 18),
+        ("Inverse x -> y", {"x": (2, 3, 3), "y": (2, 3, 3)}, {"domain": "com.microsoft"}, 54),
+        # 3 signals of length 8: 3 x 2 x 8 x 3
+        ("DFT x -> y", {"x": (3, 8, 1), "y": (3, 8, 2)}, {}, 144),
+        # one-sided: 5 of 8
+        ("DFT x -> y", {"x": (3, 8, 1), "y": (3, 5, 2)}, {"onesided": 1}, 144),
+        # along the other axis, before it was an input
+        ("DFT x -> y", {"x": (3, 8, 4, 1), "y": (3, 8, 4, 2)}, {"axis": 2}, 24 * 16),
+        # 2 frames of 8: window and transform
+        ("STFT x n w -> y", {"x": (1, 12, 1), "n": (), "w": (8,), "y": (1, 2, 5, 2)}, {}, 2 * (8 + 48)),
+        ("STFT x n -> y", {"x": (1, 12, 1), "n": (), "y": (1, 2, 5, 2)}, {}, 2 * (8 + 48)),
+        # ij,jk first (3 x 4 x 5), then ik,kl (3 x 5 x 6)
+        (
+            "Einsum a b c -> y",
+            {"a": (3, 4), "b": (4, 5), "c": (5, 6), "y": (3, 6)},
+            {"equation": "ij,jk,kl->il"},
+            60 + 90,
+        ),
+        # without an arrow: letters that stand once
+        ("Einsum a b c -> y", {"a": (3, 4), "b": (4, 5), "c": (5, 6), "y": (3, 6)}, {"equation": "ij,jk,kl"}, 150),
+        # two ellipses that broadcast: 7 x 2 matrices of 3 x 4 x 5
+        (
+            "Einsum a b -> y",
+            {"a": (7, 1, 3, 4), "b": (2, 4, 5), "y": (7, 2, 3, 5)},
+            {"equation": "...ij,...jk->...ik"},
+            840,
+        ),
+        ("Einsum a b -> y", {"a": (3, 3), "b": (3,), "y": (3,)}, {"equation": "ii,i->i"}, 3),
+        # 5 rows against 2 vectors of 3, then 2 coefficients
+        (
+            "SVMRegressor x -> y",
+            {"x": (5, 3), "y": (5, 1)},
+            {"support_vectors": (0.0,) * 6, "coefficients": (0.0,) * 2, "domain": "ai.onnx.ml"},
+            40,
+        ),
         (
             "LinearRegressor x -> y",
             {"x": (5, 3), "y": (5, 2)},
@@ -120,7 +351,7 @@ def test_macs_by_hand(spec, shapes, attributes, expected):
         ("Mystery x -> y", {"domain": "acme"}),
         ("TreeEnsembleRegressor x -> y", {"domain": "ai.onnx.ml"}),
         ("BeamSearch x -> y", {"domain": "com.microsoft"}),
-        ("DFT x -> y", {}),
+        ("Rfft x -> y", {"domain": "com.microsoft"}),
         ("Conv x -> y", {}),  # malformed: no kernel
         ("Einsum x x -> y", {"equation": "ab"}),
         ("Gemm x x -> y", {}),  # vectors
@@ -134,6 +365,26 @@ def test_unknown_cost_is_none_and_a_counted_assumption(spec, attributes):
     assert [(a.what, a.count) for a in program.assumptions] == [
         ("operators of unknown cost are timed by bytes alone", 1)
     ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "attributes", "shapes", "text"),
+    [
+        ("Einsum a a a -> y", {"equation": "i,i,i->i"}, {"a": (4,), "y": (4,)}, "an Einsum of three or more"),
+        ("DFT a -> y", {}, {"a": (3, 8, 1), "y": (3, 8, 2)}, "a Fourier transform of length n"),
+        (
+            "ReorderInput a -> y",
+            {"domain": "com.microsoft.nchwc"},
+            {"a": (1, 3, 4, 4), "y": (1, 16, 4, 4)},
+            "channels of the NCHWc layout come in blocks of 16",
+        ),
+    ],
+)
+def test_what_a_cost_rule_takes_as_true_is_counted(spec, attributes, shapes, text):
+    y = {"y": shapes.pop("y")}
+    (assumption,) = lowered(graph(shapes, [op(spec, **attributes)], "y", tensors=y)).assumptions
+    assert assumption.what.startswith(text)
+    assert assumption.count == 1
 
 
 def test_assumptions_of_the_graph_are_kept_and_merged():

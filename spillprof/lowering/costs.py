@@ -1,0 +1,93 @@
+"""How the cost of an operator is known: multiply-accumulates counted, bytes alone, or not at all."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from spillprof.lowering.families import CONTRIB_DOMAINS, KNOWN_DOMAINS, ML_DOMAIN, PREVIEW_DOMAINS, STANDARD_DOMAINS
+from spillprof.lowering.macs_attention import ATTENTION_RULES
+from spillprof.lowering.macs_products import ML_RULES, PRODUCT_RULES
+from spillprof.lowering.operands import Operands
+
+
+class Cost(StrEnum):
+    """What the compute time of an operator comes from, besides its launch."""
+
+    COUNTED = "counted"  # multiply-accumulates and bytes
+    BYTES = "bytes"  # elementwise, reductions, data movement, comparisons: bytes read and written
+    BODIES = "bodies"  # what its subgraphs cost
+    UNKNOWN = "unknown"  # timed by bytes alone, and counted as an assumption
+
+
+def cost_class(domain: str, op_type: str) -> Cost:
+    """How the cost of an operator type is known."""
+    if domain in STANDARD_DOMAINS and op_type in _CONTROL_FLOW:
+        return Cost.BODIES
+    if mac_rule(domain, op_type) is not None:
+        return Cost.COUNTED
+    if domain in STANDARD_DOMAINS:
+        return Cost.BYTES
+    if domain == ML_DOMAIN:
+        return Cost.BYTES if op_type in _ML_BYTES else Cost.UNKNOWN
+    if domain in CONTRIB_DOMAINS:
+        return Cost.BYTES if op_type in _CONTRIB_BYTES else Cost.UNKNOWN
+    return Cost.BYTES if domain in PREVIEW_DOMAINS and op_type in _TRAINING_BYTES else Cost.UNKNOWN
+
+
+def mac_rule(domain: str, op_type: str) -> Callable[[Operands], int] | None:
+    """The rule that counts multiply-accumulates, if there is one."""
+    if domain == ML_DOMAIN:
+        return ML_RULES.get(op_type)
+    if domain not in KNOWN_DOMAINS:
+        return None
+    return PRODUCT_RULES.get(op_type) or ATTENTION_RULES.get(op_type)
+
+
+def stated_assumption(domain: str, op_type: str, n_inputs: int) -> str | None:
+    """What the cost rule takes as true, for operators whose definition leaves the work open."""
+    if domain == "com.microsoft.nchwc" and op_type == "ReorderInput":
+        return "channels of the NCHWc layout come in blocks of 16"
+    if domain not in KNOWN_DOMAINS:
+        return None
+    if op_type == "Einsum" and n_inputs > 2:
+        return "an Einsum of three or more operands is contracted in pairs, from the left"
+    return _ASSUMED.get(op_type)
+
+
+_ASSUMED = {
+    **dict.fromkeys(("DFT", "STFT"), "a Fourier transform of length n costs 2 n log2 n multiply-accumulates"),
+    **dict.fromkeys(
+        ("PackedAttention", "PackedMultiHeadAttention", "PagedAttention"),
+        "sequences of unknown length in one batch are costed as the longest that fits",
+    ),
+    **dict.fromkeys(("MoE", "QMoE"), "each row of a mixture of experts goes to an expert that no other row needs"),
+}
+
+_CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
+
+_ML_BYTES = frozenset({
+    "ArrayFeatureExtractor", "Binarizer", "CastMap", "CategoryMapper", "DictVectorizer", "FeatureVectorizer",
+    "Imputer", "LabelEncoder", "Normalizer", "OneHotEncoder", "Scaler", "ZipMap",
+})  # fmt: skip
+
+_TRAINING_BYTES = frozenset({"Adagrad", "Adam", "Momentum"})
+
+_CONTRIB_BYTES = frozenset({
+    # elementwise
+    "BiasAdd", "BiasDropout", "BiasGelu", "BiasSplitGelu", "BitmaskBiasDropout", "BitmaskDropout", "ComplexMul",
+    "ComplexMulConj", "FastGelu", "Gelu", "IsAllFinite", "MulInteger", "QLinearAdd", "QLinearLeakyRelu",
+    "QLinearMul", "QLinearSigmoid", "QLinearWhere", "QOrderedGelu", "QuickGelu", "RotaryEmbedding",
+    # quantised forms
+    "DequantizeBFP", "DequantizeLinear", "DequantizeWithOrder", "DynamicQuantizeLinear", "QuantizeBFP",
+    "QuantizeLinear", "QuantizeWithOrder",
+    # normalisation, softmax, reduction, pooling
+    "AveragePool", "BiasSoftmax", "EmbedLayerNormalization", "GlobalAveragePool", "GlobalMaxPool", "GroupNorm",
+    "LayerNormalization", "MaxPool", "MaxpoolWithMask", "NhwcMaxPool", "QEmbedLayerNormalization",
+    "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearReduceMean", "QLinearSoftmax",
+    "QOrderedLayerNormalization", "QuickSoftmax", "ReduceSumInteger", "SimplifiedLayerNormalization",
+    "SkipGroupNorm", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+    # data movement, look-up, interpolation
+    "CropAndResize", "ExpandDims", "GatherBlockQuantized", "GatherND", "GridSample", "MurmurHash3",
+    "NGramRepeatBlock", "Pad", "QLinearConcat", "Range", "RelativePositionBias", "RemovePadding", "ReorderInput",
+    "ReorderOutput", "RestorePadding", "SampleOp", "TorchEmbedding", "Trilu", "UnfoldTensor", "Unique", "Upsample",
+})  # fmt: skip
+"""Contrib operators that multiply nothing, or so little that bytes decide."""
