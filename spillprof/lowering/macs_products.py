@@ -1,6 +1,6 @@
 """Multiply-accumulates of convolutions, matrix products, recurrent layers and transforms."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import prod
 
 from spillprof.lowering.operands import Operands
@@ -151,7 +151,7 @@ def _einsum(o: Operands) -> int:
     return macs
 
 
-def _letters(o: Operands) -> tuple[list[Sequence[str]], Sequence[str]]:
+def _letters(o: Operands) -> tuple[list[list[str]], list[str]]:
     """The letters of each operand, one an axis, and of the result."""
     left, arrow, right = o.text("equation").replace(" ", "").partition("->")
     written = left.split(",")
