@@ -11,6 +11,7 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.lowering.options import ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
+from spillprof.model.dtypes import AS_IN_FILE, parse_dtype
 from spillprof.model.target_fields import field_names, read_fields
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Release, WriteBack
 from spillprof.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
@@ -84,6 +85,10 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(item) for item in items)
 
 
+def _dtype(value: Any) -> str:
+    return parse_dtype(_text(value)) or AS_IN_FILE
+
+
 def _listed(value: Any) -> str:
     """Texts joined by commas, as options take them."""
     return ",".join(_texts(value))
@@ -138,7 +143,8 @@ SETTINGS: Mapping[str, Callable[[Any], Setting]] = {
     "release": partial(_one_of, list(Release)), "cold": _flag, "weights": partial(_one_of, list(WeightsPolicy)),
     "fuse": partial(_one_of, list(Fuse)), "conv": partial(_one_of, list(ConvAlgorithm)), "inplace": _switch,
     "views": partial(_one_of, list(Views)), "fold": _switch, "pin": _texts,
-    "oversized": partial(_one_of, list(Oversized)), "top": partial(_count, minimum=0),
+    "oversized": partial(_one_of, list(Oversized)), "act-dtype": _dtype, "weight-dtype": _dtype,
+    "top": partial(_count, minimum=0),
 }  # fmt: skip
 """Settings of the file's own level, each as its option takes it."""
 

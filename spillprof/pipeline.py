@@ -12,7 +12,6 @@ from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.analysis.spill_timeline import events, spill_arcs
 from spillprof.errors import CapacityError
 from spillprof.lowering.fitting import fit
-from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.pinning import with_slots
 from spillprof.model.graph import Graph
@@ -118,7 +117,7 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
 
 def plan_file(graph: Graph, target: Target, options: AnalyzeOptions, strategy: str) -> dict[str, Any]:
     """The plan of one strategy as JSON values (see docs/file-formats.md)."""
-    fitted = fit(lower(graph, target, options.lowering), target, options.lowering)
+    fitted = fit(prepare(graph, target, options.lowering).program, target, options.lowering)
     plan, _ = planned(fitted, target, strategy, options.planning)
     return plan_to_json(fitted, plan)
 
@@ -278,6 +277,8 @@ def configuration(options: AnalyzeOptions) -> dict[str, Any]:
         "views": str(lowering.views),
         "fold": lowering.fold,
         "pin": list(lowering.pin),
+        "act_dtype": lowering.act_dtype,
+        "weight_dtype": lowering.weight_dtype,
         "prefetch": planning.dma is Dma.PREFETCH,
         "writeback": str(planning.writeback),
         "release": str(planning.release),

@@ -11,6 +11,7 @@ import numpy as np
 
 from spillprof.analysis.attribution import eviction_count
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.kept import Kept
 from spillprof.lowering.fitting import fit, min_sram, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
@@ -75,9 +76,19 @@ class Totals:
     energy_j: float
 
 
+_lowered: Kept[tuple[Graph, Prepared]] = Kept(32)
+
+
 def prepare(graph: Graph, target: Target, options: LoweringOptions) -> Prepared:
-    """Lower a model. ``ModelError`` or ``UsageError`` as ``lower`` raises them."""
-    return Prepared(program=lower(graph, target, options), lowering=options)
+    """The model lowered; kept, so that asking again with an equal ``lowering_key`` and equal options costs nothing.
+
+    ``ModelError`` or ``UsageError`` as ``lower`` raises them.
+    """
+    key = (id(graph), lowering_key(target, options), options)  # the graph is kept too: nothing else gets its id
+    _, prepared = _lowered.get_or_make(
+        key, lambda: (graph, Prepared(program=lower(graph, target, options), lowering=options))
+    )
+    return prepared
 
 
 def lowering_key(target: Target, options: LoweringOptions) -> tuple[object, ...]:

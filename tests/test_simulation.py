@@ -84,3 +84,11 @@ def test_an_ideal_is_shared_only_where_as_much_is_reserved(unet: Graph) -> None:
         again = on_machine(prepared, machine.target, options, large.ideal)
         assert again.ideal_s == machine.ideal_s
         assert (again.ideal is large.ideal) is (machine is larger)
+
+
+def test_the_same_model_is_lowered_once_for_equal_keys(unet: Graph) -> None:
+    faster = replace(TARGET, dram_read_bytes_per_s=1e9)
+    first = prepare(unet, TARGET, LoweringOptions())
+    assert prepare(unet, faster, LoweringOptions()) is first
+    assert prepare(unet, TARGET, LoweringOptions(act_dtype="int8")) is not first
+    assert prepare(replace(unet), TARGET, LoweringOptions()) is not first

@@ -66,7 +66,7 @@ def model_facts(
         folded_operators=program.folded_operators,
         removed_operators=program.removed_operators,
         assumptions=program.assumptions,
-        notes=(*graph.notes, *program.notes),
+        notes=program.notes,
     )
 
 

@@ -11,6 +11,7 @@ from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
     completing,
     config_options,
+    dtype_options,
     examples,
     lowering_options,
     model_options,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 )
 @planning_options
 @lowering_options
+@dtype_options
 @option(
     "-o",
     "--output",

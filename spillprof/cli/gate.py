@@ -13,6 +13,7 @@ from spillprof.cli.options import (
     binding_options,
     completing,
     config_options,
+    dtype_options,
     examples,
     is_given,
     lowering_options,
@@ -116,6 +117,7 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 )
 @planning_options
 @lowering_options
+@dtype_options
 @option(
     "--format",
     "form",

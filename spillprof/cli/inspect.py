@@ -9,6 +9,7 @@ import click
 from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
     config_options,
+    dtype_options,
     examples,
     lowering_options,
     model_options,
@@ -32,6 +33,7 @@ from spillprof.cli.session import Session
 )
 @model_options
 @lowering_options
+@dtype_options
 @target_options
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Rows of each table.")
 @option("--json", "as_json", is_flag=True, help="Every tensor and operator as JSON.")

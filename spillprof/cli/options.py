@@ -11,6 +11,7 @@ import click
 from spillprof.cli.session import Session
 from spillprof.errors import SpillprofError, UsageError
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
+from spillprof.model.dtypes import parse_dtype
 from spillprof.model.target import Target, builtin_target_names, load_target
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.units import parse_rate, parse_size
@@ -122,6 +123,17 @@ def lowering_options(command: _Decorated) -> _Decorated:
     )  # fmt: skip
 
 
+def dtype_options(command: _Decorated) -> _Decorated:
+    """The element types that a float model is deployed in."""
+    return _apply(
+        command,
+        option("--act-dtype", callback=parsed(parse_dtype), metavar="TYPE",
+               help="Element type of float activations, e.g. int8; file: as in the file, the default."),
+        option("--weight-dtype", callback=parsed(parse_dtype), metavar="TYPE",
+               help="Element type of float weights, e.g. int4. Biases and norms keep theirs below 16 bits."),
+    )  # fmt: skip
+
+
 def planning_options(command: _Decorated) -> _Decorated:
     """How the program is planned."""
     default = PlanningOptions()
@@ -197,6 +209,8 @@ def read_lowering(values: Mapping[str, Any]) -> LoweringOptions:
         weights=WeightsPolicy(values["weights"]),
         oversized=Oversized(values["oversized"]),
         pin=tuple(values["pin"]),
+        act_dtype=values["act_dtype"],
+        weight_dtype=values["weight_dtype"],
     )
 
 

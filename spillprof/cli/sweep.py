@@ -32,6 +32,7 @@ from spillprof.cli.progress import Progress
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, ModelError, SpillprofError, UsageError
+from spillprof.model.dtypes import AS_IN_FILE
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions
 from spillprof.units import parse_size
 
@@ -80,6 +81,12 @@ def _parse_variation(text: str) -> tuple[str, tuple[Any, ...]]:
     return parse_variation(text)
 
 
+def _parse_dtypes(text: str) -> tuple[str, ...]:
+    from spillprof.sweep.axes import parse_dtypes
+
+    return parse_dtypes(text)
+
+
 @click.command(
     "sweep",
     short_help="What-if grids over memories and more.",
@@ -101,6 +108,10 @@ def _parse_variation(text: str) -> tuple[str, tuple[Any, ...]]:
         help="Values of a target field, named as in its file: --vary dram-read=30GB/s,60GB/s. Repeatable.")  # fmt: skip
 @option("--dim", "dims", multiple=True, callback=parsed(_parse_dims), metavar="NAME=A,B",
         help="Sizes of a dimension: --dim batch=1,2,4, 1..8 (doubling) or 1..8/1 (step). Repeatable.")  # fmt: skip
+@option("--act-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(_parse_dtypes), metavar="A,B",
+        help="Element types of float activations to sweep: file,fp16,int8.")  # fmt: skip
+@option("--weight-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(_parse_dtypes), metavar="A,B",
+        help="Element types of float weights to sweep; below 16 bits biases and norms keep theirs.")  # fmt: skip
 @option("--within", default="5%", show_default=True, callback=parsed(_parse_within), metavar="SHARE",
         help="Also ask for the smallest SRAM that is at most so much slower than the ideal.")  # fmt: skip
 @option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; 1: this one. Default: one a core.")
@@ -175,10 +186,10 @@ def _runner(study: "Study", values: Mapping[str, Any]) -> "Runner":
 
 def _study(models: Sequence[str], values: Mapping[str, Any], session: Session) -> tuple["Study", list["Case"]]:
     """Every model read once for each binding of its dimensions, and all cases. The first error, if none is readable."""
-    from spillprof.sweep.axes import settings_of
+    from spillprof.sweep.axes import LOWERING_AXES, settings_of
     from spillprof.sweep.cases import Source, make_study
 
-    target, lowering = _machine(values), read_lowering(values)
+    target, lowering = _machine(values), _lowering(values)
     planning = read_planning({**values, "placement": PlanningOptions().placement})  # each point brings its own
     bindings = settings_of(values["dims"])
     if "-" in models and len(bindings) > 1:
@@ -201,7 +212,16 @@ def _study(models: Sequence[str], values: Mapping[str, Any], session: Session) -
         raise errors[0]
     for failed in errors:
         session.note(f"warning: {failed.message}; its points are rows with this error")
-    return make_study(sources, target, settings_of(values["variations"]), lowering, planning)
+    axes = [*values["variations"], *((name, values[name]) for name in LOWERING_AXES if len(values[name]) > 1)]
+    return make_study(sources, target, settings_of(axes), lowering, planning)
+
+
+def _lowering(values: Mapping[str, Any]) -> Any:
+    """The options of lowering; those that are swept with their first value."""
+    from spillprof.sweep.axes import LOWERING_AXES, lowering_with
+
+    firsts = {name: values[name][0] for name in LOWERING_AXES}
+    return lowering_with(read_lowering({**values, **firsts}), firsts)
 
 
 def _machine(values: Mapping[str, Any]) -> Any:
@@ -213,10 +233,12 @@ def _conclude(
     strategies: Sequence[str], placements: Sequence[str], complete: bool, session: Session,
 ) -> "Sweep":  # fmt: skip
     from spillprof.pipeline import AnalyzeOptions, configuration
+    from spillprof.sweep.axes import LOWERING_AXES
     from spillprof.sweep.result import conclude
 
-    options = AnalyzeOptions(strategies=tuple(strategies), lowering=study.lowering, planning=study.planning)
-    config = {**configuration(options), "placements": list(placements)}
+    options = AnalyzeOptions(strategies=tuple(strategies), lowering=_lowering(values), planning=study.planning)
+    swept = {name: list(values[name]) for name in LOWERING_AXES if len(values[name]) > 1}
+    config = {**configuration(options), "placements": list(placements), **swept}
     del config["placement"]
     machine = {key: value for key, value in asdict(_machine(values)).items() if key not in ("sram_bytes", "sources")}
     return conclude(

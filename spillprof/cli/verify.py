@@ -9,6 +9,7 @@ import click
 from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
     config_options,
+    dtype_options,
     examples,
     lowering_options,
     model_options,
@@ -41,6 +42,7 @@ MAX_VIOLATIONS = 20
 @target_options
 @planning_options
 @lowering_options
+@dtype_options
 @option("--json", "as_json", is_flag=True, help="Violations and costs as JSON.")
 @config_options()
 @session_options

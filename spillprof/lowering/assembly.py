@@ -16,6 +16,7 @@ from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.pinning import pinned_storages
 from spillprof.lowering.reordering import with_updates
 from spillprof.lowering.workspace import workspaces
+from spillprof.model.dtypes import is_float
 from spillprof.model.graph import Assumption, Operator
 from spillprof.model.program import Buffer, BufferKind, Phase, Program, Step, Workspace
 from spillprof.model.target import Target
@@ -138,7 +139,7 @@ def _step(
         workspaces=(*workspaces(task, draft, target, options.conv), *_body_workspace(task, target)),
         weight_stream_bytes=_streamed_bytes(weights, options.weights),
         macs=count.macs,
-        mac_dtype=_mac_dtype(task, draft),
+        mac_dtype=_mac_dtype(task, draft, options),
         touched_bytes=(
             _read_bytes(operands, parts, draft)
             + sum(b.payload_bytes for b in written)
@@ -200,10 +201,10 @@ def _task_macs(task: Task, draft: Draft) -> MacCount:
     return MacCount(macs=sum(c.macs for c in counts), uncosted=sum(c.uncosted for c in counts))
 
 
-def _mac_dtype(task: Task, draft: Draft) -> str:
+def _mac_dtype(task: Task, draft: Draft, options: LoweringOptions) -> str:
     """Element type of the first input; of a control-flow operator that of the first that holds numbers to multiply."""
     types = (draft.graph.tensors[name].dtype for name in (*task.inputs, *task.outputs))
-    return next((dtype for dtype in types if "float" in dtype or not task.lead.subgraphs), "float32")
+    return next((d for d in types if is_float(d) or not task.lead.subgraphs), options.act_dtype or "float32")
 
 
 def _assumptions(draft: Draft, counts: Iterable[MacCount]) -> tuple[Assumption, ...]:

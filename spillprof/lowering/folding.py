@@ -39,10 +39,20 @@ def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
     return replace(draft, tasks=tuple(tasks), weights=weights, views=views, folded_operators=folded)
 
 
+def folds_where_inputs_do(op: Operator) -> bool:
+    """Whether the operator is a function of its inputs alone, by all that is known of it."""
+    return op.domain in KNOWN_DOMAINS and not _is_random(op)
+
+
+def folds_whatever_it_reads(op: Operator) -> bool:
+    """Whether the result depends on shapes alone."""
+    return is_one_of(op, _SHAPES)
+
+
 def _folds(task: Task, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
-    if not task.outputs or any(op.domain not in KNOWN_DOMAINS or _is_random(op) for op in task.members):
+    if not task.outputs or not all(map(folds_where_inputs_do, task.members)):
         return False
-    return is_one_of(task.lead, _SHAPES) or all(views.get(name, name) in weights for name in task.inputs)
+    return folds_whatever_it_reads(task.lead) or all(views.get(name, name) in weights for name in task.inputs)
 
 
 def _rearranges(task: Task, graph: Graph) -> bool:

@@ -3,6 +3,7 @@
 from spillprof.lowering.aliasing import share_views
 from spillprof.lowering.assembly import assemble
 from spillprof.lowering.dead import remove_dead
+from spillprof.lowering.deployment import as_deployed
 from spillprof.lowering.draft import Draft
 from spillprof.lowering.folding import fold_constants
 from spillprof.lowering.fusion import fuse_chains
@@ -28,7 +29,7 @@ def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
     Q/DQ pairs are absorbed before folding, or each dequantised weight would fold into its float form; views are
     shared before chains are fused, so that a Reshape does not break a chain.
     """
-    draft = first_draft(graph)
+    draft = first_draft(as_deployed(graph, options))
     if options.fuse is Fuse.STANDARD:
         draft = absorb_quantisation(draft)
     if options.fold:

@@ -54,3 +54,5 @@ class LoweringOptions:
     weights: WeightsPolicy = WeightsPolicy.STREAM
     oversized: Oversized = Oversized.STREAM
     pin: tuple[str, ...] = ()  # tensors that get a dedicated slot
+    act_dtype: str | None = None  # of float activations, inputs and outputs; None: as in the file
+    weight_dtype: str | None = None  # of float weights; None: as in the file

@@ -2,6 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from difflib import get_close_matches
+
+from spillprof.errors import UsageError
 
 DTYPE_BITS: dict[str, int] = {
     "float64": 64, "float32": 32, "float16": 16, "bfloat16": 16,
@@ -16,9 +19,39 @@ DTYPE_BITS: dict[str, int] = {
 UNSIZED_DTYPES = frozenset({"string", "sequence", "map", "optional"})
 """Values without a fixed element width. They count 0 bytes; whoever reads them must record an assumption."""
 
+NUMBER_DTYPES = tuple(name for name in DTYPE_BITS if name.startswith(("float", "bfloat", "int", "uint")))
+"""Types that activations and weights are deployed in."""
+
+SHORT_NAMES = {
+    "fp64": "float64", "fp32": "float32", "fp16": "float16", "half": "float16", "bf16": "bfloat16",
+    "fp8": "float8e4m3fn", "fp4": "float4e2m1",
+}  # fmt: skip
+"""What users call some of them."""
+
+AS_IN_FILE = "file"
+"""Asks for no other type than the model has."""
+
 
 def tensor_bytes(shape: Sequence[int], dtype: str) -> int:
     """Bytes that a dense tensor takes, packed, rounded up to a whole byte. ``KeyError`` for an unknown type."""
     if dtype in UNSIZED_DTYPES:
         return 0
     return (math.prod(shape) * DTYPE_BITS[dtype] + 7) // 8
+
+
+def is_float(dtype: str) -> bool:
+    """Whether elements are real numbers with an exponent."""
+    return dtype.startswith(("float", "bfloat"))
+
+
+def parse_dtype(text: str) -> str | None:
+    """The element type of a name or short name, None for ``file``. ``UsageError`` if nothing is deployed in it."""
+    name = text.strip().lower()
+    if name == AS_IN_FILE:
+        return None
+    name = SHORT_NAMES.get(name, name)
+    if name not in NUMBER_DTYPES:
+        near = get_close_matches(name, (*NUMBER_DTYPES, *SHORT_NAMES), n=1)
+        known = f"there are {', '.join(NUMBER_DTYPES)}; short: {', '.join(SHORT_NAMES)}; {AS_IN_FILE}: no change"
+        raise UsageError(f"unknown element type '{text}'", hint=f"did you mean '{near[0]}'? {known}" if near else known)
+    return name

@@ -294,6 +294,7 @@ def _settings(profile: Profile) -> list[tuple[str, str, str]]:
             )
         )
     for key, value in profile.config.items():
+        value = "as in the file" if value is None else value
         text = ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)
         rows.append((label(key, 40), label(text, 200), ""))
     return rows

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from spillprof.model.profile import Profile, Result
 from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
 from spillprof.report.text import count_of, label, printable
-from spillprof.report.verdict import kind_parts, lead_result, verdict
+from spillprof.report.verdict import deployed_as, kind_parts, lead_result, verdict
 from spillprof.units import format_rate, format_size
 
 TOP_OPERATORS = 10
@@ -48,6 +48,7 @@ def _lines(profile: Profile) -> Iterable[str]:
     yield (
         f"<sub>SRAM {format_size(target.sram_bytes)}, DRAM read {format_rate(target.dram_read_bytes_per_s)}, "
         f"write {format_rate(target.dram_write_bytes_per_s)}, target {code(target.name)}, "
+        f"{''.join(f'{each}, ' for each in deployed_as(profile))}"
         f"spillprof {profile.spillprof_version}</sub>"
     )
 

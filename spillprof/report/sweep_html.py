@@ -152,6 +152,8 @@ def _pareto_table(sweep: Sweep) -> DataTable:
 
 
 def _text(key: str, value: Any) -> str:
+    if value is None:
+        return "as in the file"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "none"
     if isinstance(value, dict):

@@ -15,6 +15,7 @@ from spillprof.report.text import count_of, label
 from spillprof.report.verdict import (
     above_bound,
     bound_scope,
+    deployed_as,
     infeasible_sentence,
     kind_parts,
     lead_result,
@@ -77,6 +78,7 @@ def _header(profile: Profile) -> Iterable[RenderableType]:
     if model.opset is not None:
         facts.append(f"opset {model.opset}")
     facts.append(f"weights {format_size(model.weight_bytes)} {WEIGHT_WORDS.get(policy, policy)}".rstrip())
+    facts += deployed_as(profile)
     facts += [f"{label(name, 30)}={size}" for name, size in model.dims.items()]
     yield Text.assemble((label(model.path, 60), "bold"), "   ", ", ".join(facts))
     read, write = format_rate(target.dram_read_bytes_per_s), format_rate(target.dram_write_bytes_per_s)

@@ -97,3 +97,9 @@ def _mostly(kinds: KindBytes | None) -> str:
     parts = kind_parts(kinds) if kinds is not None else ()
     total = sum(nbytes for _, nbytes in parts)
     return next((f", mostly {BECAUSE[kind]}" for kind, nbytes in parts if 2 * nbytes > total), "")
+
+
+def deployed_as(profile: Profile) -> list[str]:
+    """``["activations as int8", "weights as int4"]``: the types in which floats are analysed, if others than theirs."""
+    asked = {"activations": profile.config.get("act_dtype"), "weights": profile.config.get("weight_dtype")}
+    return [f"{what} as {label(str(dtype), 20)}" for what, dtype in asked.items() if dtype is not None]

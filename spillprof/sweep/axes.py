@@ -1,14 +1,20 @@
 """Axes of a sweep as users write them: comma lists, ``A..B`` doubling, ``A..B/STEP``."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from spillprof.errors import UsageError
+from spillprof.lowering.options import LoweringOptions
+from spillprof.model.dtypes import AS_IN_FILE, parse_dtype
 from spillprof.model.target import Target
 from spillprof.model.target_fields import field_names, read_fields
 
 LONGEST_AXIS = 10_000
+LOWERING_AXES = ("act_dtype", "weight_dtype")
+"""Options of lowering that can be swept. Settings hold them beside target fields; ``file`` stands for None."""
+
 _RATES_AND_THE_REST = ("", "_bytes_per_s", "_bytes", "_s", "_j_per_byte", "_j")
 _NOT_SWEPT = {
     "sram_bytes": "use --sram",
@@ -74,10 +80,22 @@ def settings_of(variations: Sequence[tuple[str, Sequence[Any]]]) -> list[dict[st
     return [dict(zip(names, values, strict=True)) for values in product(*(values for _, values in variations))]
 
 
-def with_settings(target: Target, settings: dict[str, Any]) -> Target:
-    """The target with the varied fields set. A number for a rate of MACs is that of every element type."""
-    changes = {k: {"default": v} if k in _BY_DTYPE else v for k, v in settings.items()}
-    return target.with_overrides(**changes)
+def parse_dtypes(text: str) -> tuple[str, ...]:
+    """Element types of ``file,fp16,int8``, each once. ``UsageError`` for what is none."""
+    return tuple(dict.fromkeys(parse_dtype(item) or AS_IN_FILE for item in text.split(",")))
+
+
+def with_settings(target: Target, settings: Mapping[str, Any]) -> Target:
+    """The target with its varied fields set. A number for a rate of MACs is that of every element type."""
+    fields = {name: value for name, value in settings.items() if name not in LOWERING_AXES}
+    return target.with_overrides(**{k: {"default": v} if k in _BY_DTYPE else v for k, v in fields.items()})
+
+
+def lowering_with(options: LoweringOptions, settings: Mapping[str, Any]) -> LoweringOptions:
+    """The options of lowering with those that vary set."""
+    swept = {name: settings[name] for name in LOWERING_AXES if name in settings}
+    changes: dict[str, Any] = {name: None if value == AS_IN_FILE else value for name, value in swept.items()}
+    return replace(options, **changes)
 
 
 def _span(item: str, parse: Callable[[str], int]) -> list[int]:

@@ -9,10 +9,10 @@ from spillprof.analysis.attribution import charges
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
 from spillprof.model.program import Program
 from spillprof.planning.planner import IDEAL
-from spillprof.simulation import on_machine, planned
+from spillprof.simulation import on_machine, planned, prepare
 from spillprof.sweep.curves import Cliff, scenario
 from spillprof.sweep.rows import Case, Row
-from spillprof.sweep.work import Study, prepared
+from spillprof.sweep.work import Study
 
 MOST_BLAMED = 12
 """Cliffs that are looked into, of each place the worst: each takes two runs of its strategy."""
@@ -93,7 +93,7 @@ def _costs(study: Study, case: Case, cliff: Cliff, sram_bytes: int) -> _Costs:
     assert case.graph is not None
     target = case.target.with_overrides(sram_bytes=sram_bytes)
     options = replace(study.planning, placement=cliff.placement)
-    machine = on_machine(prepared(study, case.graph, target), target, options)
+    machine = on_machine(prepare(study.graphs[case.graph], target, case.lowering), target, options)
     program, plan, timeline = machine.ideal.program, machine.ideal.plan, machine.ideal.timeline
     if cliff.strategy != IDEAL:
         program = machine.fitted

@@ -9,10 +9,10 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.target import Target
 from spillprof.planning.options import PlanningOptions
-from spillprof.simulation import sram_limits
-from spillprof.sweep.axes import with_settings
+from spillprof.simulation import prepare, sram_limits
+from spillprof.sweep.axes import lowering_with, with_settings
 from spillprof.sweep.rows import Case, case_digest
-from spillprof.sweep.work import Study, prepared
+from spillprof.sweep.work import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +33,14 @@ def make_study(
     lowering: LoweringOptions,
     planning: PlanningOptions,
 ) -> tuple[Study, list[Case]]:
-    """The study that travels to the processes, and one case for each source and combination of target fields."""
+    """The study that travels to the processes, and one case for each source and combination of settings."""
     graphs = [source.graph for source in sources if source.graph is not None]
-    study = Study(token="", graphs=tuple(graphs), lowering=lowering, planning=planning)
+    study = Study(token="", graphs=tuple(graphs), planning=planning)
     cases: list[Case] = []
     for source in sources:
         graph = None if source.graph is None else next(k for k, g in enumerate(graphs) if g is source.graph)
         for setting in settings:
-            machine = with_settings(target, dict(setting))
+            machine, options = with_settings(target, setting), lowering_with(lowering, setting)
             sha256 = (source.graph.sha256 or "") if source.graph is not None else ""
             cases.append(
                 Case(
@@ -49,9 +49,10 @@ def make_study(
                     dims=source.dims,
                     settings=setting,
                     target=machine,
+                    lowering=options,
                     graph=graph,
                     error=source.error,
-                    digest=case_digest(sha256 or source.model, source.binding, machine, lowering, planning),
+                    digest=case_digest(sha256 or source.model, source.binding, machine, options, planning),
                 )
             )
     study = replace(study, token=" ".join(case.digest for case in cases))
@@ -63,7 +64,7 @@ def _with_limits(study: Study, case: Case) -> Case:
     if case.graph is None:
         return case
     try:
-        program = prepared(study, case.graph, case.target)
+        program = prepare(study.graphs[case.graph], case.target, case.lowering)
         smallest, most = sram_limits(program, case.target, study.planning)
     except SpillprofError as error:
         return replace(case, graph=None, error=error.message)

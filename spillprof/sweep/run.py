@@ -85,7 +85,10 @@ class Run:
             return None
         self._tasks += 1
         target = case.target.with_overrides(sram_bytes=sram_bytes)
-        return Task(number=self._tasks, case=number, graph=case.graph, target=target, pairs=tuple(missing))
+        return Task(
+            number=self._tasks, case=number, graph=case.graph, lowering=case.lowering, target=target,
+            pairs=tuple(missing),
+        )  # fmt: skip
 
     def _add(self, row: Row) -> None:
         self._found[row.key] = row

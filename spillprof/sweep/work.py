@@ -1,23 +1,23 @@
 """The work of a sweep: what one task computes, in this process or in another one.
 
 A task is one model on one machine; it fits the program once, plays the ideal once, and simulates every strategy and
-placement that is asked for. A process lowers a model when it first meets it, and keeps it.
+placement that is asked for. A process lowers a model when it first meets it, and keeps it (see ``simulation.prepare``).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from spillprof.errors import SpillprofError
+from spillprof.kept import Kept
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.target import Target
 from spillprof.planning.bounds import lower_bound
 from spillprof.planning.options import PlanningOptions
-from spillprof.simulation import Ideal, Points, Prepared, Totals, lowering_key, on_machine, prepare
+from spillprof.simulation import Ideal, Points, Totals, on_machine, prepare
 from spillprof.sweep.rows import OK
 
-_MOST_KEPT = 64  # lowered models, and ideal runs, in one process
 BUG = "a bug in spillprof: "
 """How the status of a point begins that failed for a reason of ours."""
 LOST = "the process that did it died"
@@ -30,7 +30,6 @@ class Study:
 
     token: str  # tells one study from another in a process that serves several
     graphs: tuple[Graph, ...]
-    lowering: LoweringOptions
     planning: PlanningOptions
 
 
@@ -41,6 +40,7 @@ class Task:
     number: int
     case: int  # tasks of one case differ in the size of the SRAM alone
     graph: int
+    lowering: LoweringOptions
     target: Target  # with the size of its SRAM
     pairs: tuple[tuple[str, str], ...]
 
@@ -71,13 +71,13 @@ class Runner(Protocol):
 def run_task(study: Study, task: Task) -> tuple[Outcome, ...]:
     """One outcome a pair, in their order. Never raises for what a model or a memory can cause."""
     try:
-        lowered = prepared(study, task.graph, task.target)
+        lowered = prepare(study.graphs[task.graph], task.target, task.lowering)
         key = (study.token, task.case)
         machine = on_machine(lowered, task.target, study.planning, _ideals.get(key))
         lower = lower_bound(machine.fitted, study.planning).spill_bytes
     except Exception as error:
         return (Outcome(status=describe(error)),) * len(task.pairs)
-    _keep(_ideals, key, machine.ideal)
+    _ideals.put(key, machine.ideal)
     points = Points(machine, study.planning)
     outcomes = (_outcome(points, placement, strategy) for placement, strategy in task.pairs)
     return tuple(replace(each, ideal_s=machine.ideal_s, spill_bytes_lower=lower) for each in outcomes)
@@ -92,26 +92,7 @@ def describe(error: Exception) -> str:
     return f"{BUG}{type(error).__name__}: {error}"
 
 
-_prepared: dict[tuple[object, ...], Prepared] = {}
-_ideals: dict[tuple[object, ...], Ideal] = {}
-_Value = TypeVar("_Value")
-
-
-def prepared(study: Study, graph: int, target: Target) -> Prepared:
-    """The model lowered for the target; kept for the next task of this process."""
-    key = (study.token, graph, *lowering_key(target, study.lowering))
-    found = _prepared.get(key)
-    if found is None:
-        found = prepare(study.graphs[graph], target, study.lowering)
-        _keep(_prepared, key, found)
-    return found
-
-
-def _keep(store: dict[tuple[object, ...], _Value], key: tuple[object, ...], value: _Value) -> None:
-    """Remember a value, the oldest ones make room."""
-    while len(store) >= _MOST_KEPT and key not in store:
-        store.pop(next(iter(store)), None)
-    store[key] = value
+_ideals: Kept[Ideal] = Kept(64)
 
 
 def _outcome(points: Points, placement: str, strategy: str) -> Outcome:

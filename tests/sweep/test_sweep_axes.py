@@ -1,8 +1,17 @@
 import pytest
 
 from spillprof.errors import UsageError
+from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
 from spillprof.model.target import load_target
-from spillprof.sweep.axes import parse_axis, parse_variation, settings_of, target_field, with_settings
+from spillprof.sweep.axes import (
+    lowering_with,
+    parse_axis,
+    parse_dtypes,
+    parse_variation,
+    settings_of,
+    target_field,
+    with_settings,
+)
 from spillprof.units import parse_size
 
 MIB = 1 << 20
@@ -71,6 +80,20 @@ def test_settings_are_all_combinations_last_field_fastest() -> None:
     assert settings_of([]) == [{}]
     with pytest.raises(UsageError):
         settings_of([("a", (1,)), ("a", (2,))])
+
+
+def test_element_types_are_no_fields_of_the_target() -> None:
+    setting = {"act_dtype": "int8", "weight_dtype": "file", "dram_read_bytes_per_s": 1e9}
+    assert with_settings(load_target("generic-npu"), setting).dram_read_bytes_per_s == 1e9
+    options = lowering_with(LoweringOptions(weight_dtype="int4", conv=ConvAlgorithm.IM2COL), setting)
+    assert options == LoweringOptions(act_dtype="int8", weight_dtype=None, conv=ConvAlgorithm.IM2COL)
+    assert lowering_with(options, {}) == options
+
+
+def test_element_types_by_short_names_each_once() -> None:
+    assert parse_dtypes("file, fp16,float16,int8") == ("file", "float16", "int8")
+    with pytest.raises(UsageError, match="unknown element type ''"):
+        parse_dtypes("int8,")
 
 
 def test_settings_replace_fields_of_the_target() -> None:

@@ -65,6 +65,25 @@ def test_every_format_says_the_same(empty_folder: Path, capsys: pytest.CaptureFi
     assert printed["rows"] == data["rows"]
 
 
+def test_element_types_are_an_axis(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["sweep", UNET, "--sram", "4MB", "--strategy", "lru", "-j", "1", "--weight-dtype", "int8",
+                 "--act-dtype", "file,int8", "-o", "a.csv", "-o", "a.html", "--json"]  # fmt: skip
+    assert run(arguments) == 0
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.validate(data, schema())
+    assert [row["settings"] for row in data["rows"]] == [{"act_dtype": "file"}, {"act_dtype": "int8"}]
+    assert (data["config"]["act_dtype"], data["config"]["weight_dtype"]) == (["file", "int8"], "int8")
+    for row, dtype in zip(data["rows"], ("file", "int8"), strict=True):
+        single = ["analyze", UNET, "--sram", "4MB", "--strategy", "lru", "--weight-dtype", "int8", "--json"]
+        assert run([*single, "--act-dtype", dtype]) == 0
+        (result,) = json.loads(capsys.readouterr().out)["results"]
+        assert {name: row[name] for name in ("spill_bytes", "latency_s", "energy_j", "peak_bytes")} == {
+            name: result[name] for name in ("spill_bytes", "latency_s", "energy_j", "peak_bytes")
+        }
+    assert [r["act_dtype"] for r in csv.DictReader(io.StringIO(Path("a.csv").read_text("utf-8")))] == ["file", "int8"]
+    assert "act_dtype=int8" in Path("a.html").read_text("utf-8")
+
+
 def test_auto_reaches_from_the_smallest_sram_to_no_spill(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", BLOCKS, "--strategy", "belady", "-j", "1", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from spillprof.lowering.options import LoweringOptions
 from spillprof.model.target import load_target
 from spillprof.sweep.answers import pareto, smallest
 from spillprof.sweep.auto import next_sizes
@@ -114,8 +115,8 @@ def test_a_choice_counts_only_if_every_model_runs_there() -> None:
 
 def test_sizes_come_close_together_where_the_curve_bends() -> None:
     case = Case(
-        model="m", sha256="", dims={}, settings={}, target=load_target("generic-npu"), graph=0,
-        min_sram_bytes=1 << 20, ideal_peak_bytes=1 << 28,
+        model="m", sha256="", dims={}, settings={}, target=load_target("generic-npu"), lowering=LoweringOptions(),
+        graph=0, min_sram_bytes=1 << 20, ideal_peak_bytes=1 << 28,
     )  # fmt: skip
     rows: list[Row] = []
     while sizes := next_sizes([case], rows):

@@ -1,0 +1,106 @@
+"""A float model in the element types that it will be deployed in."""
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
+
+from spillprof.lowering.families import is_one_of
+from spillprof.lowering.folding import folds_whatever_it_reads, folds_where_inputs_do
+from spillprof.lowering.options import LoweringOptions
+from spillprof.model.dtypes import DTYPE_BITS, is_float
+from spillprof.model.graph import Graph, Operator, TensorKind
+
+_NARROW_BITS = 16
+"""Below this width weights are quantised: what scales or shifts the result stays as precise as it is."""
+
+_SCALED = frozenset({
+    "QuantizeLinear", "DequantizeLinear", "MatMulNBits", "MatMulBnb4", "QGemm", "QLinearConv", "QLinearMatMul",
+    "MatMulIntegerToFloat", "DynamicQuantizeMatMul", "QAttention", "DynamicQuantizeLSTM", "GatherBlockQuantized",
+})  # fmt: skip
+"""Operators on quantised tensors. The float weights that they read are scales and biases."""
+
+
+def as_deployed(graph: Graph, options: LoweringOptions) -> Graph:
+    """The graph with its float activations (inputs and outputs too) and weights in the types of the options.
+
+    Integers, booleans and everything else stay as they are, and so, where the type of weights is narrower than 16
+    bits, do weights of rank 0 or 1 (biases, norms) and scales of quantised operators. What is computed from weights
+    alone is a weight if constants are folded. A Cast between types that become equal is then a view.
+    """
+    if options.act_dtype is None and options.weight_dtype is None:
+        return graph
+    counts: Counter[str] = Counter()
+    deployed = _retyped(graph, options, {}, counts)
+    return replace(deployed, notes=(*graph.notes, *_notes(options, counts)))
+
+
+def _retyped(graph: Graph, options: LoweringOptions, captured: Mapping[str, bool], counts: Counter[str]) -> Graph:
+    """One graph and those inside of it. ``captured``: tensors of the graphs around that it reads; whether a weight."""
+    weights = _weights(graph, options, captured)
+    scales = {name for op in graph.operators if _is_quantised(op) for name in op.inputs}
+    tensors = dict(graph.tensors)
+    for name, tensor in graph.tensors.items():
+        is_weight = name in weights
+        wanted = options.weight_dtype if is_weight else options.act_dtype
+        if wanted is None or wanted == tensor.dtype or not is_float(tensor.dtype):
+            continue
+        if is_weight and DTYPE_BITS[wanted] < _NARROW_BITS and (len(tensor.shape) <= 1 or name in scales):
+            counts["kept"] += name not in captured
+            continue
+        tensors[name] = replace(tensor, dtype=wanted)
+        counts["weights" if is_weight else "activations"] += name not in captured
+    operators = tuple(_with_bodies(op, weights, options, counts) if op.subgraphs else op for op in graph.operators)
+    return replace(graph, tensors=tensors, operators=operators)
+
+
+def _with_bodies(op: Operator, weights: Container[str], options: LoweringOptions, counts: Counter[str]) -> Operator:
+    captured = {name: name in weights for name in op.captures}
+    return replace(op, subgraphs=tuple(_retyped(body, options, captured, counts) for body in op.subgraphs))
+
+
+def _weights(graph: Graph, options: LoweringOptions, captured: Mapping[str, bool]) -> set[str]:
+    """Names that are known before the run: stored, or computed from such alone if that is folded."""
+    found = {name for name, tensor in graph.tensors.items() if tensor.kind is TensorKind.WEIGHT}
+    found.update(name for name, is_weight in captured.items() if is_weight)
+    if not options.fold:
+        return found
+    readers: dict[str, list[int]] = defaultdict(list)
+    missing: list[int] = []  # by operator: distinct operands that are not known before the run
+    for i, op in enumerate(graph.operators):
+        operands = {name for name in (*op.inputs, *op.captures) if name and name not in found}
+        missing.append(0 if folds_whatever_it_reads(op) else len(operands))
+        for name in operands if missing[i] else ():
+            readers[name].append(i)
+    ready = [i for i, count in enumerate(missing) if count == 0]
+    while ready:
+        op = graph.operators[ready.pop()]
+        if not folds_where_inputs_do(op):
+            continue
+        for name in op.outputs:
+            if not name or name in found:
+                continue
+            found.add(name)
+            for i in readers[name]:
+                missing[i] -= 1
+                if missing[i] == 0:
+                    ready.append(i)
+    return found
+
+
+def _is_quantised(op: Operator) -> bool:
+    return is_one_of(op, _SCALED) or op.op_type.startswith("QLinear")
+
+
+def _notes(options: LoweringOptions, counts: Mapping[str, int]) -> Iterable[str]:
+    if options.act_dtype is not None:
+        n = counts["activations"]
+        yield f"{_count(n, 'float tensor')} taken as {options.act_dtype} (activation type asked for)"
+    if options.weight_dtype is not None:
+        n, kept = counts["weights"], counts["kept"]
+        rest = "1 bias, norm or scale keeps its" if kept == 1 else f"{kept:,} biases, norms and scales keep their"
+        tail = f"; {rest} own type" if kept else ""
+        yield f"{_count(n, 'float weight')} taken as {options.weight_dtype} (weight type asked for){tail}"
+
+
+def _count(count: int, what: str) -> str:
+    return f"1 {what} is" if count == 1 else f"{count:,} {what}s are"
