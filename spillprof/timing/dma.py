@@ -1,42 +1,66 @@
 """What one DMA transfer takes when nothing is in its way, and the closed formula of a plan's spill."""
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.program import BufferKind, Program
-from spillprof.model.target import Target
+from spillprof.model.target import Curve, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One direction between SRAM and DRAM."""
+    """One direction between SRAM and DRAM.
+
+    A transfer first sets up, which takes a channel but no bandwidth; then it flows. Where there is a calibrated curve,
+    the set-up is the curve at no bytes, and what flows is the rest of its time at the full rate: alone, a transfer
+    takes exactly what the curve says.
+    """
 
     setup_s: float
-    bytes_per_s: float
+    bytes_per_s: float  # of one transfer alone: the direction's bandwidth, or that of a narrower bus
     burst_bytes: int
+    curve: Curve = ()
 
     def alone_s(self, nbytes: int) -> float:
-        """Seconds for one transfer: set-up + whole bursts / bandwidth; nothing for no bytes."""
+        """Seconds for one transfer alone: set-up + whole bursts / bandwidth, or the curve; nothing for no bytes."""
         if nbytes <= 0:
             return 0.0
-        return self.setup_s + -(-nbytes // self.burst_bytes) * self.burst_bytes / self.bytes_per_s
+        return self.setup_s + self.flow_bytes(nbytes) / self.bytes_per_s
+
+    def flow_bytes(self, nbytes: int) -> float:
+        """What the bus carries for a transfer, in bytes at the full rate."""
+        if self.curve:
+            return (curve_s(self.curve, nbytes) - self.setup_s) * self.bytes_per_s
+        return -(-nbytes // self.burst_bytes) * self.burst_bytes
+
+
+def curve_s(curve: Curve, nbytes: int) -> float:
+    """Seconds at that size: linear between the points, beyond them along the nearest piece."""
+    right = min(max(bisect_right(curve, (nbytes, float("inf"))), 1), len(curve) - 1)
+    (bytes_0, s_0), (bytes_1, s_1) = curve[right - 1 : right + 1]
+    return s_0 + (s_1 - s_0) * (nbytes - bytes_0) / (bytes_1 - bytes_0)
 
 
 def read_link(target: Target) -> Link:
     """DRAM to SRAM."""
+    curve = target.dram_read_curve
     return Link(
-        setup_s=target.dram_read_setup_s,
-        bytes_per_s=target.dram_read_bytes_per_s,
+        setup_s=max(curve_s(curve, 0), 0.0) if curve else target.dram_read_setup_s,
+        bytes_per_s=min(target.dram_read_bytes_per_s, target.dram_bus_bytes_per_s or float("inf")),
         burst_bytes=target.dram_burst_bytes,
+        curve=curve,
     )
 
 
 def write_link(target: Target) -> Link:
     """SRAM to DRAM."""
+    curve = target.dram_write_curve
     return Link(
-        setup_s=target.dram_write_setup_s,
-        bytes_per_s=target.dram_write_bytes_per_s,
+        setup_s=max(curve_s(curve, 0), 0.0) if curve else target.dram_write_setup_s,
+        bytes_per_s=min(target.dram_write_bytes_per_s, target.dram_bus_bytes_per_s or float("inf")),
         burst_bytes=target.dram_burst_bytes,
+        curve=curve,
     )
 
 

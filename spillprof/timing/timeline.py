@@ -1,191 +1,129 @@
-"""Timeline: a plan played on a target. In-order compute, one DMA channel for each direction.
+"""Timeline: a plan played on a target.
 
-When step ``i`` is about to start (step ``i - 1`` has ended), its write transfers are issued, then compaction moves
-run, then its read transfers are issued. When it starts, these are issued: the rest of its own streamed weights,
-its streamed operands, and up to one staging area of the weights of step ``i + 1``.
-
-A channel serves its queue in issue order; the head of a queue starts as soon as it may:
-  - a read, when the writes that empty its destination are complete, and the write that made its DRAM copy;
-  - a write, when its source is on-chip (the read that filled it has landed).
-Step ``i`` starts when all of these are over: step ``i - 1``; the reads that it needs; writes that empty the space
-of its results and scratch; the write of each operand that it streams in; its moves; its first weights.
-
-One forward pass in issue order is exact, without an event queue. Everything that a transfer or a step waits for
-was issued before it: writes of a step before its reads, reads no later than the step that needs them, and the
-earlier entries of its own queue. So when the pass comes to an item, the times that it waits for are known, and its
-start is their maximum; nothing issued later can change it, because queues are never reordered. For the same
-reason there is no deadlock: the waits form a graph without cycles, with edges to earlier items only.
+Steps run on the target's compute units, one after another on a single one. A step starts when its reads have landed,
+the writes that empty the space of its results and scratch are complete, operands that it streams in are in DRAM, its
+moves are over, and the first part of its weights is there. ``work`` says what waits for what, ``bus`` how transfers
+share the DRAM, and ``event_loop`` plays it all.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
-from spillprof.model.plan import Move, Plan, StreamedOperand
-from spillprof.model.program import PHASES_PER_STEP, Phase, Program
+from spillprof.model.plan import Plan
+from spillprof.model.program import Program
 from spillprof.model.target import Target
-from spillprof.model.timeline import Timeline
+from spillprof.model.timeline import Indices, JobKind, Jobs, Seconds, Timeline
+from spillprof.timing.bus import bus_limits
 from spillprof.timing.compute import step_times_s
-from spillprof.timing.dma import Link, read_link, serial_cost_s, write_link
+from spillprof.timing.dma import read_link, serial_cost_s, write_link
 from spillprof.timing.energy import energy_j
-from spillprof.timing.pending import PendingWrites
-
-WEIGHT_STAGING = "weight staging"
+from spillprof.timing.event_loop import Durations, EventLoop, Machine
+from spillprof.timing.work import Work, work_of
 
 
 def simulate(program: Program, plan: Plan, target: Target) -> Timeline:
-    """Start and end of every step and transfer of a legal plan, its stalls, serial cost and energy.
+    """Start and end of every step and transfer of a legal plan, its stalls, serial cost and energy."""
+    work = work_of(program, plan, target.cores)
+    durations = durations_of(work, program, target)
+    loop = EventLoop(work, durations, machine_of(target))
+    loop.play()
+    return _timeline(loop, work, durations, program, plan, target)
 
-    Each part of a step's streamed weights (what comes early, and the rest) and each streamed operand is one
-    transfer, with its own set-up. A step lasts until it has computed and all that it streams has passed.
-    """
-    compute = step_times_s(program, target)
-    run = _Run(program, plan, target)
-    run.play(compute.tolist())
+
+def makespan_s(program: Program, plan: Plan, target: Target) -> float:
+    """Seconds until the last step has ended and the last transfer has landed."""
+    work = work_of(program, plan, target.cores)
+    loop = EventLoop(work, durations_of(work, program, target), machine_of(target))
+    loop.play()
+    return loop.now
+
+
+def machine_of(target: Target) -> Machine:
+    """Channels and bus of the target."""
+    shared = target.dma_shared_channels
+    return Machine(
+        limits=bus_limits(target),
+        channels=(shared,) if shared else (target.dma_read_channels, target.dma_write_channels),
+        outstanding=target.dram_outstanding,
+    )
+
+
+def durations_of(work: Work, program: Program, target: Target) -> Durations:
+    """What each step and job takes alone on the target."""
+    read, write = read_link(target), write_link(target)
+    setup_s, flow_bytes = [], []
+    for kind, nbytes, _, _ in work.jobs:
+        if kind is JobKind.MOVE or kind is JobKind.JOINT:
+            setup_s.append(2 * nbytes / target.sram_bytes_per_s)  # each byte is read and written
+            flow_bytes.append(0.0)
+        else:
+            link = write if kind.is_write else read
+            setup_s.append(link.setup_s if nbytes > 0 else 0.0)
+            flow_bytes.append(link.flow_bytes(nbytes))
+    return Durations(step_s=step_times_s(program, target).tolist(), setup_s=setup_s, flow_bytes=flow_bytes)
+
+
+def _timeline(
+    loop: EventLoop, work: Work, durations: Durations, program: Program, plan: Plan, target: Target
+) -> Timeline:
+    n = work.n_steps
+    kinds, sizes, steps, transfers = zip(*work.jobs, strict=True) if work.jobs else ((), (), (), ())
+    transfer, start_s, end_s = _indices(transfers), _seconds(loop.start), _seconds(loop.end)
+    kind = _indices(kinds)
+    rate = np.where(
+        np.isin(kind, [k for k in JobKind if k.is_write]), write_link(target).bytes_per_s, read_link(target).bytes_per_s
+    )
+    of_plan = transfer >= 0
+    transfer_start_s, transfer_end_s = np.zeros(len(plan.transfers)), np.zeros(len(plan.transfers))
+    transfer_start_s[transfer[of_plan]], transfer_end_s[transfer[of_plan]] = start_s[of_plan], end_s[of_plan]
+    step_start_s, cause = _seconds(loop.step_start), _indices(loop.step_cause)
+    waited = cause >= n
+    stall_s = np.where(waited, step_start_s - _seconds(loop.step_reached), 0.0)
+    waited &= stall_s > 0
+    compute_s = _seconds(durations.step_s)
     return Timeline(
-        step_start_s=np.array(run.step_start, dtype=np.float64),
-        step_end_s=np.array(run.step_end, dtype=np.float64),
-        transfer_start_s=np.array(run.transfer_start, dtype=np.float64),
-        transfer_end_s=np.array(run.transfer_end, dtype=np.float64),
-        stall_s=np.array(run.stall, dtype=np.float64),
-        stall_transfer=np.array(run.stall_transfer, dtype=np.int64),
-        makespan_s=max(run.now, run.reads.free_s, run.writes.free_s),
-        compute_s=float(compute.sum()),
+        step_start_s=step_start_s,
+        step_end_s=_seconds(loop.step_end),
+        step_compute_s=compute_s,
+        step_core=_indices(loop.step_unit),
+        step_cause=cause,
+        step_end_cause=_indices(loop.step_end_cause),
+        transfer_start_s=transfer_start_s,
+        transfer_end_s=transfer_end_s,
+        stall_s=stall_s,
+        stall_transfer=_of_job(transfer, cause - n, waited),
+        stall_kind=_of_job(kind, cause - n, waited),
+        jobs=Jobs(
+            kind=kind,
+            size_bytes=_indices(sizes),
+            step=_indices(steps),
+            transfer=transfer,
+            queued_s=_seconds(loop.queued),
+            start_s=start_s,
+            flow_s=_seconds(loop.flow),
+            end_s=end_s,
+            flow_alone_s=_seconds(durations.flow_bytes) / rate,
+            cause=_indices(loop.cause),
+        ),
+        makespan_s=loop.now,
+        compute_s=float(compute_s.sum()),
         serial_cost_s=serial_cost_s(program, plan, target),
         energy_j=energy_j(program, plan, target),
     )
 
 
-class _Channel:
-    """A DMA channel: serves one transfer after another."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self.free_s = 0.0
-
-    def serve(self, nbytes: int, ready_s: float) -> tuple[float, float]:
-        """``(start, end)`` of a transfer that may start at ``ready_s``. No bytes: no transfer, nothing to wait for."""
-        if nbytes <= 0:
-            return ready_s, ready_s
-        start_s = max(ready_s, self.free_s)
-        self.free_s = start_s + self._link.alone_s(nbytes)
-        return start_s, self.free_s
+def _of_job(values: Indices, job: Indices, wanted: npt.NDArray[np.bool_]) -> Indices:
+    """The value of each step's job where wanted, else -1."""
+    found = np.full(len(job), -1, dtype=np.int64)
+    found[wanted] = values[job[wanted]]
+    return found
 
 
-class _Run:
-    """One pass over the steps. ``now`` is the end of the step before the one at hand."""
-
-    def __init__(self, program: Program, plan: Plan, target: Target) -> None:
-        self._program, self._plan = program, plan
-        self._sram_bytes_per_s = target.sram_bytes_per_s
-        self._staging_bytes = sum(r.size_bytes for r in program.reservations if r.what == WEIGHT_STAGING)
-        self.reads, self.writes = _Channel(read_link(target)), _Channel(write_link(target))
-        self._pending = PendingWrites()
-        self._copied: dict[int, tuple[float, int]] = {}  # buffer -> when its first write to DRAM ends, transfer
-        self._filled: dict[int, float] = {}  # segment -> when its read lands
-        n = len(program.steps)
-        self._issued: list[list[int]] = [[] for _ in range(n + 1)]  # transfers by issue step
-        self._landing: list[list[int]] = [[] for _ in range(n + 1)]  # reads by the step that needs them
-        for t, transfer in enumerate(plan.transfers):
-            self._issued[transfer.issue_step].append(t)
-            if transfer.kind.is_read:
-                self._landing[transfer.needed_step].append(t)
-        self._claims = _claims(program, plan)
-        self._moves: list[list[Move]] = [[] for _ in range(n)]
-        for move in plan.moves:
-            self._moves[move.step].append(move)
-        self._streamed: list[list[StreamedOperand]] = [[] for _ in range(n)]
-        for operand in plan.streamed:
-            self._streamed[operand.step].append(operand)
-        self.now = 0.0
-        self.step_start, self.step_end = [0.0] * n, [0.0] * n
-        self.stall, self.stall_transfer = [0.0] * n, [-1] * n
-        self.transfer_start, self.transfer_end = [0.0] * len(plan.transfers), [0.0] * len(plan.transfers)
-
-    def play(self, compute_s: list[float]) -> None:
-        """All steps, then what is issued after the last of them."""
-        weights_s = self._fetch_weights(0, 0.0)
-        for i, own_s in enumerate(compute_s):
-            self._issue_writes(i)
-            start_s = self._start(i, weights_s)
-            rest_s = self._stream(i, start_s)
-            weights_s = self._fetch_weights(i + 1, start_s)
-            self.step_start[i] = start_s
-            self.step_end[i] = self.now = max(start_s + own_s, rest_s)
-            for operand in self._streamed[i]:
-                if operand.write:
-                    self._copied.setdefault(operand.buffer, (self.now, -1))
-        self._issue_writes(len(compute_s))
-
-    def _start(self, i: int, weights_s: float) -> float:
-        """When step ``i`` starts. Runs its moves, issues its reads, records its stall."""
-        waits: list[tuple[float, int]] = []
-        moved_s = self.now
-        if self._moves[i]:
-            buffers = self._program.buffers
-            waits += [self._pending.claim(m.to_address, buffers[m.buffer].size_bytes) for m in self._moves[i]]
-            moved_s = max(self.now, *(end_s for end_s, _ in waits))
-            moved_s += 2 * sum(m.size_bytes for m in self._moves[i]) / self._sram_bytes_per_s
-        self._issue_reads(i, moved_s)
-        waits += [(self.transfer_end[t], t) for t in self._landing[i]]
-        waits += [self._pending.claim(address, size) for address, size in self._claims[i]]
-        waits += [self._copy(s.buffer) for s in self._streamed[i] if not s.write]
-        last_s, last = self.now, -1
-        for end_s, transfer in waits:
-            if end_s > last_s:
-                last_s, last = end_s, transfer
-        start_s = max(last_s, moved_s, weights_s)
-        self.stall[i] = start_s - self.now
-        self.stall_transfer[i] = last if weights_s <= last_s else -1
-        return start_s
-
-    def _issue_writes(self, i: int) -> None:
-        for t in self._issued[i]:
-            transfer = self._plan.transfers[t]
-            if not transfer.kind.is_read:
-                ready_s = max(self.now, self._filled.get(transfer.segment, 0.0))
-                self.transfer_start[t], end_s = self.writes.serve(transfer.size_bytes, ready_s)
-                self.transfer_end[t] = end_s
-                self._copied.setdefault(transfer.buffer, (end_s, t))
-                self._pending.add(self._plan.segments[transfer.segment].address, transfer.size_bytes, end_s, t)
-
-    def _issue_reads(self, i: int, issued_s: float) -> None:
-        for t in self._issued[i]:
-            transfer = self._plan.transfers[t]
-            if transfer.kind.is_read:
-                address = self._plan.segments[transfer.segment].address
-                free_s, _ = self._pending.claim(address, transfer.size_bytes)
-                copied_s, _ = self._copy(transfer.buffer)
-                self.transfer_start[t], end_s = self.reads.serve(transfer.size_bytes, max(issued_s, free_s, copied_s))
-                self.transfer_end[t] = end_s
-                self._filled[transfer.segment] = end_s
-
-    def _copy(self, buffer: int) -> tuple[float, int]:
-        """When DRAM holds the buffer, and the write that brought it there."""
-        if self._program.buffers[buffer].in_dram_at_start:
-            return 0.0, -1
-        return self._copied.get(buffer, (0.0, -1))
-
-    def _fetch_weights(self, i: int, issued_s: float) -> float:
-        """Issue the first part of step ``i``'s weights, as much as the staging area holds; when it lands."""
-        weights = self._program.steps[i].weight_stream_bytes if i < len(self._program.steps) else 0
-        return self.reads.serve(min(weights, self._staging_bytes), issued_s)[1]
-
-    def _stream(self, i: int, start_s: float) -> float:
-        """Issue the rest of step ``i``'s weights and its streamed operands at its start; when all has passed."""
-        rest = self._program.steps[i].weight_stream_bytes - self._staging_bytes
-        end_s = self.reads.serve(rest, start_s)[1]
-        for operand in self._streamed[i]:
-            channel = self.writes if operand.write else self.reads
-            end_s = max(end_s, channel.serve(operand.size_bytes, start_s)[1])
-        return end_s
+def _seconds(values: Sequence[float]) -> Seconds:
+    return np.array(values, dtype=np.float64)
 
 
-def _claims(program: Program, plan: Plan) -> list[list[tuple[int, int]]]:
-    """``(address, size)`` that each step writes over by itself: its results and its scratch."""
-    claims: list[list[tuple[int, int]]] = [[] for _ in program.steps]
-    for segment in plan.segments:
-        step, phase = divmod(segment.start, PHASES_PER_STEP)
-        if phase == Phase.COMPUTE:
-            claims[step].append((segment.address, program.buffers[segment.buffer].size_bytes))
-    for scratch in plan.scratch:
-        claims[scratch.step].append((scratch.address, scratch.size_bytes))
-    return claims
+def _indices(values: Sequence[int]) -> Indices:
+    return np.array(values, dtype=np.int64)
