@@ -7,11 +7,12 @@ from spillprof.analysis.attribution import OVERSIZED, Charge
 from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.profile import BufferCost, OperatorCost
 from spillprof.model.program import BufferKind, Program
-from spillprof.model.timeline import Timeline
+from spillprof.model.timeline import JobKind, Timeline
 from spillprof.planning.liveness import Lifetime
 
 VICTIMS_NAMED = 8
 STREAMED_WEIGHTS = "(streamed weights)"
+COMPACTION = "(compaction moves)"
 
 
 def operator_costs(
@@ -28,6 +29,7 @@ def operator_costs(
 
     blamed = timeline.stall_transfer.tolist()
     stalls = timeline.stall_s.tolist()
+    kinds = timeline.stall_kind.tolist()
     spill_kinds = (TransferKind.RELOAD, TransferKind.WRITE_BACK)
     waiting = {i for i, t in enumerate(blamed) if t >= 0 and stalls[i] > 0 and plan.transfers[t].kind in spill_kinds}
     costs = []
@@ -42,7 +44,7 @@ def operator_costs(
                 spill_read_bytes=sum(c.read_bytes for c in own),
                 streamed_bytes=streamed_by_step[i],
                 stall_s=stalls[i],
-                stall_buffer=_waits_for(program, plan, blamed[i], stalls[i]),
+                stall_buffer=_waits_for(program, plan, blamed[i], kinds[i]),
                 cause=_main_kind(own, streamed_by_step[i]),
                 victims=_victims(program, own),
             )
@@ -94,11 +96,11 @@ def streamed_beyond_compulsory(program: Program, plan: Plan) -> dict[tuple[int, 
     return found
 
 
-def _waits_for(program: Program, plan: Plan, transfer: int, stall_s: float) -> str | None:
-    """The buffer whose transfer came last; the step's own weights if they did, often queued behind a reload."""
+def _waits_for(program: Program, plan: Plan, transfer: int, kind: int) -> str | None:
+    """The buffer whose transfer came last, or what else came last; None if the step waited for nothing."""
     if transfer >= 0:
         return program.buffers[plan.transfers[transfer].buffer].name
-    return STREAMED_WEIGHTS if stall_s > 0 else None
+    return {JobKind.WEIGHTS: STREAMED_WEIGHTS, JobKind.MOVE: COMPACTION}.get(JobKind(kind)) if kind >= 0 else None
 
 
 def _main_kind(own: Sequence[Charge], streamed_bytes: int) -> str | None:

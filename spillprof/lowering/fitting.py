@@ -128,7 +128,13 @@ def _workspaces_by_phase(step: Step) -> list[int]:
 def _without_shared_workspaces(program: Program, target: Target) -> Program:
     if not target.shared_workspace or not any(step.workspaces for step in program.steps):
         return program
-    return replace(program, steps=tuple(replace(s, workspaces=()) if s.workspaces else s for s in program.steps))
+    return replace(
+        program,
+        steps=tuple(
+            replace(s, workspaces=(), shared_workspace_bytes=max(_workspaces_by_phase(s))) if s.workspaces else s
+            for s in program.steps
+        ),
+    )
 
 
 def _over_reserved(

@@ -85,6 +85,7 @@ class Step:
         int, ...
     ] = ()  # those of ``reads`` that its one result may take the place of, if they die here
     workspaces: tuple[Workspace, ...] = ()  # empty when they live in the shared block
+    shared_workspace_bytes: int = 0  # of the shared block, what the step's workspaces take
     streamed_reads: tuple[int, ...] = ()  # those of ``reads`` that are tiled through DRAM: never on-chip here
     streamed_writes: tuple[int, ...] = ()  # those of ``writes`` that are tiled out to DRAM
     stream_staging_bytes: int = 0  # on-chip all through the step while operands are streamed

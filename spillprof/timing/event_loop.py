@@ -10,7 +10,6 @@ from collections import deque
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from spillprof.model.timeline import JobKind
 from spillprof.timing.bus import READ, WRITE, Bus, BusLimits
 from spillprof.timing.work import Work
 
@@ -87,8 +86,8 @@ class EventLoop:
         self._slots = m + 1 if machine.outstanding is None else machine.outstanding  # free ones
         self._timers: list[tuple[float, int, int]] = []  # time, sequence, node
         self._sequence = 0
-        self._ended, self._started = _Prefix(n, work.cores - 1), _Prefix(n, work.cores - 1)
-        self._turn, self._turns = _Prefix(n, 0), deque(work.in_turn)
+        self._ended, self._started = _Prefix(n, work.cores - 1), _Prefix(n, 0)
+        self._turns = deque(work.in_turn)
         self._agenda_at = 0
         self._ready: list[int] = []
         self._ready_since = [(0.0, -1)] * n  # when, by the end of which node
@@ -182,18 +181,14 @@ class EventLoop:
             self._enqueue(node - self._n)
         self._started.mark(i)
         self._go_on()
-        for node in self._work.after_start.get(i, ()):
-            self._release(node)
-        if self._turns:
-            self._turn.mark(i)
-            while self._turns and self._turns[0] <= self._turn.reached:
-                self._release(self._turns.popleft())
 
     # --- what an event makes possible
 
     def _go_on(self) -> None:
-        """Issue what is next on the agenda."""
+        """Issue what is next on the agenda, and let the steps go whose turn it is."""
         agenda, ended, started = self._work.agenda, self._ended.reached, self._started.reached
+        while self._turns and self._turns[0] <= started:
+            self._release(self._turns.popleft())
         while self._agenda_at < len(agenda):
             after_ended, after_started, node = agenda[self._agenda_at]
             if after_ended > ended or after_started > started:
@@ -201,7 +196,7 @@ class EventLoop:
             self._agenda_at += 1
             if node >= self._n and self._queue[node - self._n] is not None:
                 self._enqueue(node - self._n)
-            else:
+            elif node >= 0:
                 self._release(node)
 
     def _release_followers(self, node: int) -> None:

@@ -15,26 +15,37 @@ from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Indices, JobKind, Jobs, Seconds, Timeline
+from spillprof.timing.builder import WorkBuilder
 from spillprof.timing.bus import bus_limits
 from spillprof.timing.compute import step_times_s
+from spillprof.timing.concurrency import add_concurrency
 from spillprof.timing.dma import read_link, serial_cost_s, write_link
 from spillprof.timing.energy import energy_j
 from spillprof.timing.event_loop import Durations, EventLoop, Machine
-from spillprof.timing.work import Work, work_of
+from spillprof.timing.work import Work
 
 
 def simulate(program: Program, plan: Plan, target: Target) -> Timeline:
     """Start and end of every step and transfer of a legal plan, its stalls, serial cost and energy."""
-    work = work_of(program, plan, target.cores)
+    work = work_of(program, plan, target)
     durations = durations_of(work, program, target)
     loop = EventLoop(work, durations, machine_of(target))
     loop.play()
     return _timeline(loop, work, durations, program, plan, target)
 
 
+def work_of(program: Program, plan: Plan, target: Target) -> Work:
+    """Everything that a legal plan makes the target do, and what waits for what."""
+    builder = WorkBuilder(program, plan, target.cores)
+    work = builder.build()
+    if target.cores > 1:
+        add_concurrency(builder)
+    return work
+
+
 def makespan_s(program: Program, plan: Plan, target: Target) -> float:
     """Seconds until the last step has ended and the last transfer has landed."""
-    work = work_of(program, plan, target.cores)
+    work = work_of(program, plan, target)
     loop = EventLoop(work, durations_of(work, program, target), machine_of(target))
     loop.play()
     return loop.now

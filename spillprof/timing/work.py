@@ -7,32 +7,24 @@ Two kinds of waiting:
   - a node starts when all nodes that it follows have ended (``waits``, ``followers``);
   - the *agenda* is issued in its order: the write transfers of step ``i``, its moves, its read transfers, and the part
     of the next step's weights that the staging area holds. An entry says how many of the steps from the front must
-    have ended or started, but for as many as there are further cores. A channel serves what was issued in that order.
+    have ended, but for as many as there are further cores, and how many must have started. A channel serves what was
+    issued in that order.
 
-What a step streams while it runs is issued when it starts, and follows nothing else.
+What a step streams while it runs is issued when it starts, and follows nothing else. With several cores, such a step
+starts after all steps before it have started, and the agenda goes on after it has.
 
-No deadlock. Number what is on the agenda and the steps in plan order. Everything follows nodes of smaller numbers only.
-Take the first one that is not over. All before it are. If it is a job, it was issued, nothing that was issued before
-it is still waiting (what a running step streams waits for a channel alone), so it gets a channel. If it is a step, it
-may start as soon as a unit is free, and units become free: a step that streams starts only after all steps before it,
-so one that runs now, ahead of its turn, waits for nothing.
+No deadlock. Number what is on the agenda and the steps in plan order. Everything follows nodes of smaller numbers
+only. Take the first one that is not over; all before it are.
+  - A job was issued, since all steps before it have ended. Of what is ahead of it in its queue, entries of the agenda
+    have smaller numbers and are over, and streams wait for a channel alone. So it gets a channel.
+  - A step that runs has its streams in a queue behind entries with smaller numbers alone: they get a channel.
+  - A step that does not run waits for a unit at most. A step that streams cannot be ahead of it; others end by
+    themselves. So a unit becomes free.
 """
 
 from dataclasses import dataclass, field
 
-from spillprof.model.plan import Move, Plan, StreamedOperand, TransferKind
-from spillprof.model.program import PHASES_PER_STEP, Phase, Program
 from spillprof.model.timeline import JobKind
-from spillprof.timing.addresses import AddressMap
-
-WEIGHT_STAGING = "weight staging"
-
-_KINDS = {
-    TransferKind.FETCH: JobKind.FETCH,
-    TransferKind.RELOAD: JobKind.RELOAD,
-    TransferKind.WRITE_BACK: JobKind.WRITE_BACK,
-    TransferKind.DRAIN: JobKind.DRAIN,
-}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,8 +36,9 @@ class Work:
     jobs: list[tuple[JobKind, int, int, int]] = field(default_factory=list)  # kind, bytes, step, transfer or -1
     waits: list[int] = field(default_factory=list)  # by node: how many nodes it follows, + 1 if it waits for its turn
     followers: dict[int, list[int]] = field(default_factory=dict)  # node -> nodes that follow its end
-    after_start: dict[int, list[int]] = field(default_factory=dict)  # step -> nodes that follow its start
-    agenda: list[tuple[int, int, int]] = field(default_factory=list)  # steps that have ended, started; node to issue
+    agenda: list[tuple[int, int, int]] = field(
+        default_factory=list
+    )  # steps that have ended, started; node to issue, or -1
     in_turn: list[int] = field(default_factory=list)  # steps that start after all before them have started
     streams: dict[int, list[int]] = field(default_factory=dict)  # step -> jobs issued when it starts
 
@@ -55,154 +48,3 @@ class Work:
             return False
         kind, nbytes, _, _ = self.jobs[node - self.n_steps]
         return kind not in (JobKind.MOVE, JobKind.JOINT) and nbytes > 0
-
-
-def work_of(program: Program, plan: Plan, cores: int) -> Work:
-    """The work of a legal plan, in which one step runs after another; ``concurrency`` adds what more cores need.
-
-    Each part of a step's streamed weights (what comes early, and the rest) and each streamed operand is one job.
-    """
-    return WorkBuilder(program, plan, cores).build()
-
-
-class WorkBuilder:
-    """One pass over the steps in plan order."""
-
-    def __init__(self, program: Program, plan: Plan, cores: int) -> None:
-        self.program, self.plan = program, plan
-        n = self.n = len(program.steps)
-        self.work = Work(n_steps=n, cores=cores, waits=[0] * n)
-        self.transfer_node = [0] * len(plan.transfers)
-        self.move_node: dict[int, int] = {}  # step -> joint of its moves
-        self._copied: dict[int, int] = {}  # buffer -> node that wrote it to DRAM first
-        self._filled: dict[int, int] = {}  # segment -> job that fills it
-        self._pending = AddressMap()  # write jobs that empty a range
-        self._staging_bytes = sum(r.size_bytes for r in program.reservations if r.what == WEIGHT_STAGING)
-        self._issued: list[list[int]] = [[] for _ in range(n + 1)]  # transfers by issue step
-        self._landing: list[list[int]] = [[] for _ in range(n + 1)]  # reads by the step that needs them
-        for t, transfer in enumerate(plan.transfers):
-            self._issued[transfer.issue_step].append(t)
-            if transfer.kind.is_read:
-                self._landing[transfer.needed_step].append(t)
-        self._claims = _claims(program, plan)
-        self._moves: dict[int, list[Move]] = {}
-        for move in plan.moves:
-            self._moves.setdefault(move.step, []).append(move)
-        self._streamed: dict[int, list[StreamedOperand]] = {}
-        for operand in plan.streamed:
-            self._streamed.setdefault(operand.step, []).append(operand)
-
-    def build(self) -> Work:
-        """All steps, then what is issued after the last of them."""
-        early = self._early_weights(0)
-        for i in range(self.n):
-            self._issue(i, reads=False)
-            if i in self._moves:
-                self._move(i)
-            self._issue(i, reads=True)
-            self._step(i, early)
-            early = self._early_weights(i + 1) if i + 1 < self.n else None
-        self._issue(self.n, reads=False)
-        return self.work
-
-    # --- nodes
-
-    def job(self, kind: JobKind, nbytes: int, step: int, transfer: int = -1) -> int:
-        """A new job."""
-        self.work.jobs.append((kind, nbytes, step, transfer))
-        self.work.waits.append(0)
-        return len(self.work.waits) - 1
-
-    def follow(self, node: int, *before: int) -> None:
-        """``node`` starts after the ends of those before it."""
-        for other in before:
-            self.work.followers.setdefault(other, []).append(node)
-        self.work.waits[node] += len(before)
-
-    # --- one step
-
-    def _issue(self, i: int, *, reads: bool) -> None:
-        for t in self._issued[i]:
-            transfer = self.plan.transfers[t]
-            if transfer.kind.is_read is not reads:
-                continue
-            node = self.job(_KINDS[transfer.kind], transfer.size_bytes, transfer.needed_step, t)
-            self.transfer_node[t] = node
-            address = self.plan.segments[transfer.segment].address
-            if reads:
-                self.follow(node, *self._pending.claim(address, transfer.size_bytes))
-                self._follow_copy(node, transfer.buffer)
-                if i in self._moves:
-                    self.follow(node, self.move_node[i])
-                self._filled[transfer.segment] = node
-            else:
-                if transfer.segment in self._filled:
-                    self.follow(node, self._filled[transfer.segment])
-                self._copied.setdefault(transfer.buffer, node)
-                self._pending.put(address, transfer.size_bytes, node)
-            self._schedule(i, 0, node)
-
-    def _step(self, i: int, early: int | None) -> None:
-        for t in self._landing[i]:
-            self.follow(i, self.transfer_node[t])
-        for address, size in self._claims[i]:
-            self.follow(i, *self._pending.claim(address, size))
-        if early is not None:
-            self.follow(i, early)
-        streams = []
-        rest = self.program.steps[i].weight_stream_bytes - self._staging_bytes
-        if rest > 0:
-            streams.append(self.job(JobKind.WEIGHTS, rest, i))
-        for operand in self._streamed.get(i, ()):
-            if operand.write:
-                self._copied.setdefault(operand.buffer, i)
-            else:
-                self._follow_copy(i, operand.buffer)
-            kind = JobKind.STREAM_OUT if operand.write else JobKind.STREAM_IN
-            if operand.size_bytes > 0:
-                streams.append(self.job(kind, operand.size_bytes, i))
-        if streams:
-            self.work.streams[i] = streams
-        if self.work.cores == 1:
-            self._schedule(i, 0, i)
-
-    def _follow_copy(self, node: int, buffer: int) -> None:
-        """``node`` needs the buffer in DRAM."""
-        if not self.program.buffers[buffer].in_dram_at_start and buffer in self._copied:
-            self.follow(node, self._copied[buffer])
-
-    def _early_weights(self, i: int) -> int | None:
-        """The part of step ``i``'s weights that comes before it starts, as much as the staging area holds."""
-        nbytes = min(self.program.steps[i].weight_stream_bytes, self._staging_bytes) if i < self.n else 0
-        if not nbytes:
-            return None
-        node = self.job(JobKind.WEIGHTS, nbytes, i)
-        self._schedule(0, i, node)
-        return node
-
-    def _move(self, i: int) -> None:
-        """The moves of a step happen together."""
-        moves = self._moves[i]
-        node = self.move_node[i] = self.job(JobKind.MOVE, sum(m.size_bytes for m in moves), i)
-        for m in moves:
-            self.follow(node, *self._pending.claim(m.to_address, self.program.buffers[m.buffer].size_bytes))
-        self.follow(i, node)
-        self._schedule(i, 0, node)
-
-    def _schedule(self, ended: int, started: int, node: int) -> None:
-        """Put it on the agenda. DMA jobs then queue for a channel; anything else waits for its turn like for a node."""
-        self.work.agenda.append((ended, started, node))
-        if not self.work.uses_dma(node):
-            self.work.waits[node] += 1
-
-
-def _claims(program: Program, plan: Plan) -> list[list[tuple[int, int]]]:
-    """``(address, size)`` that each step writes over by itself: its results and its scratch."""
-    claims: list[list[tuple[int, int]]] = [[] for _ in program.steps]
-    for segment in plan.segments:
-        step, phase = divmod(segment.start, PHASES_PER_STEP)
-        if phase == Phase.COMPUTE:
-            claims[step].append((segment.address, program.buffers[segment.buffer].size_bytes))
-    for scratch in plan.scratch:
-        claims[scratch.step].append((scratch.address, scratch.size_bytes))
-    return claims

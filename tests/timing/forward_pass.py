@@ -17,40 +17,43 @@ start is their maximum; nothing issued later can change it, because queues are n
 reason there is no deadlock: the waits form a graph without cycles, with edges to earlier items only.
 """
 
-import numpy as np
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 
 from spillprof.model.plan import Move, Plan, StreamedOperand
 from spillprof.model.program import PHASES_PER_STEP, Phase, Program
 from spillprof.model.target import Target
-from spillprof.model.timeline import Timeline
 from spillprof.timing.compute import step_times_s
-from spillprof.timing.dma import Link, read_link, serial_cost_s, write_link
-from spillprof.timing.energy import energy_j
-from spillprof.timing.pending import PendingWrites
+from spillprof.timing.dma import Link, read_link, write_link
 
 WEIGHT_STAGING = "weight staging"
 
 
-def simulate(program: Program, plan: Plan, target: Target) -> Timeline:
-    """Start and end of every step and transfer of a legal plan, its stalls, serial cost and energy.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """Start and end of each step and transfer, and what each step waited for."""
 
-    Each part of a step's streamed weights (what comes early, and the rest) and each streamed operand is one
-    transfer, with its own set-up. A step lasts until it has computed and all that it streams has passed.
-    """
-    compute = step_times_s(program, target)
+    step_start_s: list[float]
+    step_end_s: list[float]
+    transfer_start_s: list[float]
+    transfer_end_s: list[float]
+    stall_s: list[float]
+    stall_transfer: list[int]
+    makespan_s: float
+
+
+def forward_pass(program: Program, plan: Plan, target: Target) -> Played:
+    """Play a legal plan."""
     run = _Run(program, plan, target)
-    run.play(compute.tolist())
-    return Timeline(
-        step_start_s=np.array(run.step_start, dtype=np.float64),
-        step_end_s=np.array(run.step_end, dtype=np.float64),
-        transfer_start_s=np.array(run.transfer_start, dtype=np.float64),
-        transfer_end_s=np.array(run.transfer_end, dtype=np.float64),
-        stall_s=np.array(run.stall, dtype=np.float64),
-        stall_transfer=np.array(run.stall_transfer, dtype=np.int64),
+    run.play(step_times_s(program, target).tolist())
+    return Played(
+        step_start_s=run.step_start,
+        step_end_s=run.step_end,
+        transfer_start_s=run.transfer_start,
+        transfer_end_s=run.transfer_end,
+        stall_s=run.stall,
+        stall_transfer=run.stall_transfer,
         makespan_s=max(run.now, run.reads.free_s, run.writes.free_s),
-        compute_s=float(compute.sum()),
-        serial_cost_s=serial_cost_s(program, plan, target),
-        energy_j=energy_j(program, plan, target),
     )
 
 
@@ -189,3 +192,50 @@ def _claims(program: Program, plan: Plan) -> list[list[tuple[int, int]]]:
     for scratch in plan.scratch:
         claims[scratch.step].append((scratch.address, scratch.size_bytes))
     return claims
+
+
+class PendingWrites:
+    """A piecewise map from address to the write that empties it: disjoint pieces, sorted by address.
+
+    Writes end in the order in which they are added (one channel), so a later one simply covers earlier ones.
+    Claiming a range removes its pieces: whoever claims it starts after they are gone, and so does all that comes
+    after. Each call adds at most two pieces, so n calls look at O(n) pieces in all; finding them is a bisection.
+    """
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._pieces: dict[int, tuple[int, float, int]] = {}  # start -> end, seconds, transfer
+
+    def add(self, address: int, size: int, end_s: float, transfer: int) -> None:
+        """The range is busy until ``end_s``, when write ``transfer`` completes."""
+        self.claim(address, size)
+        if size:
+            self._insert(address, address + size, end_s, transfer)
+
+    def claim(self, address: int, size: int) -> tuple[float, int]:
+        """``(end_s, transfer)`` of the last write that the range waits for; ``(0.0, -1)`` if none. It is free then."""
+        if not self._starts or not size:
+            return 0.0, -1
+        top = address + size
+        first = bisect_right(self._starts, address) - 1
+        if first < 0 or self._pieces[self._starts[first]][0] <= address:
+            first += 1
+        last = bisect_left(self._starts, top)
+        latest_s, latest = 0.0, -1
+        outside: list[tuple[int, int, float, int]] = []
+        for start in self._starts[first:last]:
+            end, end_s, transfer = self._pieces.pop(start)
+            if end_s > latest_s:
+                latest_s, latest = end_s, transfer
+            if start < address:
+                outside.append((start, address, end_s, transfer))
+            if end > top:
+                outside.append((top, end, end_s, transfer))
+        del self._starts[first:last]
+        for piece in outside:
+            self._insert(*piece)
+        return latest_s, latest
+
+    def _insert(self, start: int, end: int, end_s: float, transfer: int) -> None:
+        self._starts.insert(bisect_left(self._starts, start), start)
+        self._pieces[start] = (end, end_s, transfer)
