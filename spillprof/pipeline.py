@@ -34,6 +34,7 @@ from spillprof.planning.liveness import lifetimes, live_bytes_by_step
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
 from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
+from spillprof.scheduling import scheduled
 from spillprof.simulation import on_machine, planned, prepare
 from spillprof.timing.timeline import simulate
 from spillprof.units import format_size
@@ -117,23 +118,30 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
 
 def plan_file(graph: Graph, target: Target, options: AnalyzeOptions, strategy: str) -> dict[str, Any]:
     """The plan of one strategy as JSON values (see docs/file-formats.md)."""
-    fitted = fit(prepare(graph, target, options.lowering).program, target, options.lowering)
+    program = prepare(graph, target, options.lowering).program
+    fitted = fit(scheduled(program, target, options.lowering, options.planning), target, options.lowering)
     plan, _ = planned(fitted, target, strategy, options.planning)
     return plan_to_json(fitted, plan)
 
 
+def tensor_ranks(graph: Graph, target: Target, options: AnalyzeOptions) -> dict[str, int]:
+    """The step that writes each tensor, in the order that the options ask for; without those inside of fused steps."""
+    program = prepare(graph, target, options.lowering).program
+    program = scheduled(program, target, options.lowering, options.planning)
+    return {name: i for i, step in enumerate(program.steps) for b in step.writes for name in program.buffers[b].tensors}
+
+
 def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json: Mapping[str, Any]) -> PlanCheck:
     """Verify a plan, whoever made it, and cost it. ``PlanError`` if it cannot be read as a plan of this model."""
-    prepared = prepare(graph, target, options.lowering)
-    fitted = fit(prepared.program, target, options.lowering)
+    machine = on_machine(prepare(graph, target, options.lowering), target, options.planning)
+    fitted = machine.fitted
     plan = plan_from_json(fitted, plan_json)
     violations = verify(fitted, plan)
     if violations:
         return PlanCheck(violations=violations, result=None)
-    ideal_s = on_machine(prepared, target, options.planning).ideal_s
-    case = _Case(program=prepared.program, fitted=fitted, target=target, options=options)
+    case = _Case(program=machine.program, fitted=fitted, target=target, options=options)
     result = _result(case, plan, simulate(fitted, plan, target))
-    return PlanCheck(violations=(), result=_against(min(ideal_s, result.latency_s), result))
+    return PlanCheck(violations=(), result=_against(min(machine.ideal_s, result.latency_s), result))
 
 
 def _simulated(case: _Case, strategy: str) -> Result:
@@ -269,7 +277,7 @@ def configuration(options: AnalyzeOptions) -> dict[str, Any]:
         "placement": planning.placement,
         "weights": str(lowering.weights),
         "inputs": str(planning.inputs),
-        "order": "file",
+        "order": str(planning.order),
         "oversized": str(lowering.oversized),
         "fuse": str(lowering.fuse),
         "conv": str(lowering.conv),

@@ -20,12 +20,13 @@ from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
-from spillprof.planning.options import Dma, PlanningOptions
+from spillprof.planning.options import Dma, Order, PlanningOptions
 from spillprof.planning.planner import IDEAL, make_plan, plan_and_choices
 from spillprof.planning.prefetch import earliest_issues, just_in_time, reissued
 from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.strategies.online import ONLINE_RULES
 from spillprof.planning.traffic import count_traffic
+from spillprof.scheduling import scheduled
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link
 from spillprof.timing.timeline import simulate
@@ -111,14 +112,15 @@ def on_machine(prepared: Prepared, target: Target, options: PlanningOptions, ide
     ``ideal`` may be that of a machine that differs in the size of its SRAM alone: where it reserves the same, it is
     taken as it is. The placement among the options does not matter: infinite memory needs none.
     """
-    fitted = fit(prepared.program, target, prepared.lowering)
-    boundless = unlimited(prepared.program, target, prepared.lowering)
-    if ideal is None or ideal.program.reservations != boundless.reservations:
+    program = scheduled(prepared.program, target, prepared.lowering, options)
+    fitted = fit(program, target, prepared.lowering)
+    boundless = unlimited(program, target, prepared.lowering)
+    if ideal is None or options.order is not Order.FILE or ideal.program.reservations != boundless.reservations:
         plan, timeline = planned(boundless, target, IDEAL, options)
         ideal = Ideal(program=boundless, plan=plan, timeline=timeline)
     return Machine(
         target=target,
-        program=prepared.program,
+        program=program,
         fitted=fitted,
         ideal=ideal,
         ideal_s=_ideal_latency_s(fitted, ideal.timeline, target, options),

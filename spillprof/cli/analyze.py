@@ -2,7 +2,8 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @option("--events", is_flag=True, help="List every transfer in the JSON.")
 @option("--plan", metavar="FILE", help="Write the plan of the one strategy asked for, as JSON.")
+@option("--save-order", metavar="FILE.onnx", help="Write the model with its nodes in the order of --order memory.")
 @option("--no-report", is_flag=True, help="Do not write MODEL.spill.html where no -o is given.")
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Operators to list.")
 @config_options()
@@ -89,6 +91,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     """
     strategies = _strategies(values["strategy"])
     plan_path = _plan_path(values["plan"], strategies)
+    order_path = _order_path(values, model)
     to_stdout = values["as_json"] or "-" in values["outputs"]
     destinations = [destination(path, events=values["events"]) for path in values["outputs"] if path != "-"]
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
@@ -109,6 +112,10 @@ def command(session: Session, /, model: str, **values: Any) -> None:
 
         plan = pipeline.plan_file(graph, target, options, strategies[0])
         write_file(plan_path, json.dumps(plan, indent=1) + "\n", session)
+    if order_path is not None:
+        from spillprof.frontends.onnx.node_order import in_node_order
+
+        write_file(order_path, in_node_order(model, pipeline.tensor_ranks(graph, target, options)), session)
     profile = pipeline.analyze(graph, target, options, command=reproduce(session, command, values["config"]))
     print_result(render_json(profile, events=values["events"]) if to_stdout else _page(profile, values["top"], session))
     _write(destinations, profile, session)
@@ -140,6 +147,19 @@ def _plan_path(path: str | None, strategies: Sequence[str]) -> Any:
             hint=f"add --strategy {strategies[-1]}",
         )
     return writable_path(path)
+
+
+def _order_path(values: Mapping[str, Any], model: str) -> Path | None:
+    if values["save_order"] is None:
+        return None
+    if values["order"] != "memory":
+        raise UsageError(
+            "--save-order writes the order that was found, but none is searched", hint="add --order memory"
+        )
+    path = writable_path(values["save_order"])
+    if model == "-" or path.resolve() == Path(model).resolve():
+        raise UsageError("--save-order reads MODEL again while it writes", hint="give MODEL and the result two files")
+    return path
 
 
 def _page(profile: "Profile", top: int, session: Session) -> str:

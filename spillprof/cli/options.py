@@ -13,7 +13,7 @@ from spillprof.errors import SpillprofError, UsageError
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
 from spillprof.model.dtypes import parse_dtype
 from spillprof.model.target import Target, builtin_target_names, load_target
-from spillprof.planning.options import PLACEMENTS, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Release, Start, WriteBack
 from spillprof.units import parse_rate, parse_size
 
 if TYPE_CHECKING:
@@ -151,6 +151,8 @@ def transfer_options(command: _Decorated) -> _Decorated:
     default = PlanningOptions()
     return _apply(
         command,
+        _choice("--order", Order, default.order,
+                "file: as the model lists its operators; memory: search for the order that spills least."),
         _choice("--inputs", Inputs, default.inputs, "When graph inputs come on-chip."),
         _choice("--dma", Dma, default.dma, "prefetch: transfers start as early as space allows; demand: when needed."),
         _choice("--writeback", WriteBack, default.writeback, "always: an evicted buffer is written each time."),
@@ -223,6 +225,7 @@ def read_planning(values: Mapping[str, Any]) -> PlanningOptions:
         release=Release(values["release"]),
         dma=Dma(values["dma"]),
         start=Start.COLD if values["cold"] else Start.STEADY,
+        order=Order(values["order"]),
     )
 
 

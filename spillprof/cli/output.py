@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,17 +64,19 @@ def default_report(model: str, graph_name: str) -> str:
     return f"{kept}.spill.html"
 
 
-def write_file(path: Path, content: str | bytes, session: Session) -> None:
+def write_file(path: Path, content: str | bytes | Iterable[bytes], session: Session) -> None:
     """Write bytes, or a text as UTF-8: into a new file beside it, then over the old one in one go."""
     data = content.encode("utf-8", errors="backslashreplace") if isinstance(content, str) else content
+    pieces = (data,) if isinstance(data, bytes) else data
     try:
         if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
-            path.write_bytes(data)
+            with path.open("wb") as file:
+                nbytes = sum(map(file.write, pieces))
         else:
-            _replace(path, data)
+            nbytes = _replace(path, pieces)
     except OSError as error:
         raise UsageError(f"cannot write '{path}'", where=(error.strerror or str(error),)) from None
-    session.note(f"Wrote {path} ({format_size(len(data))})")
+    session.note(f"Wrote {path} ({format_size(nbytes)})")
 
 
 def print_result(text: str) -> None:
@@ -89,13 +91,14 @@ def render_json(profile: Profile, *, events: bool) -> str:
     return render(profile, events=events)
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _replace(path: Path, pieces: Iterable[bytes]) -> int:
     real = path.resolve()  # a link stays a link
     scratch = real.with_name(f".{real.name}.{os.getpid()}.tmp")
     try:
         with open(scratch, "xb") as file:
-            file.write(data)
+            nbytes = sum(map(file.write, pieces))
         os.replace(scratch, real)
+        return nbytes
     finally:
         scratch.unlink(missing_ok=True)
 

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spillprof.model.program import Buffer, Program, Step, Update
+from spillprof.model.program import Buffer, BufferKind, Program, Step, Update
 
 
 def reordered(program: Program, order: Sequence[int]) -> Program:
-    """The (not yet fitted) program with step ``order[i]`` as step ``i``; buffers keep their numbers.
+    """The (not yet fitted) program with step ``order[i]`` as step ``i``, as if the model listed its operators so.
 
+    Buffers are numbered anew, in the order in which the steps first touch them.
     ``ValueError`` if that is no permutation of the steps, or a step would read what is not written yet.
     """
     if sorted(order) != list(range(len(program.steps))):
@@ -23,7 +24,7 @@ def reordered(program: Program, order: Sequence[int]) -> Program:
                 f"step {step.name!r} would read {program.buffers[min(unwritten)].name!r} before it is written"
             )
         written.update(step.writes)
-    return replace(program, steps=with_updates(steps, program.buffers))
+    return _renumbered(replace(program, steps=with_updates(steps, program.buffers)))
 
 
 def with_updates(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[Step, ...]:
@@ -40,4 +41,35 @@ def with_updates(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[Step
     return tuple(
         replace(step, updates=update(i, step)) if step.may_overwrite or step.updates else step
         for i, step in enumerate(steps)
+    )
+
+
+def _renumbered(program: Program) -> Program:
+    """The program with its buffers in order of first touch: a step's weights, its other operands, its results."""
+    buffers = program.buffers
+    touched: dict[int, None] = {}
+    for step in program.steps:
+        touched |= dict.fromkeys(b for b in step.reads if buffers[b].kind is BufferKind.WEIGHT)
+        touched |= dict.fromkeys((*step.reads, *step.writes))
+    old = (*touched, *(b.index for b in buffers if b.index not in touched))
+    if all(b == k for k, b in enumerate(old)):
+        return program
+    new = {b: k for k, b in enumerate(old)}
+
+    def renumbered(each: Step) -> Step:
+        return replace(
+            each,
+            reads=tuple(new[b] for b in each.reads),
+            writes=tuple(new[b] for b in each.writes),
+            updates=tuple(Update(old=new[u.old], new=new[u.new]) for u in each.updates),
+            may_overwrite=tuple(new[b] for b in each.may_overwrite),
+            streamed_reads=tuple(new[b] for b in each.streamed_reads),
+            streamed_writes=tuple(new[b] for b in each.streamed_writes),
+        )
+
+    return replace(
+        program,
+        steps=tuple(map(renumbered, program.steps)),
+        buffers=tuple(replace(buffers[b], index=k) for k, b in enumerate(old)),
+        reservations=tuple(r if r.buffer is None else replace(r, buffer=new[r.buffer]) for r in program.reservations),
     )

@@ -33,6 +33,13 @@ class Dma(StrEnum):
     DEMAND = "demand"  # at the step that needs them
 
 
+class Order(StrEnum):
+    """In which order the steps run."""
+
+    FILE = "file"  # as the model lists them, made topological where it is not
+    MEMORY = "memory"  # the order found that spills least in this memory
+
+
 class Start(StrEnum):
     """Which inference is reported where weights are cached."""
 
@@ -59,3 +66,4 @@ class PlanningOptions:
     release: Release = Release.LAST_USE
     dma: Dma = Dma.PREFETCH
     start: Start = Start.STEADY
+    order: Order = Order.FILE

@@ -13,6 +13,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("frontends", "lowering", "planning", "timing", "verify"),
     ("analysis", "replay"),
     ("config_keys",),
+    ("scheduling",),
     ("simulation",),
     ("pipeline", "config"),
     ("sweep", "gate", "diff"),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +12,12 @@ from programs import program, target
 from random_programs import random_program
 from test_bounds import cheapest_cover
 
+from spillprof.frontends.onnx import read_onnx
+from spillprof.lowering.lower import lower
+from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.reordering import reordered
 from spillprof.model.program import Program, Update
+from spillprof.model.target import load_target
 from spillprof.planning.covering import covering
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
 from spillprof.planning.options import PERFECT, STRATEGIES, PlanningOptions, Release
@@ -25,6 +30,7 @@ from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 
+SAMPLES = Path(__file__).parents[2] / "sample_models"
 TARGET = target()
 
 
@@ -162,3 +168,16 @@ def test_perfect_placement_needs_no_more_than_the_pool_and_never_says_fragmentat
             in_use[tick] += size
     assert max(in_use) <= p.capacity_bytes - p.reserved_bytes
     assert count_traffic(p, plan).moved_bytes == 0
+
+
+@pytest.mark.parametrize("weights", WeightsPolicy)
+@pytest.mark.parametrize("model", sorted(SAMPLES.glob("*.onnx")), ids=lambda path: path.stem)
+def test_file_order_gives_the_program_as_it_was_lowered(model, weights):
+    p = lower(read_onnx(model), load_target("generic-npu"), LoweringOptions(weights=weights))
+    assert reordered(p, range(len(p.steps))) == p
+
+
+def test_buffers_are_numbered_as_the_steps_touch_them():
+    p = reordered(two_arms(), (1, 3, 0, 2, 4))
+    assert [b.name for b in p.buffers] == ["x", "b", "d", "a", "c", "y"]
+    assert [s.reads for s in p.steps] == [(0,), (1,), (0,), (3,), (4, 2)]
