@@ -77,10 +77,11 @@ def _dtype(op: Operator, graph: Graph, index: int) -> str:
 
 _RULES: Mapping[str, Callable[[Operator, Graph], _Reads]] = {
     **dict.fromkeys(
-        ("Gather", "GatherElements", "GatherND", "Slice", "ArrayFeatureExtractor", "Compress"), _as_much_as_written
+        ("Gather", "GatherElements", "GatherND", "Slice", "ArrayFeatureExtractor", "TorchEmbedding"),
+        _as_much_as_written,
     ),
     **dict.fromkeys(("Shape", "Size"), _nothing),
-    "EmbedLayerNormalization": _embeddings,
+    **dict.fromkeys(("EmbedLayerNormalization", "QEmbedLayerNormalization"), _embeddings),
     "GatherBlockQuantized": _quantised_rows,
     **dict.fromkeys(("MoE", "QMoE"), _experts),
 }

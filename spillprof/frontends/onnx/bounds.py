@@ -23,7 +23,7 @@ _Rule = Callable[[Node, _Known, _Values, _Known], tuple[ValueType | None, ...] |
 
 def upper_bound(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> Bound | None:
     """Sizes that the outputs cannot pass; None where no bound follows cleanly."""
-    rule = _RULES.get(node.op_type) if node.domain == "" else None
+    rule = {"": _RULES, "com.microsoft": _CONTRIB_RULES}.get(node.domain, {}).get(node.op_type)
     if rule is None or not inputs or inputs[0] is None or not inputs[0].is_sized:
         return None
     types = rule(node, inputs, values, inferred)
@@ -88,6 +88,24 @@ def _unique(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tu
     return (unique, index, index, index)[: len(node.outputs)]
 
 
+def _contrib_unique(
+    node: Node, inputs: _Known, values: _Values, inferred: _Known
+) -> tuple[ValueType | None, ...] | None:
+    index = tensor_type("int64", (math.prod(_shape(inputs[0])),))
+    assert inputs[0] is not None
+    return (tensor_type(inputs[0].dtype, index.shape), index, index)[: len(node.outputs)]
+
+
+def _remove_padding(
+    node: Node, inputs: _Known, values: _Values, inferred: _Known
+) -> tuple[ValueType | None, ...] | None:
+    batch, length, *rest = _shape(inputs[0])
+    assert inputs[0] is not None
+    tokens = tensor_type(inputs[0].dtype, (batch * length, *rest))
+    more = [tensor_type("int32", shape) for shape in ((batch, length), (batch + 1,), (1,))]
+    return (tokens, *more)[: len(node.outputs)]
+
+
 def _shape(known: ValueType | None) -> tuple[int, ...]:
     assert known is not None
     return known.sized_shape
@@ -102,3 +120,5 @@ _RULES: Mapping[str, _Rule] = {
     "TopK": _like_input,
     "Unique": _unique,
 }
+
+_CONTRIB_RULES: Mapping[str, _Rule] = {"RemovePadding": _remove_padding, "Unique": _contrib_unique}

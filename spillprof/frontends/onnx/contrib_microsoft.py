@@ -1,59 +1,127 @@
-"""Operators that onnxruntime's tools write: quantized, fused, blocked (NCHWc)."""
+"""Operators that onnxruntime's tools write: fused, packed in few bits, blocked (NCHWc)."""
 
+import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
+from spillprof.frontends.onnx.contrib_attention import ATTENTION_RULES
+from spillprof.frontends.onnx.contrib_channels_last import CHANNELS_LAST_RULES
 from spillprof.frontends.onnx.contrib_legacy import layer_normalization
-from spillprof.frontends.onnx.rule import Case, Rule, Sized, Standard, same, undecided
+from spillprof.frontends.onnx.contrib_quantised import QUANTISED_RULES
+from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
+from spillprof.frontends.onnx.rule import (
+    Case,
+    Rule,
+    Sized,
+    broadcast,
+    matmul,
+    matmul_of,
+    same,
+    same_as,
+    standard,
+    undecided,
+)
 
 NCHWC_BLOCK = 16
 """Channels of one block of the NCHWc layout; 8 on older processors."""
 
 
-def _quantized_binary(case: Case) -> Sequence[Sized]:
-    return [(case.dtype(0), _broadcast(case.shape(0), case.shape(3)))]
+def _fused_matmul(case: Case) -> Sequence[Sized]:
+    a, b = (_transposed(case, index, letter) for index, letter in ((0, "A"), (1, "B")))
+    return [(case.dtype(0), matmul(a, b))]
 
 
-def _quantized_concat(case: Case) -> Standard:
-    return Standard(op_type="Concat", inputs=tuple(range(2, len(case.node.inputs), 3)), dtype=case.dtype(1))
+def _transposed(case: Case, index: int, letter: str) -> tuple[int, ...]:
+    """The matrices of one side: the first axis moved behind the batch axes, the last two swapped, as asked for."""
+    shape = case.shape(index)
+    if len(shape) > 2 and case.number(f"transBatch{letter}", 0):
+        shape = (*shape[1:-1], shape[0], shape[-1])
+    if len(shape) > 1 and case.number(f"trans{letter}", 0):
+        shape = (*shape[:-2], shape[-1], shape[-2])
+    return shape
 
 
-def _quantized_global_pool(case: Case) -> Sequence[Sized]:
-    shape, last = case.shape(0), case.number("channels_last", 0)
-    ones = (1,) * (len(shape) - 2)
-    pooled = (shape[0], *ones, shape[-1]) if last else (shape[0], shape[1], *ones)
-    return [(case.dtype(0), pooled)]
-
-
-def _quantized_gemm(case: Case) -> Sequence[Sized]:
-    a, b = case.shape(0), case.shape(3)
+def _gemm_float8(case: Case) -> Sequence[Sized]:
+    a, b = case.shape(0), case.shape(1)
     rows = a[1] if case.number("transA", 0) else a[0]
     columns = b[0] if case.number("transB", 0) else b[1]
-    return [(case.dtype(0) if case.has(7) else "float32", (rows, columns))]
-
-
-def _fused_matmul(case: Case) -> Sequence[Sized]:
-    a, b = list(case.shape(0)), list(case.shape(1))
-    if case.number("transBatchA", 0) or case.number("transBatchB", 0):
-        raise ValueError("not decided")
-    if case.number("transA", 0) and len(a) > 1:
-        a[-2:] = a[:-3:-1]
-    if case.number("transB", 0) and len(b) > 1:
-        b[-2:] = b[:-3:-1]
-    return [(case.dtype(0), _matmul(tuple(a), tuple(b)))]
-
-
-def _matmul_to_float(case: Case) -> Sequence[Sized]:
-    return [(case.dtype(2), _matmul(case.shape(0), case.shape(1)))]
-
-
-def _matmul_dynamic(case: Case) -> Sequence[Sized]:
-    return [(case.dtype(0), _matmul(case.shape(0), case.shape(1)))]
+    return [(DTYPE_OF_ELEMENT[case.number("dtype", 1)], (rows, columns))]
 
 
 def _matmul_bits(case: Case) -> Sequence[Sized]:
     return [(case.dtype(0), (*case.shape(0)[:-1], case.number("N", 0) or undecided()))]
+
+
+def _matmul_shaped(case: Case) -> Sequence[Sized]:
+    return [(case.dtype(0), (*case.shape(0)[:-1], case.contents(2)[1]))]
+
+
+def _same_twice(case: Case) -> Sequence[Sized]:
+    return [(case.dtype(0), case.shape(0))] * 2
+
+
+def _dropout(case: Case) -> Sequence[Sized]:
+    return [(case.dtype(0), case.shape(0)), ("bool", case.shape(0))]
+
+
+def _bitmask_dropout(case: Case) -> Sequence[Sized]:
+    return [(case.dtype(0), case.shape(0)), ("uint32", (-(-math.prod(case.shape(0)) // 32),))]
+
+
+def _split_gelu(case: Case) -> Sequence[Sized]:
+    return [(case.dtype(0), (*case.shape(0)[:-1], case.shape(0)[-1] // 2))]
+
+
+def _multiplied(*factors: int) -> Rule:
+    """Elementwise product of some of the inputs, broadcast; of integers into int32."""
+
+    def rule(case: Case) -> Sequence[Sized]:
+        dtype = "int32" if "int" in case.dtype(factors[0]) else case.dtype(factors[0])
+        return [(dtype, broadcast(*map(case.shape, factors)))]
+
+    return rule
+
+
+def _block_rows(case: Case) -> Sequence[Sized]:
+    """GatherBlockQuantized: rows of a table that packs several elements in a byte."""
+    table, packed = list(case.shape(0)), case.number("bits", 4)
+    if case.dtype(0) == "uint8" and packed < 8:
+        table[-1] *= 8 // packed
+    axis = case.number("gather_axis", 0) % len(table)
+    return [(case.dtype(2), (*table[:axis], *case.shape(1), *table[axis + 1 :]))]
+
+
+def _embedding(case: Case) -> Sequence[Sized]:
+    return [(case.dtype(0), (*case.shape(1), *case.shape(0)[1:]))]
+
+
+def _expand_dims(case: Case) -> Sequence[Sized]:
+    shape, (axis,) = case.shape(0), case.contents(1)
+    axis %= len(shape) + 1
+    return [(case.dtype(0), (*shape[:axis], 1, *shape[axis:]))]
+
+
+def _crop(case: Case) -> Sequence[Sized]:
+    height, width = case.contents(3)
+    return [(case.dtype(0), (case.shape(1)[0], case.shape(0)[1], height, width))]
+
+
+def _distances(case: Case) -> Sequence[Sized]:
+    return [(case.dtype(0), (case.shape(0)[0], case.shape(1)[0]))]
+
+
+def _restore_padding(case: Case) -> Sequence[Sized]:
+    return [(case.dtype(0), (*case.shape(1), case.shape(0)[-1]))]
+
+
+def _unfold(case: Case) -> Sequence[Sized]:
+    shape, size = list(case.shape(0)), case.number("size", 0) or undecided()
+    axis, step = case.number("dim", -1) % len(shape), case.number("step", 1)
+    shape[axis] = (shape[axis] - size) // step + 1
+    return [(case.dtype(0), (*shape, size))]
+
+
+def _hash(case: Case) -> Sequence[Sized]:
+    return [("uint32" if case.number("positive", 1) else "int32", case.shape(0))]
 
 
 def _skip_normalization(case: Case) -> Sequence[Sized]:
@@ -63,28 +131,9 @@ def _skip_normalization(case: Case) -> Sequence[Sized]:
 
 
 def _embed_normalization(case: Case) -> Sequence[Sized]:
-    embedded = (case.dtype(2), (*case.shape(0), case.shape(2)[1]))
+    dtype = case.dtype(2) if case.node.op_type == "EmbedLayerNormalization" else "float32"
+    embedded = (dtype, (*case.shape(0), case.shape(2)[1]))
     return [embedded, ("int32", case.shape(0)[:1]), embedded]
-
-
-def _attention(case: Case) -> Sequence[Sized]:
-    batch, length, _ = case.shape(0)
-    sizes = case.settings.get("qkv_hidden_sizes")
-    width = case.shape(1)[1] // 3
-    hidden = int(sizes[2]) if isinstance(sizes, tuple) and sizes else width
-    heads = case.number("num_heads", 0) or undecided()
-    past = case.shape(4)[3] if case.has(4) else 0
-    present = (2, batch, heads, past + length, hidden // heads)
-    return [(case.dtype(0), (batch, length, hidden)), (case.dtype(0), present)]
-
-
-def _multi_head_attention(case: Case) -> Sequence[Sized]:
-    query, heads = case.shape(0), case.number("num_heads", 0) or undecided()
-    if len(query) != 3 or not case.has(1) or len(case.shape(1)) != 3 or len(case.shape(2)) != 3 or case.has(6):
-        raise ValueError("not decided")
-    key, value = case.shape(1), case.shape(2)
-    present = [(case.dtype(0), (query[0], heads, x[1], x[2] // heads)) for x in (key, value)]
-    return [(case.dtype(0), (query[0], query[1], value[2])), *present]
 
 
 def _dynamic_lstm(case: Case) -> Sequence[Sized]:
@@ -115,58 +164,60 @@ def _blocked_upsample(case: Case) -> Sequence[Sized]:
     return [(case.dtype(0), tuple(size * scale for size, scale in pairs))]
 
 
-def _standard(op_type: str, *inputs: int) -> Rule:
-    def rule(case: Case) -> Standard:
-        return Standard(op_type=op_type, inputs=tuple(i for i in inputs if case.has(i)))
-
-    return rule
-
-
-def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(int(size) for size in np.broadcast_shapes(*shapes))
-
-
-def _matmul(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    left, right = a if len(a) > 1 else (1, *a), b if len(b) > 1 else (*b, 1)
-    if left[-1] != right[-2]:
-        raise ValueError("inner sizes differ")
-    shape = (*_broadcast(left[:-2], right[:-2]), left[-2], right[-1])
-    shape = shape if len(a) > 1 else (*shape[:-2], shape[-1])
-    return shape if len(b) > 1 else shape[:-1]
-
-
 MICROSOFT_RULES: Mapping[str, Rule] = {
-    "Attention": _attention,
+    **ATTENTION_RULES,
+    **CHANNELS_LAST_RULES,
+    **QUANTISED_RULES,
+    "AttnLSTM": _dynamic_lstm,
+    "BiasSplitGelu": _split_gelu,
+    "CDist": _distances,
+    "CropAndResize": _crop,
     "DynamicQuantizeLSTM": _dynamic_lstm,
-    "DynamicQuantizeMatMul": _matmul_dynamic,
-    "EmbedLayerNormalization": _embed_normalization,
-    "FusedConv": _standard("Conv", 0, 1, 2),
-    "FusedGemm": _standard("Gemm", 0, 1, 2),
-    "FusedMatMul": _fused_matmul,
+    "DynamicQuantizeMatMul": matmul_of(0, 1),
+    "ExpandDims": _expand_dims,
+    "FusedConv": standard("Conv", 0, 1, 2),
+    "FusedGemm": standard("Gemm", 0, 1, 2),
+    "GatherBlockQuantized": _block_rows,
+    "GatherND": standard("GatherND", 0, 1),
+    "GemmFastGelu": matmul_of(0, 1),
+    "GemmFloat8": _gemm_float8,
+    "GridSample": standard("GridSample", 0, 1, version=16),
+    "IsAllFinite": lambda case: [("bool", ())],
     "LayerNormalization": layer_normalization,
-    "MatMulIntegerToFloat": _matmul_to_float,
-    "MatMulNBits": _matmul_bits,
-    "MultiHeadAttention": _multi_head_attention,
-    "QGemm": _quantized_gemm,
-    "QLinearAdd": _quantized_binary,
-    "QLinearAveragePool": _standard("AveragePool", 0),
-    "QLinearConcat": _quantized_concat,
-    "QLinearGlobalAveragePool": _quantized_global_pool,
-    "QLinearMul": _quantized_binary,
+    "MatMulFpQ4": _matmul_shaped,
+    "MatMulInteger16": matmul_of(0, 1, "int32"),
+    "MatMulIntegerToFloat": lambda case: [(case.dtype(2), matmul(case.shape(0), case.shape(1)))],
+    "MaxpoolWithMask": standard("MaxPool", 0),
+    "MulInteger": _multiplied(0, 2),
+    "MurmurHash3": _hash,
+    "NGramRepeatBlock": same_as(1),
+    "Pad": standard("Pad", 0, 1, 2),
+    "Range": standard("Range", 0, 1, 2),
+    "ReduceSumInteger": standard("ReduceSum", 0, version=11, dtype="int32"),
+    "RestorePadding": _restore_padding,
+    "TorchEmbedding": _embedding,
+    "UnfoldTensor": _unfold,
+    **dict.fromkeys(("BiasAdd", "BiasGelu", "BiasSoftmax", "FastGelu", "Gelu", "QuickGelu", "QuickSoftmax"), same),
+    **dict.fromkeys(("BiasDropout",), _dropout),
+    **dict.fromkeys(("BitmaskBiasDropout", "BitmaskDropout"), _bitmask_dropout),
+    **dict.fromkeys(("ComplexMul", "ComplexMulConj"), _multiplied(0, 1)),
+    **dict.fromkeys(("EmbedLayerNormalization", "QEmbedLayerNormalization"), _embed_normalization),
+    **dict.fromkeys(("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul"), _fused_matmul),
+    **dict.fromkeys(("GroupNorm", "Inverse", "LongformerAttention", "MoE", "QMoE"), same),
+    **dict.fromkeys(("MatMulBnb4", "MatMulNBits"), _matmul_bits),
+    **dict.fromkeys(("RotaryEmbedding", "SampleOp", "Trilu"), same),
     "SimplifiedLayerNormalization": layer_normalization,
-    "SkipLayerNormalization": _skip_normalization,
-    "SkipSimplifiedLayerNormalization": _skip_normalization,
-    **dict.fromkeys(("Gelu", "FastGelu", "BiasGelu", "QuickGelu", "RotaryEmbedding"), same),
-    **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), same),
+    "SkipGroupNorm": _same_twice,
+    **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalization),
 }
 """Domain ``com.microsoft``, by operator type."""
 
 NCHWC_RULES: Mapping[str, Rule] = {
-    "AveragePool": _standard("AveragePool", 0),
-    "Conv": _standard("Conv", 0, 1, 2),
-    "GlobalAveragePool": _standard("GlobalAveragePool", 0),
-    "GlobalMaxPool": _standard("GlobalMaxPool", 0),
-    "MaxPool": _standard("MaxPool", 0),
+    "AveragePool": standard("AveragePool", 0),
+    "Conv": standard("Conv", 0, 1, 2),
+    "GlobalAveragePool": standard("GlobalAveragePool", 0),
+    "GlobalMaxPool": standard("GlobalMaxPool", 0),
+    "MaxPool": standard("MaxPool", 0),
     "ReorderInput": _blocked_reorder_input,
     "ReorderOutput": _blocked_reorder_output,
     "Upsample": _blocked_upsample,

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import onnx
+
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.frontends.onnx.rule import Case, Rule, Sized, same, undecided
 
@@ -64,9 +66,34 @@ def _feature_vectorizer(case: Case) -> Sequence[Sized]:
     return [("float32", (_rows(case), sum(case.numbers("inputdimensions"))))]
 
 
+def _category_mapper(case: Case) -> Sequence[Sized]:
+    return [("int64" if case.dtype(0) == "string" else "string", case.shape(0))]
+
+
+def _dict_vectorizer(case: Case) -> Sequence[Sized]:
+    """A row of one column for each word that the operator knows; of the type of the map's values."""
+    return [(_map_values(case), (1, case.count("string_vocabulary", "int64_vocabulary") or undecided()))]
+
+
+def _cast_map(case: Case) -> Sequence[Sized]:
+    """Sparse: as many columns as the attribute says. Dense: as many as the map has keys, which nobody knows."""
+    if case.settings.get("map_form", "DENSE") != "SPARSE":
+        raise ValueError("not decided")
+    dtypes = {"TO_FLOAT": "float32", "TO_INT64": "int64", "TO_STRING": "string"}
+    return [(dtypes[str(case.settings.get("cast_to", "TO_FLOAT"))], (1, case.number("max_map", 1)))]
+
+
+def _map_values(case: Case) -> str:
+    values = onnx.TypeProto.FromString(case.known(0).proto).map_type.value_type
+    return DTYPE_OF_ELEMENT[values.tensor_type.elem_type]
+
+
 ML_RULES: Mapping[str, Rule] = {
     "ArrayFeatureExtractor": _array_feature_extractor,
     "Binarizer": _same_as_float,
+    "CastMap": _cast_map,
+    "CategoryMapper": _category_mapper,
+    "DictVectorizer": _dict_vectorizer,
     "FeatureVectorizer": _feature_vectorizer,
     "Imputer": same,
     "LabelEncoder": _label_encoder,

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from spillprof.frontends.onnx.body import Node
+from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType
 from spillprof.model.graph import AttributeValue
 
@@ -28,6 +31,7 @@ class Case:
     node: Node
     types: Sequence[ValueType | None]
     settings: Mapping[str, AttributeValue]
+    values: Sequence[Array | None] = ()  # contents of small inputs, where they are known
 
     def has(self, index: int) -> bool:
         """Whether an optional input is given."""
@@ -47,6 +51,13 @@ class Case:
     def dtype(self, index: int) -> str:
         """The element type of an input."""
         return self.known(index).dtype
+
+    def contents(self, index: int) -> tuple[int, ...]:
+        """The elements of an input as integers; ``LookupError`` unless they are known."""
+        value = self.values[index] if index < len(self.values) else None
+        if value is None:
+            raise LookupError(index)
+        return tuple(int(v) for v in value.reshape(-1))
 
     def number(self, name: str, default: int) -> int:
         """An integer attribute."""
@@ -77,3 +88,46 @@ def same(case: Case) -> Sequence[Sized]:
 def undecided() -> int:
     """Stands for a size that an attribute should have given."""
     raise ValueError("an attribute is missing")
+
+
+def same_as(index: int, dtype: str | None = None) -> Rule:
+    """The output is like that input, of another type if one is given."""
+
+    def rule(case: Case) -> Sequence[Sized]:
+        return [(dtype or case.dtype(index), case.shape(index))]
+
+    return rule
+
+
+def standard(op_type: str, *inputs: int, version: int = 13, dtype: str | None = None) -> Rule:
+    """The shape of a standard operator over those of the inputs that are given."""
+
+    def rule(case: Case) -> Standard:
+        given = tuple(i for i in inputs if case.has(i))
+        return Standard(op_type=op_type, inputs=given, version=version, dtype=dtype)
+
+    return rule
+
+
+def matmul_of(first: int, second: int, dtype: str | None = None) -> Rule:
+    """The product of two inputs, of the first one's type unless another is given."""
+
+    def rule(case: Case) -> Sequence[Sized]:
+        return [(dtype or case.dtype(first), matmul(case.shape(first), case.shape(second)))]
+
+    return rule
+
+
+def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all of them spread to. ``ValueError`` if there is none."""
+    return tuple(int(size) for size in np.broadcast_shapes(*shapes))
+
+
+def matmul(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a matrix product, batch axes broadcast. ``ValueError`` if the inner sizes differ."""
+    left, right = a if len(a) > 1 else (1, *a), b if len(b) > 1 else (*b, 1)
+    if left[-1] != right[-2]:
+        raise ValueError("inner sizes differ")
+    shape = (*broadcast(left[:-2], right[:-2]), left[-2], right[-1])
+    shape = shape if len(a) > 1 else (*shape[:-2], shape[-1])
+    return shape if len(b) > 1 else shape[:-1]

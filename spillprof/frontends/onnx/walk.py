@@ -184,7 +184,7 @@ def _types(
         found = session.inference.outputs(node, types, values)
     if rule is None or all(f is not None and f.is_sized for f, name in zip(found, node.outputs, strict=True) if name):
         return found
-    verdict = apply_rule(rule, Case(node=node, types=types, settings=settings))
+    verdict = apply_rule(rule, Case(node=node, types=types, settings=settings, values=values))
     ruled: Sequence[ValueType | None] | None
     ruled = _standard_types(node, verdict, types, values, session) if isinstance(verdict, Standard) else verdict
     return [r if f is None or not f.is_sized else f for f, r in zip(found, ruled or found, strict=True)]
@@ -206,11 +206,20 @@ def _standard_types(
         outputs=node.outputs[:1],
         attributes=session.inference.known_attributes(standard.op_type, standard.version, node.attributes),
     )
-    found = session.inference.outputs(alike, [types[i] for i in standard.inputs], [values[i] for i in standard.inputs])
+    operands = [types[i] for i in standard.inputs]
+    if standard.dtype is not None:
+        operands = _as_float(operands)
+    found = session.inference.outputs(alike, operands, [values[i] for i in standard.inputs])
     first = found[0]
     if first is not None and standard.dtype is not None:
         first = tensor_type(standard.dtype, first.shape)
     return [first, *[None] * (len(node.outputs) - 1)]
+
+
+def _as_float(operands: Sequence[ValueType | None]) -> list[ValueType | None]:
+    """The operands, those of the first one's type as float: the standard operator may not exist for that type."""
+    first = operands[0].dtype if operands and operands[0] is not None else None
+    return [t if t is None or t.dtype != first else tensor_type("float32", t.shape) for t in operands]
 
 
 def _is_sized(scope: Scope, name: str) -> bool:
