@@ -1,5 +1,6 @@
 """The command line: one module a command. Here are the entry point and the only code that chooses exit codes."""
 
+import gc
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -10,12 +11,16 @@ from spillprof.cli.failures import BROKEN_PIPE_EXIT_CODE, discard_stdout, report
 from spillprof.cli.group import spillprof
 from spillprof.cli.session import Session
 
+_YOUNG_OBJECTS = 200_000
+"""New objects between two searches for cycles: a command makes millions of values, and hardly a cycle."""
+
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 1 gate failed, 2 could not evaluate, 3 our bug, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot encode is no reason to stop
             stream.reconfigure(errors="backslashreplace")
+    gc.set_threshold(_YOUNG_OBJECTS, 50, 100)
     raise SystemExit(run(sys.argv[1:] if arguments is None else arguments))
 
 
