@@ -142,6 +142,8 @@ def planning_options(command: _Decorated) -> _Decorated:
         option("--placement", default=default.placement, show_default=True, callback=parsed(_parse_placement),
                metavar="NAME", shell_complete=completing(lambda: PLACEMENTS),
                help="Rule for addresses; see 'spillprof info placements'."),
+        _choice("--order", Order, default.order,
+                "file: as the model lists its operators; memory: search for the order that spills least."),
         transfer_options,
     )  # fmt: skip
 
@@ -151,8 +153,6 @@ def transfer_options(command: _Decorated) -> _Decorated:
     default = PlanningOptions()
     return _apply(
         command,
-        _choice("--order", Order, default.order,
-                "file: as the model lists its operators; memory: search for the order that spills least."),
         _choice("--inputs", Inputs, default.inputs, "When graph inputs come on-chip."),
         _choice("--dma", Dma, default.dma, "prefetch: transfers start as early as space allows; demand: when needed."),
         _choice("--writeback", WriteBack, default.writeback, "always: an evicted buffer is written each time."),

@@ -75,6 +75,12 @@ def _parse_sizes(text: str) -> str | tuple[int, ...]:
     return AUTO if text.strip().lower() == AUTO else parse_axis(text, parse_size)
 
 
+def _parse_orders(text: str) -> tuple[str, ...]:
+    from spillprof.sweep.axes import parse_orders
+
+    return parse_orders(text)
+
+
 def _parse_variation(text: str) -> tuple[str, tuple[Any, ...]]:
     from spillprof.sweep.axes import parse_variation
 
@@ -112,6 +118,8 @@ def _parse_dtypes(text: str) -> tuple[str, ...]:
         help="Element types of float activations to sweep: file,fp16,int8.")  # fmt: skip
 @option("--weight-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(_parse_dtypes), metavar="A,B",
         help="Element types of float weights to sweep; below 16 bits biases and norms keep theirs.")  # fmt: skip
+@option("--order", default=str(PlanningOptions().order), show_default=True, callback=parsed(_parse_orders),
+        metavar="A,B", help="Orders of operators to sweep: file,memory. Each search takes seconds.")  # fmt: skip
 @option("--within", default="5%", show_default=True, callback=parsed(_parse_within), metavar="SHARE",
         help="Also ask for the smallest SRAM that is at most so much slower than the ideal.")  # fmt: skip
 @option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; 1: this one. Default: one a core.")
@@ -186,11 +194,10 @@ def _runner(study: "Study", values: Mapping[str, Any]) -> "Runner":
 
 def _study(models: Sequence[str], values: Mapping[str, Any], session: Session) -> tuple["Study", list["Case"]]:
     """Every model read once for each binding of its dimensions, and all cases. The first error, if none is readable."""
-    from spillprof.sweep.axes import LOWERING_AXES, settings_of
+    from spillprof.sweep.axes import OPTION_AXES, settings_of
     from spillprof.sweep.cases import Source, make_study
 
-    target, lowering = _machine(values), _lowering(values)
-    planning = read_planning({**values, "placement": PlanningOptions().placement})  # each point brings its own
+    target, lowering, planning = _machine(values), _lowering(values), _planning(values)
     bindings = settings_of(values["dims"])
     if "-" in models and len(bindings) > 1:
         raise UsageError("a model on stdin can be read only once", hint="save it to a file to sweep its dimensions")
@@ -212,7 +219,7 @@ def _study(models: Sequence[str], values: Mapping[str, Any], session: Session) -
         raise errors[0]
     for failed in errors:
         session.note(f"warning: {failed.message}; its points are rows with this error")
-    axes = [*values["variations"], *((name, values[name]) for name in LOWERING_AXES if len(values[name]) > 1)]
+    axes = [*values["variations"], *((name, values[name]) for name in OPTION_AXES if len(values[name]) > 1)]
     return make_study(sources, target, settings_of(axes), lowering, planning)
 
 
@@ -224,6 +231,11 @@ def _lowering(values: Mapping[str, Any]) -> Any:
     return lowering_with(read_lowering({**values, **firsts}), firsts)
 
 
+def _planning(values: Mapping[str, Any]) -> PlanningOptions:
+    """The options of planning; those that are swept with their first value. Each point brings its own placement."""
+    return read_planning({**values, "placement": PlanningOptions().placement, "order": values["order"][0]})
+
+
 def _machine(values: Mapping[str, Any]) -> Any:
     return read_target({**values, "sram": None})
 
@@ -233,11 +245,11 @@ def _conclude(
     strategies: Sequence[str], placements: Sequence[str], complete: bool, session: Session,
 ) -> "Sweep":  # fmt: skip
     from spillprof.pipeline import AnalyzeOptions, configuration
-    from spillprof.sweep.axes import LOWERING_AXES
+    from spillprof.sweep.axes import OPTION_AXES
     from spillprof.sweep.result import conclude
 
-    options = AnalyzeOptions(strategies=tuple(strategies), lowering=_lowering(values), planning=study.planning)
-    swept = {name: list(values[name]) for name in LOWERING_AXES if len(values[name]) > 1}
+    options = AnalyzeOptions(strategies=tuple(strategies), lowering=_lowering(values), planning=_planning(values))
+    swept = {name: list(values[name]) for name in OPTION_AXES if len(values[name]) > 1}
     config = {**configuration(options), "placements": list(placements), **swept}
     del config["placement"]
     machine = {key: value for key, value in asdict(_machine(values)).items() if key not in ("sram_bytes", "sources")}

@@ -10,10 +10,14 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.model.dtypes import AS_IN_FILE, parse_dtype
 from spillprof.model.target import Target
 from spillprof.model.target_fields import field_names, read_fields
+from spillprof.planning.options import Order, PlanningOptions
 
 LONGEST_AXIS = 10_000
 LOWERING_AXES = ("act_dtype", "weight_dtype")
 """Options of lowering that can be swept. Settings hold them beside target fields; ``file`` stands for None."""
+PLANNING_AXES = ("order",)
+"""Options of planning that can be swept, beside strategy and placement."""
+OPTION_AXES = (*LOWERING_AXES, *PLANNING_AXES)
 
 _RATES_AND_THE_REST = ("", "_bytes_per_s", "_bytes", "_s", "_j_per_byte", "_j")
 _NOT_SWEPT = {
@@ -87,7 +91,7 @@ def parse_dtypes(text: str) -> tuple[str, ...]:
 
 def with_settings(target: Target, settings: Mapping[str, Any]) -> Target:
     """The target with its varied fields set. A number for a rate of MACs is that of every element type."""
-    fields = {name: value for name, value in settings.items() if name not in LOWERING_AXES}
+    fields = {name: value for name, value in settings.items() if name not in OPTION_AXES}
     return target.with_overrides(**{k: {"default": v} if k in _BY_DTYPE else v for k, v in fields.items()})
 
 
@@ -96,6 +100,20 @@ def lowering_with(options: LoweringOptions, settings: Mapping[str, Any]) -> Lowe
     swept = {name: settings[name] for name in LOWERING_AXES if name in settings}
     changes: dict[str, Any] = {name: None if value == AS_IN_FILE else value for name, value in swept.items()}
     return replace(options, **changes)
+
+
+def planning_with(options: PlanningOptions, settings: Mapping[str, Any]) -> PlanningOptions:
+    """The options of planning with those that vary set."""
+    return replace(options, order=Order(settings["order"])) if "order" in settings else options
+
+
+def parse_orders(text: str) -> tuple[str, ...]:
+    """Orders of ``file,memory``, each once. ``UsageError`` for what is none."""
+    names = tuple(dict.fromkeys(item.strip() for item in text.split(",")))
+    for name in names:
+        if name not in list(Order):
+            raise UsageError(f"'{name}' is no order", hint=f"there are {', '.join(Order)}")
+    return names
 
 
 def _span(item: str, parse: Callable[[str], int]) -> list[int]:

@@ -92,7 +92,7 @@ def _most(rises: Mapping[int, Any]) -> int | None:
 def _costs(study: Study, case: Case, cliff: Cliff, sram_bytes: int) -> _Costs:
     assert case.graph is not None
     target = case.target.with_overrides(sram_bytes=sram_bytes)
-    options = replace(study.planning, placement=cliff.placement)
+    options = replace(case.planning, placement=cliff.placement)
     machine = on_machine(prepare(study.graphs[case.graph], target, case.lowering), target, options)
     program, plan, timeline = machine.ideal.program, machine.ideal.plan, machine.ideal.timeline
     if cliff.strategy != IDEAL:

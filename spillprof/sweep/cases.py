@@ -10,7 +10,7 @@ from spillprof.model.graph import Graph
 from spillprof.model.target import Target
 from spillprof.planning.options import PlanningOptions
 from spillprof.simulation import prepare, sram_limits
-from spillprof.sweep.axes import lowering_with, with_settings
+from spillprof.sweep.axes import lowering_with, planning_with, with_settings
 from spillprof.sweep.rows import Case, case_digest
 from spillprof.sweep.work import Study
 
@@ -35,12 +35,13 @@ def make_study(
 ) -> tuple[Study, list[Case]]:
     """The study that travels to the processes, and one case for each source and combination of settings."""
     graphs = [source.graph for source in sources if source.graph is not None]
-    study = Study(token="", graphs=tuple(graphs), planning=planning)
+    study = Study(token="", graphs=tuple(graphs))
     cases: list[Case] = []
     for source in sources:
         graph = None if source.graph is None else next(k for k, g in enumerate(graphs) if g is source.graph)
         for setting in settings:
-            machine, options = with_settings(target, setting), lowering_with(lowering, setting)
+            machine = with_settings(target, setting)
+            lowered, planned = lowering_with(lowering, setting), planning_with(planning, setting)
             sha256 = (source.graph.sha256 or "") if source.graph is not None else ""
             cases.append(
                 Case(
@@ -49,10 +50,11 @@ def make_study(
                     dims=source.dims,
                     settings=setting,
                     target=machine,
-                    lowering=options,
+                    lowering=lowered,
+                    planning=planned,
                     graph=graph,
                     error=source.error,
-                    digest=case_digest(sha256 or source.model, source.binding, machine, options, planning),
+                    digest=case_digest(sha256 or source.model, source.binding, machine, lowered, planned),
                 )
             )
     study = replace(study, token=" ".join(case.digest for case in cases))
@@ -65,7 +67,7 @@ def _with_limits(study: Study, case: Case) -> Case:
         return case
     try:
         program = prepare(study.graphs[case.graph], case.target, case.lowering)
-        smallest, most = sram_limits(program, case.target, study.planning)
+        smallest, most = sram_limits(program, case.target, case.planning)
     except SpillprofError as error:
         return replace(case, graph=None, error=error.message)
     return replace(case, min_sram_bytes=smallest, ideal_peak_bytes=most)

@@ -23,9 +23,10 @@ class Case:
     model: str  # path
     sha256: str
     dims: Mapping[str, int]  # those that are swept
-    settings: Mapping[str, Any]  # target fields and options of lowering that are swept
+    settings: Mapping[str, Any]  # target fields and options that are swept
     target: Target  # settings applied
     lowering: LoweringOptions  # settings applied
+    planning: PlanningOptions  # settings applied; each point brings its placement
     graph: int | None  # index into Study.graphs; None: it could not be read
     error: str = ""  # why not
     min_sram_bytes: int = 0  # the smallest capacity at which no operator is oversized

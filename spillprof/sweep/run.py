@@ -86,8 +86,8 @@ class Run:
         self._tasks += 1
         target = case.target.with_overrides(sram_bytes=sram_bytes)
         return Task(
-            number=self._tasks, case=number, graph=case.graph, lowering=case.lowering, target=target,
-            pairs=tuple(missing),
+            number=self._tasks, case=number, graph=case.graph, lowering=case.lowering,
+            planning=case.planning, target=target, pairs=tuple(missing),
         )  # fmt: skip
 
     def _add(self, row: Row) -> None:

@@ -30,7 +30,6 @@ class Study:
 
     token: str  # tells one study from another in a process that serves several
     graphs: tuple[Graph, ...]
-    planning: PlanningOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +40,7 @@ class Task:
     case: int  # tasks of one case differ in the size of the SRAM alone
     graph: int
     lowering: LoweringOptions
+    planning: PlanningOptions
     target: Target  # with the size of its SRAM
     pairs: tuple[tuple[str, str], ...]
 
@@ -73,12 +73,12 @@ def run_task(study: Study, task: Task) -> tuple[Outcome, ...]:
     try:
         lowered = prepare(study.graphs[task.graph], task.target, task.lowering)
         key = (study.token, task.case)
-        machine = on_machine(lowered, task.target, study.planning, _ideals.get(key))
-        lower = lower_bound(machine.fitted, study.planning).spill_bytes
+        machine = on_machine(lowered, task.target, task.planning, _ideals.get(key))
+        lower = lower_bound(machine.fitted, task.planning).spill_bytes
     except Exception as error:
         return (Outcome(status=describe(error)),) * len(task.pairs)
     _ideals.put(key, machine.ideal)
-    points = Points(machine, study.planning)
+    points = Points(machine, task.planning)
     outcomes = (_outcome(points, placement, strategy) for placement, strategy in task.pairs)
     return tuple(replace(each, ideal_s=machine.ideal_s, spill_bytes_lower=lower) for each in outcomes)
 

@@ -84,6 +84,34 @@ def test_element_types_are_an_axis(empty_folder: Path, capsys: pytest.CaptureFix
     assert "act_dtype=int8" in Path("a.html").read_text("utf-8")
 
 
+def test_order_is_an_axis(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "sweep",
+        UNET,
+        "--sram",
+        "4MB",
+        "--strategy",
+        "cost,lru",
+        "-j",
+        "1",
+        "--order",
+        "memory,file",
+        "--json",
+    ]
+    assert run([*arguments, "-o", "a.html"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.validate(data, schema())
+    assert [row["settings"]["order"] for row in data["rows"]] == ["memory", "memory", "file", "file"]
+    assert data["config"]["order"] == ["memory", "file"]
+    for order in ("memory", "file"):
+        assert run(["analyze", UNET, "--sram", "4MB", "--strategy", "cost,lru", "--order", order, "--json"]) == 0
+        results = json.loads(capsys.readouterr().out)["results"]
+        rows = [row for row in data["rows"] if row["settings"]["order"] == order]
+        for name in ("spill_bytes", "latency_s", "energy_j", "peak_bytes"):
+            assert [row[name] for row in rows] == [result[name] for result in results]
+    assert "order=memory" in Path("a.html").read_text("utf-8")
+
+
 def test_auto_reaches_from_the_smallest_sram_to_no_spill(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", BLOCKS, "--strategy", "belady", "-j", "1", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)

@@ -4,6 +4,7 @@ from typing import Any
 
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.target import load_target
+from spillprof.planning.options import PlanningOptions
 from spillprof.sweep.answers import pareto, smallest
 from spillprof.sweep.auto import next_sizes
 from spillprof.sweep.curves import cliffs, knees
@@ -115,7 +116,7 @@ def test_a_choice_counts_only_if_every_model_runs_there() -> None:
 
 def test_sizes_come_close_together_where_the_curve_bends() -> None:
     case = Case(
-        model="m", sha256="", dims={}, settings={}, target=load_target("generic-npu"), lowering=LoweringOptions(),
+        model="m", sha256="", dims={}, settings={}, target=load_target("generic-npu"), lowering=LoweringOptions(), planning=PlanningOptions(),
         graph=0, min_sram_bytes=1 << 20, ideal_peak_bytes=1 << 28,
     )  # fmt: skip
     rows: list[Row] = []
