@@ -13,16 +13,10 @@ from spillprof.report import data_table as tables
 from spillprof.report import figures
 from spillprof.report.columns import comparison_size_column, percent, time_column
 from spillprof.report.plain_markdown import to_html
+from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.report.verdict import KIND_WORDS, above_bound, bound_scope, kind_parts, lead_result, verdict
-from spillprof.units import (
-    format_energy,
-    format_frequency,
-    format_rate,
-    format_size,
-    format_size_exact,
-    format_time,
-)
+from spillprof.units import format_rate, format_size, format_size_exact, format_time
 
 MAX_TITLE = 60
 
@@ -262,34 +256,10 @@ def _settings(profile: Profile) -> list[tuple[str, str, str]]:
     for key in target.__dataclass_fields__:
         if key == "sources":
             continue
-        value: Any = getattr(target, key)
-        if value is None or value in ((), {}):
-            text = "none"
-        elif isinstance(value, str):
-            text = value
-        elif isinstance(value, tuple):
-            text = ", ".join(f"{format_size(nbytes)} {format_time(seconds)}" for nbytes, seconds in value)
-        elif key.endswith("_bytes_per_s"):
-            text = format_rate(value)
-        elif key.endswith("_bytes"):
-            text = format_size_exact(value)
-        elif key.endswith("_s") and isinstance(value, float):
-            text = format_time(value)
-        elif key.endswith("_hz"):
-            text = format_frequency(value)
-        elif key in ("mac_j", "mac_j_by_dtype") or key.endswith("_j_per_byte"):
-            prices = value if isinstance(value, dict) else {"": value}
-            text = ", ".join(f"{name} {format_energy(price)}".strip() for name, price in prices.items())
-        elif key == "macs_per_s":
-            text = ", ".join(f"{dtype} {rate / 1e12:.3g}·10¹²" for dtype, rate in value.items())
-        elif isinstance(value, dict):
-            text = ", ".join(f"{name} {factor:g}" for name, factor in value.items())
-        else:
-            text = str(value)
         rows.append(
             (
                 f"target {key}",
-                label(text, 200),
+                label(field_text(key, getattr(target, key)), 200),
                 label(target.sources.get(key, ""), 200) if key in target.sources else "",
             )
         )

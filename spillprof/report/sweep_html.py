@@ -18,9 +18,9 @@ from spillprof.report.sweep_words import (
     by_place,
     cliff_sentence,
     knee_words,
-    setting_text,
     title_of,
 )
+from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.sweep.result import CaseFacts, Sweep
 from spillprof.sweep.rows import Row
@@ -70,9 +70,8 @@ def _context(sweep: Sweep) -> dict[str, Any]:
         "points_table": table,
         "failures": sum(not row.ok for row in sweep.rows),
         "settings": [
-            (label(key, 40), label(_text(key, value), 200))
-            for part in (sweep.target, sweep.config)
-            for key, value in part.items()
+            *((label(key, 40), label(field_text(key, value), 200)) for key, value in sweep.target.items()),
+            *((label(key, 40), label(_option_text(value), 200)) for key, value in sweep.config.items()),
         ],
         "style": asset("report.css"),
         "script": asset("report.js"),
@@ -151,11 +150,7 @@ def _pareto_table(sweep: Sweep) -> DataTable:
     return tables.make_table("Choices that no other beats", columns, sweep.pareto, row)
 
 
-def _text(key: str, value: Any) -> str:
+def _option_text(value: Any) -> str:
     if value is None:
         return "as in the file"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "none"
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {item:g}" for name, item in value.items())
-    return setting_text(key, value)
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)

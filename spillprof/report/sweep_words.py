@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spillprof.report.target_words import field_text
 from spillprof.report.text import label
 from spillprof.sweep.answers import Answer
 from spillprof.sweep.curves import Cliff, Knee
-from spillprof.units import format_rate, format_size, format_size_exact, format_size_pair, format_time
+from spillprof.units import format_size, format_size_exact, format_size_pair, format_time
 
 METRIC_WORDS = {"spill_bytes": "spill bytes", "latency_s": "latency"}
 
@@ -17,22 +18,12 @@ def size_labels(sizes: Sequence[int]) -> list[str]:
     return [f"{size:,} B" if texts.count(text) > 1 else text for size, text in zip(sizes, texts, strict=True)]
 
 
-def setting_text(field: str, value: Any) -> str:
-    """The value of a target field with its unit."""
-    if field.endswith("_bytes_per_s"):
-        return format_rate(value)
-    if field.endswith("_bytes") and isinstance(value, int):
-        return format_size(value)
-    if field.endswith("_s") and isinstance(value, float) and not field.endswith("_per_s"):
-        return format_time(value)
-    return str(value)
-
-
 def title_of(model: str, dims: Mapping[str, int], settings: Mapping[str, Any]) -> str:
     """``unet.onnx, batch=2, dram_read_bytes_per_s=30 GB/s``."""
     parts = [label(model, 60)] if model else []
     parts += [f"{label(name, 30)}={size}" for name, size in dims.items()]
-    parts += [f"{label(name, 40)}={label(setting_text(name, value), 40)}" for name, value in settings.items()]
+    varied = {name: field_text(name, value, size=format_size) for name, value in settings.items()}
+    parts += [f"{label(name, 40)}={label(text, 40)}" for name, text in varied.items()]
     return ", ".join(parts)
 
 
