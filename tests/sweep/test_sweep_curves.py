@@ -116,7 +116,8 @@ def test_a_choice_counts_only_if_every_model_runs_there() -> None:
 
 def test_sizes_come_close_together_where_the_curve_bends() -> None:
     case = Case(
-        model="m", sha256="", dims={}, settings={}, target=load_target("generic-npu"), lowering=LoweringOptions(), planning=PlanningOptions(),
+        model="m", sha256="", dims={}, settings={}, target=load_target("generic-npu"), lowering=LoweringOptions(),
+            planning=PlanningOptions(),
         graph=0, min_sram_bytes=1 << 20, ideal_peak_bytes=1 << 28,
     )  # fmt: skip
     rows: list[Row] = []
