@@ -1,3 +1,31 @@
-"""spillprof: what it costs when a model's tensors do not fit into on-chip memory, and why."""
+"""spillprof: what it costs when a model's tensors do not fit into on-chip memory, and why.
+
+For programs: ``load_program`` and ``estimate`` judge one order of a model's steps (docs/library.md).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spillprof.estimation import Estimate, estimate, load_program
+    from spillprof.model.target import Target, load_target
 
 __version__ = "0.1.0"
+
+__all__ = ["Estimate", "Target", "__version__", "estimate", "load_program", "load_target"]
+
+_HOMES = {
+    "Estimate": "spillprof.estimation",
+    "estimate": "spillprof.estimation",
+    "load_program": "spillprof.estimation",
+    "Target": "spillprof.model.target",
+    "load_target": "spillprof.model.target",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What the package offers, imported when it is first asked for: the command line starts without it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'spillprof' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

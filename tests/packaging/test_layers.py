@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("config_keys",),
     ("scheduling",),
     ("simulation",),
-    ("pipeline", "config"),
+    ("pipeline", "estimation", "config"),
     ("sweep", "gate", "diff"),
     ("history",),
     ("report",),
@@ -73,6 +73,7 @@ def test_imports_point_down() -> None:
         f"{module}:{line} imports {name}"
         for module, path in MODULES.items()
         for name, line in _imports(path)
+        if module != "__init__"  # it names what the package offers, for type checkers; it imports when asked
         if name.startswith("spillprof.") and _points_up(module, name) and (module, name) not in PEERS
     ]
     assert wrong == []

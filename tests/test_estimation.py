@@ -1,0 +1,62 @@
+"""Library use: ``estimate`` against the whole analysis, and the example of docs/library.md as it is printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import spillprof
+from spillprof.errors import CapacityError, UsageError
+from spillprof.frontends.onnx import read_onnx
+from spillprof.pipeline import AnalyzeOptions, analyze
+from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
+
+ROOT = Path(__file__).parents[1]
+SAMPLES = sorted((ROOT / "sample_models").glob("*.onnx"))
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("model", SAMPLES, ids=lambda path: path.stem)
+def test_estimate_of_the_file_order_is_what_analyze_says_on_demand(model):
+    target = spillprof.load_target("generic-npu").with_overrides(sram_bytes=8 * MIB)
+    program = spillprof.load_program(model, target)
+    options = AnalyzeOptions(strategies=("lru", "cost"), planning=PlanningOptions(dma=Dma.DEMAND))
+    for result in analyze(read_onnx(model), target, options).results:
+        found = spillprof.estimate(program, target, result.strategy, order=range(len(program.steps)))
+        assert found == spillprof.estimate(program, target, result.strategy)
+        assert found.spill_bytes == result.spill_bytes
+        assert found.latency_s == pytest.approx(result.latency_s, rel=1e-12)
+        assert found.energy_j == pytest.approx(result.energy_j, rel=1e-12)
+
+
+def test_ideal_spills_nothing_in_any_memory():
+    target = spillprof.load_target("generic-npu").with_overrides(sram_bytes=8 * MIB)
+    program = spillprof.load_program(ROOT / "sample_models" / "unet.onnx", target)
+    assert spillprof.estimate(program, target, "none").spill_bytes == 0
+    assert all(spillprof.estimate(program, target, s).spill_bytes > 0 for s in STRATEGIES)
+
+
+def test_what_cannot_be_estimated_is_an_error():
+    target = spillprof.load_target("generic-npu").with_overrides(sram_bytes=8 * MIB)
+    program = spillprof.load_program(ROOT / "sample_models" / "unet.onnx", target)
+    with pytest.raises(UsageError):
+        spillprof.estimate(program, target, "luck")
+    with pytest.raises(ValueError, match="before it is written"):
+        spillprof.estimate(program, target, order=range(len(program.steps))[::-1])
+    with pytest.raises(CapacityError):
+        spillprof.estimate(program, target.with_overrides(sram_bytes=64))
+
+
+def test_the_documented_example_runs(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "library.md").read_text("utf-8"), re.DOTALL)
+    exec(compile(code, "docs/library.md", "exec"), {})
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.split()[0] == second
+    assert int(second) > 0
+
+
+def test_the_package_offers_what_it_lists():
+    assert all(getattr(spillprof, name) is not None for name in spillprof.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = spillprof.nothing
