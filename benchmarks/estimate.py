@@ -16,7 +16,6 @@ from spillprof import estimate, load_program, load_target
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
 from spillprof.planning.options import PlanningOptions
 
-
 COUNTED = PlanningOptions(placement="perfect")
 
 
