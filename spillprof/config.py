@@ -45,6 +45,7 @@ class ModelEntry:
     dims: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     batch: int | None = None
+    assume: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     targets: tuple[str, ...] = ()  # empty: the target of the options
     budgets: Budgets = field(default_factory=Budgets)
 
@@ -245,6 +246,7 @@ def _models(top: _Section, lines: list[int]) -> tuple[ModelEntry, ...]:
                 dims=values.get("dims", {}),
                 shapes=values.get("shapes", {}),
                 batch=values.get("batch"),
+                assume=values.get("assume", {}),
                 targets=values.get("targets", ()),
                 budgets=Budgets(**budgets),
             )

@@ -163,7 +163,8 @@ BUDGETS = {"max-spill": "spill_bytes", "max-latency": "latency_s", "max-peak": "
 """Limits of a model, and the fields of Budgets that they set."""
 
 MODEL_KEYS: Mapping[str, Callable[[Any], Any]] = {
-    "path": _text, "name": _text, "dims": _dims, "shapes": _shapes, "batch": _count, "targets": _texts,
+    "path": _text, "name": _text, "dims": _dims, "shapes": _shapes, "batch": _count, "assume": _shapes,
+    "targets": _texts,
     "max-spill": partial(_limit, parse_size), "max-latency": partial(_limit, parse_time),
     "max-peak": partial(_limit, parse_size), "max-energy": partial(_limit, parse_energy),
 }  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spillprof.cli.model_file import read_bindings
 from spillprof.cli.options import is_given, nearest, read_lowering, read_planning, read_target
 from spillprof.errors import UsageError
+from spillprof.model.bindings import Bindings
 from spillprof.planning.options import STRATEGIES
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
         if "," in strategy:
             raise UsageError("a gate judges one strategy", hint='set strategy = "interval" under [tool.spillprof.gate]')
         raise nearest("strategy", strategy, (*STRATEGIES, "none"))
-    dims, shapes, batch = read_bindings(values)
+    given = read_bindings(values)
     names = entry.targets if entry.targets and not is_given("target") else (None,)
     mine = entry.budgets
     budgets = Budgets(
@@ -77,9 +78,12 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
             options=AnalyzeOptions(
                 strategies=(strategy,), lowering=read_lowering(values), planning=read_planning(values)
             ),
-            dims={**entry.dims, **dims},
-            shapes={**entry.shapes, **shapes},
-            batch=entry.batch if batch is None else batch,
+            bindings=Bindings(
+                dims={**entry.dims, **given.dims},
+                shapes={**entry.shapes, **given.shapes},
+                batch=entry.batch if given.batch is None else given.batch,
+                assume={**entry.assume, **given.assume},
+            ),
             budgets=budgets,
             location=Location(file=_from_root(config.path), line=entry.line)
             if listed and config.path is not None

@@ -6,6 +6,7 @@ from typing import Any
 
 from spillprof.cli.session import Session
 from spillprof.errors import UsageError
+from spillprof.model.bindings import Bindings
 from spillprof.model.graph import Graph
 
 
@@ -13,18 +14,26 @@ def read_model(model: str, values: Mapping[str, Any], session: Session) -> Graph
     """The graph in a file, or on stdin for ``-``. Every file is read as ONNX: there is no other front end yet."""
     from spillprof.frontends.onnx import read_onnx, read_onnx_bytes
 
-    dims, shapes, batch = read_bindings(values)
+    given = read_bindings(values)
+    bound: dict[str, Any] = {
+        "dims": given.dims, "shapes": given.shapes, "batch": given.batch, "assume": given.assume
+    }  # fmt: skip
     session.detail(f"reading {model}")
     if model == "-":
         if sys.stdin is None:
             raise UsageError("there is no stdin to read a model from", hint="give the path of a file")
-        return read_onnx_bytes(sys.stdin.buffer.read(), name="-", dims=dims, shapes=shapes, batch=batch)
-    return read_onnx(model, dims=dims, shapes=shapes, batch=batch)
+        return read_onnx_bytes(sys.stdin.buffer.read(), name="-", **bound)
+    return read_onnx(model, **bound)
 
 
-def read_bindings(values: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, tuple[int, ...]], int | None]:
-    """(dims, shapes, batch) of the options."""
-    return _mapping(values["dims"], "--dim"), _mapping(values["shapes"], "--shape"), values["batch"]
+def read_bindings(values: Mapping[str, Any]) -> Bindings:
+    """What the options say about open sizes."""
+    return Bindings(
+        dims=_mapping(values["dims"], "--dim"),
+        shapes=_mapping(values["shapes"], "--shape"),
+        batch=values["batch"],
+        assume=_mapping(values["assume"], "--assume"),
+    )
 
 
 def _mapping(pairs: Sequence[tuple[str, Any]], option: str) -> dict[str, Any]:

@@ -58,12 +58,14 @@ def binding_options(command: _Decorated) -> _Decorated:
 
 
 def shape_options(command: _Decorated) -> _Decorated:
-    """What binds the dimensions of an input at once."""
+    """What gives whole shapes: of inputs, and of tensors that cannot be inferred."""
     return _apply(
         command,
         option("--shape", "shapes", multiple=True, callback=parsed(_parse_shape), metavar="INPUT=1x3x8x8",
                help="Shape of an input. Repeatable."),
         option("--batch", type=click.IntRange(min=1), metavar="N", help="First dimension of every input."),
+        option("--assume", multiple=True, callback=parsed(_parse_assumed), metavar="TENSOR=100x3",
+               help="Shape of a tensor that depends on the data, or whose operator nobody knows. Repeatable."),
     )  # fmt: skip
 
 
@@ -295,10 +297,18 @@ def _parse_dim(text: str) -> tuple[str, int]:
 
 
 def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    return _named_shape(text, "an input", "--shape input=1x3x224x224")
+
+
+def _parse_assumed(text: str) -> tuple[str, tuple[int, ...]]:
+    return _named_shape(text, "a tensor", "--assume boxes=100x4")
+
+
+def _named_shape(text: str, whose: str, example: str) -> tuple[str, tuple[int, ...]]:
     name, separator, shape = text.rpartition("=")
     sizes = shape.lower().split("x") if shape else []
     if not separator or not name or not all(map(_is_count, sizes)):
-        raise UsageError(f"'{text}' is no shape of an input", hint="write it like --shape input=1x3x224x224")
+        raise UsageError(f"'{text}' is no shape of {whose}", hint=f"write it like {example}")
     return name, tuple(int(size) for size in sizes)
 
 

@@ -213,7 +213,8 @@ def _study(models: Sequence[str], values: Mapping[str, Any], session: Session) -
                 errors.append(error)
                 message = error.message
             swept = {name: dims[name] for name, sizes in values["dims"] if len(sizes) > 1}
-            binding = {"shape": read_bindings(fixed)[1], "batch": values["batch"], "dim": dims}
+            given = read_bindings(fixed)
+            binding = {"shape": given.shapes, "batch": given.batch, "dim": dims, "assume": given.assume}
             sources.append(Source(model=model, graph=graph, dims=swept, binding=binding, error=message))
     if len(errors) == len(sources):
         raise errors[0]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from spillprof.config import SIMULATOR_REVISION, Budgets
 from spillprof.errors import CapacityError
 from spillprof.gate.values import BufferRow, Entry, Location, OperatorRow, Totals, entry_key
+from spillprof.model.bindings import Bindings, written_shape
 from spillprof.model.graph import Graph
 from spillprof.model.profile import Profile
 from spillprof.model.target import Target
@@ -26,9 +27,7 @@ class Case:
     model: str  # what the baseline calls it
     target: Target
     options: AnalyzeOptions  # with one strategy
-    dims: Mapping[str, int] = field(default_factory=dict)
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    batch: int | None = None
+    bindings: Bindings = field(default_factory=Bindings)
     budgets: Budgets = field(default_factory=Budgets)
     location: Location | None = None
 
@@ -100,9 +99,12 @@ def _fingerprint(case: Case, profile: Profile) -> dict[str, str | int | bool | N
         found["strategy" if key == "strategies" else key] = (
             ",".join(map(str, value)) if isinstance(value, list) else value
         )
-    found["dims"] = ",".join(f"{name}={size}" for name, size in sorted(case.dims.items()))
-    found["shapes"] = ",".join(f"{name}={'x'.join(map(str, s))}" for name, s in sorted(case.shapes.items()))
-    found["batch"] = case.batch
+    given = case.bindings
+    found["dims"] = ",".join(f"{name}={size}" for name, size in sorted(given.dims.items()))
+    found["shapes"] = ",".join(f"{name}={written_shape(shape)}" for name, shape in sorted(given.shapes.items()))
+    found["batch"] = given.batch
+    if given.assume:
+        found["assume"] = ",".join(f"{name}={written_shape(shape)}" for name, shape in sorted(given.assume.items()))
     for column in fields(Target):
         if column.name not in _NOT_COMPARED:
             value = getattr(case.target, column.name)

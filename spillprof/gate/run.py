@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from spillprof import __version__
 from spillprof.config import SIMULATOR_REVISION
@@ -10,7 +9,6 @@ from spillprof.errors import SpillprofError
 from spillprof.gate.compare import changes, mismatches, moved, verdict
 from spillprof.gate.measure import Case, measure
 from spillprof.gate.values import Check, Entry, Failure, GateReport, Policy, Rules, Verdict
-from spillprof.model.graph import Graph
 
 
 def run_gate(
@@ -24,8 +22,7 @@ def run_gate(
 ) -> GateReport:
     """Judge the cases. ``watched``: every ``model@target`` of the project, if all are looked at; entries of the
     baseline beyond them are removed ones."""
-    graphs: dict[Any, Graph | SpillprofError] = {}
-    checks = [_check(case, _graph(case, graphs), baseline.get(case.key), rules) for case in cases]
+    checks = [_check(case, baseline.get(case.key), rules) for case in cases]
     for key in sorted(set(baseline) - set(watched)) if watched is not None else ():
         model, _, target = key.rpartition("@")
         checks.append(Check(model=model, target=target, verdict=Verdict.REMOVED))
@@ -59,24 +56,12 @@ def accept(report: GateReport, baseline: Mapping[str, Entry]) -> tuple[GateRepor
     return replace(report, checks=tuple(accepted), updated=True), entries
 
 
-def _graph(case: Case, graphs: dict[Any, Graph | SpillprofError]) -> Graph | SpillprofError:
-    """The model of a case, read once for all of its targets."""
+def _check(case: Case, before: Entry | None, rules: Rules) -> Check:
     from spillprof.frontends.onnx import read_onnx
 
-    key = (case.path, tuple(sorted(case.dims.items())), tuple(sorted(case.shapes.items())), case.batch)
-    if key not in graphs:
-        graphs.clear()  # cases of one model follow each other: one model in memory at a time
-        try:
-            graphs[key] = read_onnx(case.path, dims=case.dims, shapes=case.shapes, batch=case.batch)
-        except SpillprofError as error:
-            graphs[key] = error
-    return graphs[key]
-
-
-def _check(case: Case, graph: Graph | SpillprofError, before: Entry | None, rules: Rules) -> Check:
+    given = case.bindings
     try:
-        if isinstance(graph, SpillprofError):
-            raise graph
+        graph = read_onnx(case.path, dims=given.dims, shapes=given.shapes, batch=given.batch, assume=given.assume)
         entry, peak_operator = measure(case, graph)
     except SpillprofError as error:
         failure = Failure(message=error.message, where=error.where, hint=error.hint)

@@ -128,7 +128,10 @@ def test_stale_value_info_is_overruled_and_noted_once() -> None:
     stale = [value("t", [400, 500]), value("y", [1])]
     graph = read(model(nodes, [value("x", [4, 5])], "y", value_info=stale))
     assert graph.tensors["t"].shape == (4, 5)
-    assert graph.notes == ("a type or shape stored in the file contradicts inference, and is overruled (2 times)",)
+    assert graph.notes == (
+        "a type or shape stored in the file contradicts inference, and is overruled (2 times): "
+        "'t' is float32[4, 5], not float32[400, 500], 'y' is float32[4, 5], not float32[1]",
+    )
 
 
 def test_value_info_sizes_what_nobody_defines() -> None:
@@ -253,3 +256,60 @@ def test_petabytes_are_a_size_and_more_than_int64_is_none() -> None:
     assert shape_of(grown(1 << 40), "y") == (1 << 40, 1024)
     with pytest.raises(ShapeError):
         read(grown(1 << 52))
+
+
+@pytest.mark.parametrize(
+    ("stated", "says"),
+    [
+        (value("t", [2, 2]), "not float32[2, 2]"),  # a dimension
+        (value("t", [4, 1, 5]), "not float32[4, 1, 5]"),  # the rank
+        (value("t", [4, 5], INT64), "not int64[4, 5]"),  # the type
+        (value("t", ["N", 6]), "not float32[?, 6]"),  # where it is known
+    ],
+)
+def test_claim_that_contradicts_is_overruled(stated: onnx.ValueInfoProto, says: str) -> None:
+    nodes = [node("Relu", "x", "t"), node("Relu", "t", "y")]
+    graph = read(model(nodes, [value("x", [4, 5])], "y", value_info=[stated]))
+    assert (graph.tensors["t"].dtype, graph.tensors["t"].shape) == ("float32", (4, 5))
+    (note,) = graph.notes
+    assert note.endswith(f": 't' is float32[4, 5], {says}")
+
+
+def test_claim_of_rank_does_not_size_what_is_half_known() -> None:
+    nodes = [node("Reshape", "x s", "t")]  # of rank 2, by the length of s
+    data = model(nodes, [value("x", [4, 5]), value("s", [2], INT64)], "t", value_info=[value("t", [20])])
+    with pytest.raises(ShapeError, match="stays unknown"):
+        read(data)
+
+
+def test_claim_about_inputs_weights_and_outputs_is_checked() -> None:
+    inputs, info = [value("x", [4, 5]), value("w", [9, 9])], [value("x", [1])]
+    data = model([node("MatMul", "x w", "y")], inputs, "y", initializers=[floats("w", 5, 6)], value_info=info)
+    made = onnx.ModelProto.FromString(data)
+    made.graph.output[0].CopyFrom(value("y", [4]))
+    notes = read(made.SerializeToString()).notes
+    assert notes[0] == (
+        "a type or shape stored in the file contradicts inference, and is overruled (3 times): "
+        "'w' is float32[5, 6], not float32[9, 9], 'x' is float32[4, 5], not float32[1], "
+        "'y' is float32[4, 6], not float32[4]"
+    )
+
+
+def test_claim_below_an_upper_bound_is_no_contradiction() -> None:
+    def notes(*shape: int) -> tuple[str, ...]:
+        info = [value("y", shape, INT64)]
+        return read(model([node("NonZero", "x", "y")], [value("x", [3, 4])], "y", value_info=info)).notes
+
+    assert notes(2, 5) == ()
+    assert len(notes(2, 13)) == 1
+    assert len(notes(3, 5)) == 1
+
+
+def test_many_claims_are_one_note_with_three_examples() -> None:
+    names = [f"t{i}" for i in range(6)]
+    nodes = [node("Relu", a, b) for a, b in zip(["x", *names], names, strict=False)]
+    graph = read(model(nodes, [value("x", [4])], "t5", value_info=[value(n, [1]) for n in names]))
+    (note,) = graph.notes
+    assert "(6 times)" in note
+    assert note.count("not float32[1]") == 3
+    assert note.endswith(", ...")

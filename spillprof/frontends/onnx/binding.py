@@ -3,27 +3,19 @@
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import onnx
 
 from spillprof.errors import ModelError, ShapeError, UsageError
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT, ValueType, check_size, parse_type, tensor_type
+from spillprof.model.bindings import Bindings
 
 _AXIS_KEY = re.compile(r"(.*)\[(-?\d+)\]", re.DOTALL | re.ASCII)
 _LISTED = 8
 
 Axis = int | str | None
 """A known size, a symbol, or neither."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bindings:
-    """What the user says about dimensions."""
-
-    dims: Mapping[str, int] = field(default_factory=dict)  # by symbol, or by ``INPUT[AXIS]``
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by input
-    batch: int | None = None  # first axis of every input, where it is open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +147,7 @@ class _Binder:
             places = list(dict.fromkeys(missing.values()))
             more = [f"and {len(places) - _LISTED} more"] if len(places) > _LISTED else []
             what = "the size of an input is open" if len(places) == 1 else f"the sizes of {len(places)} inputs are open"
-            hint = "bind it: " + " ".join(_quoted(option) for option in list(missing)[:_LISTED])
+            hint = "bind it: " + " ".join(quoted(option) for option in list(missing)[:_LISTED])
             raise ShapeError(what, where=(*places[:_LISTED], *more), hint=hint)
         return BoundInputs(types=types, dims=dict(self.sizes))
 
@@ -186,6 +178,7 @@ def _written(axes: Sequence[Axis]) -> str:
     return "[" + ", ".join("?" if axis is None else str(axis) for axis in axes[:64]) + "]"
 
 
-def _quoted(option: str) -> str:
+def quoted(option: str) -> str:
+    """An option as a shell takes it."""
     flag, value = option.split(" ", 1)
     return option if re.fullmatch(r"[\w.=,:/@%+-]+", value, re.ASCII) else f'{flag} "{value}"'

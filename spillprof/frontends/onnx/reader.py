@@ -5,24 +5,31 @@ import mmap
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
 
 from spillprof.errors import ModelError
-from spillprof.frontends.onnx.binding import Bindings, bind_inputs
+from spillprof.frontends.onnx.assumed import Assumed, check_assumed, note_unmet
+from spillprof.frontends.onnx.binding import bind_inputs
 from spillprof.frontends.onnx.body import model_body
-from spillprof.frontends.onnx.scope import Scope, Tally
+from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session
 from spillprof.frontends.onnx.signature import looks_like
 from spillprof.frontends.onnx.topology import check_model_body
 from spillprof.frontends.onnx.walk import size_body
 from spillprof.frontends.onnx.wire import strip_payloads
+from spillprof.kept import Kept
+from spillprof.model.bindings import Bindings
 from spillprof.model.graph import Assumption, Graph, TensorKind
 
 _CHUNK_BYTES = 1 << 20
 _NO_DIMS: Mapping[str, int] = {}
 _NO_SHAPES: Mapping[str, tuple[int, ...]] = {}
+
+_read: Kept[Graph] = Kept(16)
+"""Graphs by the hash of their file and what bound their dimensions."""
 
 
 def read_onnx(
@@ -31,15 +38,17 @@ def read_onnx(
     dims: Mapping[str, int] = _NO_DIMS,
     shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
     batch: int | None = None,
+    assume: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
 ) -> Graph:
     """The graph of a model file, every tensor sized. Weights are neither loaded nor looked for.
 
     ``dims`` binds symbols by name and unnamed dimensions as ``INPUT[AXIS]``, ``shapes`` whole inputs, ``batch`` the
-    open first axes. ``ModelError`` for files that are no sound model, ``ShapeError`` where sizes stay unknown or
-    contradict each other, ``UsageError`` for bindings that fit nothing.
+    open first axes; ``assume`` gives the shapes of tensors that cannot be inferred. The same contents with the same
+    bindings are sized once in a process. ``ModelError`` for files that are no sound model, ``ShapeError`` where sizes
+    stay unknown or contradict each other, ``UsageError`` for bindings that fit nothing.
     """
     shown = os.fspath(path)
-    bindings = Bindings(dims=dims, shapes=shapes, batch=batch)
+    bindings = Bindings(dims=dims, shapes=shapes, batch=batch, assume=assume)
     try:
         mode = os.stat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a pipe could wait for ever
@@ -50,6 +59,9 @@ def read_onnx(
                 digest.update(chunk)
             if file.tell() == 0:
                 raise ModelError("the file is empty", where=(shown,), hint="was the download or export cut off?")
+            sha256 = digest.hexdigest()
+            if (known := _read.get((sha256, bindings.key))) is not None:
+                return known if known.path == shown else replace(known, path=shown)
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 stripped = _stripped(data, shown)
     except IsADirectoryError:
@@ -59,7 +71,7 @@ def read_onnx(
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ModelError(f"the file cannot be read: {reason.lower()}", where=(shown,)) from error
-    return _graph(stripped, shown, digest.hexdigest(), bindings)
+    return _graph(stripped, shown, sha256, bindings)
 
 
 def read_onnx_bytes(
@@ -69,12 +81,16 @@ def read_onnx_bytes(
     dims: Mapping[str, int] = _NO_DIMS,
     shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
     batch: int | None = None,
+    assume: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
 ) -> Graph:
     """The graph of a model held in memory; ``name`` stands for its path. Otherwise as ``read_onnx``."""
     if not data:
         raise ModelError("the input is empty", where=(name,), hint="was the download or export cut off?")
-    bindings = Bindings(dims=dims, shapes=shapes, batch=batch)
-    return _graph(_stripped(data, name), name, hashlib.sha256(data).hexdigest(), bindings)
+    bindings = Bindings(dims=dims, shapes=shapes, batch=batch, assume=assume)
+    sha256 = hashlib.sha256(data).hexdigest()
+    if (known := _read.get((sha256, bindings.key))) is not None:
+        return known if known.path == name else replace(known, path=name)
+    return _graph(_stripped(data, name), name, sha256, bindings)
 
 
 def _stripped(data: bytes | mmap.mmap, shown: str) -> bytes:
@@ -89,11 +105,13 @@ def _stripped(data: bytes | mmap.mmap, shown: str) -> bytes:
 def _graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -> Graph:
     """The graph of a stripped model; errors name the file."""
     try:
-        return _sized_graph(stripped, shown, sha256, bindings)
+        graph = _sized_graph(stripped, shown, sha256, bindings)
     except ModelError as error:
         if shown in error.where:
             raise
         raise type(error)(error.message, where=(shown, *error.where), hint=error.hint) from error
+    _read.put((sha256, bindings.key), graph)
+    return graph
 
 
 def _sized_graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -> Graph:
@@ -108,9 +126,11 @@ def _sized_graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -
     fed = [(name, proto) for name, proto in body.inputs if name not in body.constants]
     bound = bind_inputs(fed, bindings)
     scope = Scope(types=dict(bound.types), kinds=dict.fromkeys(bound.types, TensorKind.INPUT))
-    session = Session(symbols=bound.dims)
+    session = Session(symbols=bound.dims, assumed=Assumed(shapes=bindings.assume))
+    check_assumed(session.assumed, body)
     graph = size_body(body, scope, session).graph
     tally = session.tally
+    note_unmet(session.assumed, tally)
     if repeated := len(body.inputs) - len(fed):
         tally.notes["a weight is listed as an input too, and counts as a weight"] = repeated
     return Graph(
@@ -124,9 +144,5 @@ def _sized_graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -
         sha256=sha256,
         dims=bound.dims,
         assumptions=tuple(Assumption(what=what, count=count) for what, count in tally.assumptions.items()),
-        notes=_notes(tally),
+        notes=tally.texts(),
     )
-
-
-def _notes(tally: Tally) -> tuple[str, ...]:
-    return tuple(what if count == 1 else f"{what} ({count} times)" for what, count in tally.notes.items())

@@ -1,6 +1,7 @@
 """What is known of the values of a graph while it is walked, those of the graphs around it included."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from spillprof.frontends.onnx.constants import Array
@@ -46,22 +47,43 @@ class Scope:
         return scope is not None and name in scope.bounded
 
 
+_MOST_EXAMPLES = 3
+
+
 @dataclass(slots=True)
 class Tally:
     """Assumptions and notes with how often each was needed, in order of appearance."""
 
     assumptions: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)  # of a note, the first few
 
     def assume(self, what: str) -> None:
         """Counts something taken as true."""
         self.assumptions[what] += 1
 
-    def note(self, what: str) -> None:
+    def note(self, what: str, example: str = "") -> None:
         """Counts something the user should know."""
         self.notes[what] += 1
+        self._illustrate(what, [example] if example else [])
 
     def add(self, other: "Tally") -> None:
         """Takes over another tally."""
         self.assumptions.update(other.assumptions)
         self.notes.update(other.notes)
+        for what, examples in other.examples.items():
+            self._illustrate(what, examples)
+
+    def texts(self) -> tuple[str, ...]:
+        """The notes, each with its count and a few examples."""
+        return tuple(self._text(what, count) for what, count in self.notes.items())
+
+    def _illustrate(self, what: str, examples: Sequence[str]) -> None:
+        known = self.examples.setdefault(what, [])
+        known.extend(examples[: max(_MOST_EXAMPLES - len(known), 0)])
+
+    def _text(self, what: str, count: int) -> str:
+        times = "" if count == 1 else f" ({count} times)"
+        examples = self.examples.get(what, [])
+        more = ", ..." if 0 < len(examples) < count else ""
+        return f"{what}{times}{': ' if examples else ''}{', '.join(examples)}{more}"

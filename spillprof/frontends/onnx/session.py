@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spillprof.errors import ModelError
+from spillprof.frontends.onnx.assumed import Assumed
 from spillprof.frontends.onnx.body import Body
 from spillprof.frontends.onnx.inference import NodeInference
 from spillprof.frontends.onnx.scope import Scope, Tally
@@ -35,6 +36,7 @@ class Session:
     orders: dict[int, Sequence[int]] = field(default_factory=dict)  # topological order by identity of the body
     steps: Steps = field(default_factory=Steps)
     tally: Tally = field(default_factory=Tally)
+    assumed: Assumed = field(default_factory=Assumed)
 
     def trial(self) -> "Session":
         """The same, with a tally of its own: for a walk whose result may be thrown away."""

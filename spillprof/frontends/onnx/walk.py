@@ -2,18 +2,21 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from spillprof.errors import ShapeError
+from spillprof.frontends.onnx.assumed import Evidence, advice, settle
 from spillprof.frontends.onnx.attributes import plain_attributes
+from spillprof.frontends.onnx.binding import quoted
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.bounds import upper_bound
+from spillprof.frontends.onnx.claims import agree, check_claims, claimed_type, may_be, overrule
 from spillprof.frontends.onnx.constants import Array, array_constant
 from spillprof.frontends.onnx.contrib import apply_rule, contrib_rule
 from spillprof.frontends.onnx.control_flow import visit_bodies
-from spillprof.frontends.onnx.elements import ValueType, stated_type, tensor_type
+from spillprof.frontends.onnx.elements import ValueType, tensor_type
 from spillprof.frontends.onnx.folding import can_fold, fold
 from spillprof.frontends.onnx.folding_call import Call
 from spillprof.frontends.onnx.inference import place
@@ -39,6 +42,7 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
             scope.values[name] = constant.value
         if constant.is_sparse:
             session.tally.assume("sparse weights are counted as dense")
+    check_claims(body, scope, session)
     operators: list[Operator | None] = [None] * len(body.nodes)
     roots: list[tuple[Node, str]] = []
     for index in order:
@@ -50,13 +54,9 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
             result = visit_bodies(node, settings, scope, session, size_body)
             subgraphs = result.subgraphs
             is_bounded = result.is_bounded or any(scope.is_bounded(n) for n in (*node.inputs, *node.captures) if n)
-            for name, known, value in zip(node.outputs, result.types, result.values, strict=True):
-                if name:
-                    _set_output(name, known, node, scope, session, body)
-                    if value is not None:
-                        scope.values[name] = value
-                    if is_bounded:
-                        scope.bounded.add(name)
+            limits = result.types if result.is_bounded else ()
+            found = _Found(types=result.types, values=result.values, is_bounded=is_bounded, limits=limits)
+            _set_outputs(node, found, scope, session, body)
         else:
             _visit(node, settings, scope, session, body)
         inputs_known = all(_is_sized(scope, name) for name in (*node.inputs, *node.captures) if name)
@@ -74,26 +74,59 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
             subgraphs=subgraphs,
         )
     if roots:
-        raise _unsized(roots)
+        raise _unsized(roots, scope)
     return SizedBody(graph=_graph(body, [op for op in operators if op is not None], scope, session), scope=scope)
 
 
-def _set_output(name: str, found: ValueType | None, node: Node, scope: Scope, session: Session, body: Body) -> None:
-    """Records the type of an output; what the file claims fills gaps, and is overruled where it differs."""
-    claimed = body.stored_types.get(name) or (body.declared_types.get(name) if _is_defined(node, session) else None)
-    stored = None if claimed is None else stated_type(claimed, session.symbols)
-    if found is None or not found.is_sized:
-        if stored is not None and stored.is_sized and _agree(found, stored):
-            session.tally.assume("a size that cannot be inferred is taken from the file's value_info")
-            found = stored
-    elif stored is not None and not _agree(found, stored):
-        session.tally.note("a type or shape stored in the file contradicts inference, and is overruled")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What an operator's outputs are, as far as inference goes; one entry an output."""
+
+    types: Sequence[ValueType | None]
+    values: Sequence[Array | None]
+    is_bounded: bool = False  # sizes and contents follow from an upper bound
+    limits: Sequence[ValueType | None] = ()  # the largest types there can be
+
+
+def _set_outputs(node: Node, found: _Found, scope: Scope, session: Session, body: Body) -> None:
+    """Records types and contents of the outputs; what the user gives for the size of one comes before any bound."""
+    for i, (name, known, value) in enumerate(zip(node.outputs, found.types, found.values, strict=True)):
+        if not name:
+            continue
+        claimed = claimed_type(name, node, session, body)
+        if name in session.assumed.shapes:
+            evidence = Evidence(
+                node=node,
+                found=known,
+                limit=found.limits[i] if found.limits else None,
+                is_exact=not found.is_bounded,
+                claimed=claimed,
+                inputs=[scope.type_of(source) if source else None for source in node.inputs],
+            )
+            given = settle(name, session.assumed, evidence, session.tally)
+            _set_output(name, given, claimed, is_exact=True, scope=scope, session=session)
+            value = value if known == given else None
+        elif found.limits and not (known is not None and known.is_sized):
+            _set_output(name, found.limits[i], claimed, is_exact=False, scope=scope, session=session)
+            scope.bounded.add(name)
+        else:
+            _set_output(name, known, claimed, is_exact=not found.is_bounded, scope=scope, session=session)
+            if found.is_bounded or found.limits:
+                scope.bounded.add(name)
+        if value is not None:
+            scope.values[name] = value
+
+
+def _set_output(
+    name: str, found: ValueType | None, claimed: ValueType | None, *, is_exact: bool, scope: Scope, session: Session
+) -> None:
+    """Records the type of an output; what the file claims fills gaps, and is overruled where it cannot be true."""
+    if claimed is not None and not (agree(found, claimed) if is_exact else may_be(found, claimed)):
+        overrule(name, found, claimed, session)
+    elif claimed is not None and claimed.is_sized and (found is None or not found.is_sized):
+        session.tally.assume("a size that cannot be inferred is taken from the file's value_info")
+        found = claimed
     scope.types[name] = found
-
-
-def _is_defined(node: Node, session: Session) -> bool:
-    """Whether anybody says what the operator does; if nobody does, an output's declared type is no evidence."""
-    return session.inference.has_schema(node) or contrib_rule(node) is not None
 
 
 def _visit(node: Node, settings: Mapping[str, AttributeValue], scope: Scope, session: Session, body: Body) -> None:
@@ -102,24 +135,23 @@ def _visit(node: Node, settings: Mapping[str, AttributeValue], scope: Scope, ses
     values = [scope.value_of(name) if name else None for name in node.inputs]
     is_bounded = any(scope.is_bounded(name) for name in node.inputs if name)
     contents = _contents(node, settings, types, values)
-    found: Sequence[ValueType | None]
     if contents is not None:
-        found = [array_constant(value).type for value in contents]
-        scope.values.update({name: v for name, v in zip(node.outputs, contents, strict=False) if name})
-    else:
-        found = _types(node, settings, types, values, session)
-        if not all(f is not None and f.is_sized for f, name in zip(found, node.outputs, strict=True) if name):
-            bound = upper_bound(node, types, values, found)
-            if bound is not None:
-                session.tally.assume(bound.assumption)
-                found, is_bounded = bound.types, True
+        exact = [array_constant(value).type for value in contents]
+        _set_outputs(node, _Found(types=exact, values=contents, is_bounded=is_bounded), scope, session, body)
+        return
+    inferred = _types(node, settings, types, values, session)
     if node.op_type == "Reshape" and node.domain == "" and not is_bounded:
-        _check_reshape(node, types[0], found[0])
-    for name, output in zip(node.outputs, found, strict=True):
-        if name:
-            _set_output(name, output, node, scope, session, body)
-            if is_bounded:
-                scope.bounded.add(name)
+        _check_reshape(node, types[0], inferred[0])
+    limits: Sequence[ValueType | None] = ()
+    if not all(t is not None and t.is_sized for t, name in zip(inferred, node.outputs, strict=True) if name):
+        bound = upper_bound(node, types, values, inferred)
+        if bound is not None:
+            limits = bound.types
+            if any(name and name not in session.assumed.shapes for name in node.outputs):
+                session.tally.assume(bound.assumption)
+    nothing = [None] * len(node.outputs)
+    found = _Found(types=inferred, values=nothing, is_bounded=is_bounded, limits=limits)
+    _set_outputs(node, found, scope, session, body)
 
 
 def _check_reshape(node: Node, before: ValueType | None, after: ValueType | None) -> None:
@@ -227,27 +259,16 @@ def _is_sized(scope: Scope, name: str) -> bool:
     return known is not None and known.is_sized
 
 
-def _agree(found: ValueType | None, stored: ValueType) -> bool:
-    """Whether two descriptions of a value can both be true."""
-    if found is None:
-        return True
-    if found.dtype != stored.dtype:
-        return False
-    if found.shape is None or stored.shape is None:
-        return True
-    pairs = zip(found.shape, stored.shape, strict=False)
-    return len(found.shape) == len(stored.shape) and all(a is None or b is None or a == b for a, b in pairs)
-
-
-def _unsized(roots: Sequence[tuple[Node, str]]) -> ShapeError:
+def _unsized(roots: Sequence[tuple[Node, str]], scope: Scope) -> ShapeError:
     """The error that lists what stays unknown, by producer."""
     lines = [f"{output}, the output of {place(node)}" for node, output in roots[:_LISTED]]
     if len(roots) > _LISTED:
         lines.append(f"and {len(roots) - _LISTED} more")
     types = ", ".join(dict.fromkeys(node.op_type for node, _ in roots[:_LISTED]))
+    options = " ".join(quoted(advice(output, scope.type_of(output))) for _, output in roots[:_LISTED])
     hint = (
-        f"the size depends on run-time data or on an operator without a rule ({types}); "
-        "export the model with fixed shapes, or run shape inference on it so that the file stores them"
+        f"the size depends on run-time data or on an operator without a rule ({types}); give it: {options}; "
+        "or export the model with fixed shapes"
     )
     count = "a tensor" if len(roots) == 1 else f"{len(roots)} tensors"
     return ShapeError(f"the size of {count} stays unknown", where=lines, hint=hint)
@@ -271,5 +292,6 @@ def _graph(body: Body, operators: Sequence[Operator], scope: Scope, session: Ses
         if known.dtype in UNSIZED_DTYPES:
             session.tally.assume(f"a value of type {known.dtype} is counted as 0 bytes")
     if unknown:
-        raise ShapeError("the size of a tensor stays unknown", where=unknown[:_LISTED])
+        options = " ".join(quoted(advice(name, scope.type_of(name))) for name in unknown[:_LISTED])
+        raise ShapeError("the size of a tensor stays unknown", where=unknown[:_LISTED], hint=f"give it: {options}")
     return Graph(name=body.name, operators=tuple(operators), tensors=tensors, inputs=inputs, outputs=body.outputs)

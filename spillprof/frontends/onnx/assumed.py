@@ -1,0 +1,139 @@
+"""Shapes that the user gives for tensors that inference cannot size: ``--assume TENSOR=SHAPE``."""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spillprof.errors import UsageError
+from spillprof.frontends.onnx.body import Body, Node
+from spillprof.frontends.onnx.elements import Shape, ValueType, tensor_type
+from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.scope import Tally
+from spillprof.model.bindings import written_shape
+from spillprof.model.dtypes import UNSIZED_DTYPES
+
+_LISTED = 4
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """What was given, and which of it was met on the walk."""
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    met: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known of an output without the user's word."""
+
+    node: Node
+    found: ValueType | None  # inferred
+    limit: ValueType | None = None  # no dimension passes this
+    is_exact: bool = True  # dimensions that were found are facts, not bounds
+    claimed: ValueType | None = None  # by the file
+    inputs: Sequence[ValueType | None] = ()
+
+
+def check_assumed(assumed: Assumed, body: Body) -> None:
+    """``UsageError`` unless every name is that of a value that some operator writes."""
+    if not assumed.shapes:
+        return
+    written = {name for inner in _bodies(body) for node in inner.nodes for name in node.outputs if name}
+    for name, shape in assumed.shapes.items():
+        if name in written:
+            continue
+        option = f"--assume {name}={written_shape(shape)}"
+        if any(name == given for given, _ in body.inputs if given not in body.constants):
+            hint = f"give it as --shape {name}={written_shape(shape)}"
+            raise UsageError(f"'{name}' is an input of the model", where=(option,), hint=hint)
+        if any(name in inner.constants for inner in _bodies(body)):
+            raise UsageError(f"'{name}' is a weight: its shape is stored in the file", where=(option,), hint="drop it")
+        if any(name == given for inner in _bodies(body) for given, _ in inner.inputs):
+            hint = "give the shape of what that operator reads"
+            raise UsageError(f"'{name}' is handed in by the operator around it", where=(option,), hint=hint)
+        raise UsageError(f"the model has no tensor '{name}'", where=(option,), hint=_nearest(name, written))
+
+
+def settle(name: str, assumed: Assumed, evidence: Evidence, tally: Tally) -> ValueType | None:
+    """The type of an output whose shape the user gives; what is proven already stays.
+
+    ``UsageError`` if the shape contradicts what is proven, or if nobody says which type the elements have.
+    """
+    assumed.met.add(name)
+    shape, found = assumed.shapes[name], evidence.found
+    if found is not None and found.dtype in UNSIZED_DTYPES - {"string"}:
+        raise _contradiction(name, shape, evidence, f"it is a {found.dtype}, which has no shape")
+    known: Shape | None = None if found is None else found.shape
+    if known is not None and len(known) != len(shape):
+        raise _contradiction(name, shape, evidence, f"it has {len(known)} dimensions")
+    if known is not None and evidence.is_exact:
+        if any(dim not in (None, size) for dim, size in zip(known, shape, strict=True)):
+            raise _contradiction(name, shape, evidence, f"its shape is {_open_shape(known)}")
+        if None not in known:
+            tally.note("--assume is not needed: the shape follows from the model", _shown(name))
+            return found
+    limit = None if evidence.limit is None else evidence.limit.shape
+    if limit is not None and any(m is not None and s > m for m, s in zip(limit, shape, strict=False)):
+        raise _contradiction(name, shape, evidence, f"it is at most {_open_shape(limit)}")
+    tally.assume(
+        f"the shape of '{name[:_LONGEST_NAME]}' is {written_shape(shape) or 'that of a scalar'}, as given by --assume"
+    )
+    return tensor_type(_dtype(name, evidence, tally), shape)
+
+
+def note_unmet(assumed: Assumed, tally: Tally) -> None:
+    """Says which of the shapes belong to operators that never run."""
+    for name in assumed.shapes:
+        if name not in assumed.met:
+            tally.note(
+                "--assume is not needed: the tensor is in a branch that does not run", f"'{name[:_LONGEST_NAME]}'"
+            )
+
+
+def advice(name: str, found: ValueType | None) -> str:
+    """The option that would give a tensor its shape: known sizes as they are, 1 for the rest."""
+    shape = found.shape if found is not None and found.shape is not None else None
+    example = "1x3x224x224" if shape is None else written_shape(tuple(1 if dim is None else dim for dim in shape))
+    return f"--assume {name}={example}"
+
+
+def _dtype(name: str, evidence: Evidence, tally: Tally) -> str:
+    for known in (evidence.found, evidence.claimed):
+        if known is not None:
+            return known.dtype
+    first = next((t for t in evidence.inputs if t is not None and t.dtype not in UNSIZED_DTYPES), None)
+    if first is None:
+        where = (f"the output of {place(evidence.node)}",)
+        hint = "store its type in the file, as value_info"
+        raise UsageError(f"--assume gives '{name}' a shape, but nothing says its element type", where=where, hint=hint)
+    tally.assume(f"the elements of {_shown(name)} have the type of its operator's first input, {first.dtype}")
+    return first.dtype
+
+
+def _contradiction(name: str, shape: tuple[int, ...], evidence: Evidence, why: str) -> UsageError:
+    where = (f"{name}, the output of {place(evidence.node)}: {why}",)
+    hint = "drop it, or give a shape that fits"
+    return UsageError(f"--assume {name}={written_shape(shape)} contradicts the model", where=where, hint=hint)
+
+
+def _shown(name: str) -> str:
+    return f"'{name[:_LONGEST_NAME]}'"
+
+
+def _open_shape(shape: Shape) -> str:
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape[:16]) + "]"
+
+
+def _bodies(body: Body) -> Iterator[Body]:
+    waiting = [body]
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        waiting.extend(b for node in inner.nodes for b in node.bodies)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, sorted(known), n=_LISTED, cutoff=0.4)
+    return "there is " + ", ".join(f"'{near}'" for near in close) if close else "'inspect --json' lists all tensors"
