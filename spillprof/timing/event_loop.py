@@ -91,8 +91,7 @@ class EventLoop:
         self._agenda_at = 0
         self._ready: list[int] = []
         self._ready_since = [(0.0, -1)] * n  # when, by the end of which node
-        self._free_units = list(range(work.cores))
-        self._unit_freed = [(0.0, -1)] * work.cores  # when, by which step
+        self._free_units = [(0.0, unit, -1) for unit in range(work.cores)]  # since when, unit, freed by which step
         self._parts = [0] * n  # of a step that runs: its computing, and each of its streams
         self._stream_of = {node - n: i for i, nodes in work.streams.items() for node in nodes}
         self._root = -1  # the node whose end (or, of a step, start) is being handled
@@ -157,19 +156,17 @@ class EventLoop:
             return
         self.step_end[i], self.step_end_cause[i] = self.now, node
         self._root = i
-        unit = self.step_unit[i]
-        heappush(self._free_units, unit)
-        self._unit_freed[unit] = (self.now, i)
+        heappush(self._free_units, (self.now, self.step_unit[i], i))
         self._ended.mark(i)
         self._go_on()
         self._release_followers(i)
 
     def _dispatch(self) -> None:
-        """The first ready step goes to the first free unit."""
-        i, unit, now = heappop(self._ready), heappop(self._free_units), self.now
-        self.step_start[i], self.step_unit[i] = now, unit
+        """The first ready step goes to the unit that has been free for longest."""
+        i = heappop(self._ready)
+        freed_s, self.step_unit[i], freed_by = heappop(self._free_units)
+        self.step_start[i] = self.now
         ready_s, ready_by = self._ready_since[i]
-        freed_s, freed_by = self._unit_freed[unit]
         self.step_cause[i] = freed_by if freed_s > ready_s else ready_by
         if freed_s > self.step_reached[i]:
             self.step_reached[i] = freed_s
