@@ -6,6 +6,7 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
+from spillprof.analysis.breakdown import breakdown
 from spillprof.analysis.facts import model_facts, oversized_operators, target_facts
 from spillprof.analysis.hotspots import buffer_costs, operator_costs
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
@@ -19,6 +20,7 @@ from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.plan_json import plan_from_json, plan_to_json
 from spillprof.model.profile import (
     Bounds,
+    EnergyParts,
     Ideal,
     Oscillation,
     Profile,
@@ -179,6 +181,13 @@ def _result(case: _Case, plan: Plan, timeline: Timeline, charged: Sequence[Charg
         latency_s=timeline.makespan_s,
         serial_cost_s=timeline.serial_cost_s,
         energy_j=timeline.energy_j,
+        breakdown=breakdown(program, plan, timeline),
+        energy=EnergyParts(
+            dram_read_j=timeline.energy.dram_read_j,
+            dram_write_j=timeline.energy.dram_write_j,
+            sram_j=timeline.energy.sram_j,
+            mac_j=timeline.energy.mac_j,
+        ),
         kinds=bytes_by_kind(charged, traffic.streamed_bytes),
         operators=operator_costs(program, plan, charged, timeline),
         buffers=buffer_costs(program, plan, charged, lifetimes(program)),

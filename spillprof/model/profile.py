@@ -197,6 +197,29 @@ class KindBytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """Where the time goes. The parts add up to the latency; while a unit computes, time counts as computing."""
+
+    compute_s: float  # at least one compute unit computes
+    compulsory_s: float  # waits for transfers that infinite SRAM would make too, as long as they take alone
+    spill_s: float  # the same, for write-backs, reloads and streamed operands
+    sync_s: float  # waits for the set-up of transfers
+    contention_s: float  # waits because transfers share the bus with others or with background traffic
+    fragmentation_s: float  # waits for compaction moves
+    tail_s: float  # from the end of the last step until the last byte has landed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyParts:
+    """Energy by level; the parts add up to the energy of the run."""
+
+    dram_read_j: float
+    dram_write_j: float
+    sram_j: float
+    mac_j: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One strategy on one target."""
 
@@ -219,6 +242,8 @@ class Result:
     serial_cost_s: float = 0.0
     hidden_share: float | None = None  # 1 - spill time / serial cost; None without spills
     energy_j: float = 0.0
+    breakdown: Breakdown | None = None
+    energy: EnergyParts | None = None
     kinds: KindBytes | None = None
     operators: tuple[OperatorCost, ...] = ()
     buffers: tuple[BufferCost, ...] = ()

@@ -34,6 +34,21 @@ class JobKind(IntEnum):
         return self in (JobKind.WRITE_BACK, JobKind.DRAIN, JobKind.STREAM_OUT)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """Joules of a run by level. All DRAM traffic is in it: spill, compulsory, streamed operands, weights."""
+
+    dram_read_j: float
+    dram_write_j: float
+    sram_j: float  # what steps touch, what DMA puts in or takes out, and twice what compaction moves
+    mac_j: float
+
+    @property
+    def total_j(self) -> float:
+        """All levels together."""
+        return self.dram_read_j + self.dram_write_j + self.sram_j + self.mac_j
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Jobs:
     """All that is done besides computing, in plan order. Shape of each array: (n_jobs,)."""
@@ -74,4 +89,9 @@ class Timeline:
     makespan_s: float  # until the last step has ended and the last transfer has landed
     compute_s: float  # sum of the steps' own compute times
     serial_cost_s: float  # all spill transfers one after another, no overlap
-    energy_j: float
+    energy: Energy
+
+    @property
+    def energy_j(self) -> float:
+        """Joules of the whole run."""
+        return self.energy.total_j

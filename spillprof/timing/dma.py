@@ -67,26 +67,38 @@ def write_link(target: Target) -> Link:
 def serial_cost_s(program: Program, plan: Plan, target: Target) -> float:
     """Seconds that all spill transfers take one after another: reloads, write-backs, streamed operands.
 
-    Left out is what infinite SRAM moves too: an input's first load and an output's first write.
+    Left out is what infinite SRAM moves too.
     """
     read, write = read_link(target), write_link(target)
+    of_transfer, of_streamed = compulsory(program, plan)
+    total = 0.0
+    for transfer, expected in zip(plan.transfers, of_transfer, strict=True):
+        if not expected:
+            total += (read if transfer.kind.is_read else write).alone_s(transfer.size_bytes)
+    for operand, expected in zip(plan.streamed, of_streamed, strict=True):
+        if not expected:
+            total += (write if operand.write else read).alone_s(operand.size_bytes)
+    return total
+
+
+def compulsory(program: Program, plan: Plan) -> tuple[list[bool], list[bool]]:
+    """Whether infinite SRAM would do each transfer, and each streamed operand, too.
+
+    That is an input's first load and an output's first write.
+    """
+    unwritten = {b.index for b in program.buffers if b.kind is BufferKind.OUTPUT}
+    of_transfer, of_streamed = [], []
+    streamed_out = {s.buffer for s in plan.streamed if s.write}  # by the step that makes it: before any transfer
+    for t in plan.transfers:
+        first_write = t.buffer in unwritten and not t.kind.is_read and t.buffer not in streamed_out
+        of_transfer.append(t.kind is TransferKind.FETCH or first_write)
+        if first_write:
+            unwritten.discard(t.buffer)
     unread = {b.index for b in program.buffers if b.kind is BufferKind.INPUT and not plan.inputs_resident}
     unread -= {t.buffer for t in plan.transfers if t.kind is TransferKind.FETCH}
-    unwritten = {b.index for b in program.buffers if b.kind is BufferKind.OUTPUT}
-    unwritten -= {s.buffer for s in plan.streamed if s.write}  # written out by its step: before any transfer
-    total = 0.0
-    for transfer in plan.transfers:
-        if transfer.kind is TransferKind.RELOAD:
-            total += read.alone_s(transfer.size_bytes)
-        elif not transfer.kind.is_read and transfer.buffer not in unwritten:
-            total += write.alone_s(transfer.size_bytes)
-        elif not transfer.kind.is_read:
-            unwritten.discard(transfer.buffer)
     outputs = {b.index for b in program.buffers if b.kind is BufferKind.OUTPUT}
-    for operand in plan.streamed:
-        if operand.write and operand.buffer not in outputs:
-            total += write.alone_s(operand.size_bytes)
-        elif not operand.write and operand.buffer not in unread:
-            total += read.alone_s(operand.size_bytes)
-        unread.discard(operand.buffer)
-    return total
+    for s in plan.streamed:
+        of_streamed.append(s.buffer in (outputs if s.write else unread))
+        if not s.write:
+            unread.discard(s.buffer)
+    return of_transfer, of_streamed

@@ -5,10 +5,11 @@ from collections import Counter
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
+from spillprof.model.timeline import Energy
 
 
-def energy_j(program: Program, plan: Plan, target: Target) -> float:
-    """Joules of the whole run, all DRAM traffic included (spill, compulsory, streamed operands, weights).
+def energy_of(program: Program, plan: Plan, target: Target) -> Energy:
+    """Joules of the whole run by level, all DRAM traffic included (spill, compulsory, streamed operands, weights).
 
     SRAM is charged for what the steps touch, for every byte that DMA puts in or takes out, and twice (read and
     write) for what compaction moves.
@@ -20,11 +21,11 @@ def energy_j(program: Program, plan: Plan, target: Target) -> float:
     written += sum(s.size_bytes for s in plan.streamed if s.write)
     touched = sum(step.touched_bytes for step in program.steps)
     moved = sum(move.size_bytes for move in plan.moves)
-    return (
-        read * target.dram_read_j_per_byte
-        + written * target.dram_write_j_per_byte
-        + (touched + read + written + 2 * moved) * target.sram_j_per_byte
-        + _macs_j(program, target)
+    return Energy(
+        dram_read_j=read * target.dram_read_j_per_byte,
+        dram_write_j=written * target.dram_write_j_per_byte,
+        sram_j=(touched + read + written + 2 * moved) * target.sram_j_per_byte,
+        mac_j=_macs_j(program, target),
     )
 
 

@@ -20,7 +20,7 @@ from spillprof.timing.bus import bus_limits
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.concurrency import add_concurrency
 from spillprof.timing.dma import read_link, serial_cost_s, write_link
-from spillprof.timing.energy import energy_j
+from spillprof.timing.energy import energy_of
 from spillprof.timing.event_loop import Durations, EventLoop, Machine
 from spillprof.timing.work import Work
 
@@ -121,7 +121,7 @@ def _timeline(
         makespan_s=loop.now,
         compute_s=float(compute_s.sum()),
         serial_cost_s=serial_cost_s(program, plan, target),
-        energy_j=energy_j(program, plan, target),
+        energy=energy_of(program, plan, target),
     )
 
 

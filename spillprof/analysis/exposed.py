@@ -1,0 +1,57 @@
+"""Where a run waits: the stretches in which no compute unit computes, cut by what is being waited for."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from spillprof.model.timeline import Timeline
+
+
+class Exposed(NamedTuple):
+    """A stretch of time in which nothing computes, and the job that the next step waits for then."""
+
+    start_s: float
+    end_s: float
+    job: int  # index into Timeline.jobs
+    step: int  # the step that the stretch delays; n_steps: the end of the run
+
+
+def exposed(timeline: Timeline) -> list[Exposed]:
+    """All stretches, in no particular order; together with the time in which a unit computes they make the makespan.
+
+    Walks back from each step that ends an idle stretch (and from the end of the run) along the chain of causes: the
+    job that came last, what that had waited for, and so on to the beginning of the stretch.
+    """
+    n = len(timeline.step_start_s)
+    step_end_s, step_cause = timeline.step_end_s.tolist(), timeline.step_cause.tolist()
+    end_cause = timeline.step_end_cause.tolist()
+    job_start_s, job_cause = timeline.jobs.start_s.tolist(), timeline.jobs.cause.tolist()
+    found = []
+    for idle_s, until_s, step, node in _idle(timeline):
+        at_s = until_s
+        while at_s > idle_s and node >= 0:
+            if node >= n:
+                job = node - n
+                start_s = max(job_start_s[job], idle_s)
+                if start_s < at_s:
+                    found.append(Exposed(start_s, at_s, job, step))
+                at_s, node = job_start_s[job], job_cause[job]
+            elif step_end_s[node] <= at_s and end_cause[node] != node:
+                node = end_cause[node]  # it had computed, but what it streams had not passed
+            else:
+                node = step_cause[node]
+    return found
+
+
+def _idle(timeline: Timeline) -> Iterator[tuple[float, float, int, int]]:
+    """``(start, end, step, node)``: nothing computes until the step starts, which ``node`` lets it do."""
+    n = len(timeline.step_start_s)
+    starts, causes = timeline.step_start_s.tolist(), timeline.step_cause.tolist()
+    computed = (timeline.step_start_s + timeline.step_compute_s).tolist()
+    busy_until_s = 0.0
+    for i in sorted(range(n), key=lambda i: (starts[i], i)):
+        if starts[i] > busy_until_s:
+            yield busy_until_s, starts[i], i, causes[i]
+        busy_until_s = max(busy_until_s, computed[i])
+    if timeline.makespan_s > busy_until_s:
+        ends = [*timeline.step_end_s.tolist(), *timeline.jobs.end_s.tolist()]
+        yield busy_until_s, timeline.makespan_s, n, max(range(len(ends)), key=lambda node: (ends[node], node))
