@@ -8,7 +8,7 @@ from fractions import Fraction
 from spillprof.lowering.access import parts_read
 from spillprof.lowering.aliasing import overwritable
 from spillprof.lowering.control_flow import body_peak_bytes, body_weights, executed_reads
-from spillprof.lowering.costs import stated_assumption
+from spillprof.lowering.costs import attribute_bytes, stated_assumptions
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.layout import align, stored_bytes
 from spillprof.lowering.macs import MacCount, count_macs
@@ -168,6 +168,7 @@ def _weights(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> dict[st
         storage = draft.storage(name)
         nbytes = read.get(storage, 0) + _part(draft.weights[storage], parts.get(name))
         read[storage] = min(nbytes, draft.weights[storage])
+    inner = {**inner, **{f"{op.name}/attributes": nbytes for op in task.members if (nbytes := attribute_bytes(op))}}
     found = {name: _WeightRead(stored_bytes=draft.weights[name], read_bytes=nbytes) for name, nbytes in read.items()}
     return found | {name: _WeightRead(stored_bytes=nbytes, read_bytes=nbytes) for name, nbytes in inner.items()}
 
@@ -222,9 +223,7 @@ def _assumptions(draft: Draft, counts: Iterable[MacCount]) -> tuple[Assumption, 
 
 def _stated(op: Operator) -> Iterator[str]:
     """What the cost rules of an operator, and of those in its bodies, take as true."""
-    text = stated_assumption(op.domain, op.op_type, len(op.inputs))
-    if text is not None:
-        yield text
+    yield from stated_assumptions(op)
     for body in op.subgraphs:
         for inner in body.operators:
             yield from _stated(inner)

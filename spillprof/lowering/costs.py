@@ -1,12 +1,13 @@
 """How the cost of an operator is known: multiply-accumulates counted, bytes alone, or not at all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 
 from spillprof.lowering.families import CONTRIB_DOMAINS, KNOWN_DOMAINS, ML_DOMAIN, PREVIEW_DOMAINS, STANDARD_DOMAINS
 from spillprof.lowering.macs_attention import ATTENTION_RULES
 from spillprof.lowering.macs_products import ML_RULES, PRODUCT_RULES
 from spillprof.lowering.operands import Operands
+from spillprof.model.graph import Operator
 
 
 class Cost(StrEnum):
@@ -42,15 +43,43 @@ def mac_rule(domain: str, op_type: str) -> Callable[[Operands], int] | None:
     return PRODUCT_RULES.get(op_type) or ATTENTION_RULES.get(op_type)
 
 
-def stated_assumption(domain: str, op_type: str, n_inputs: int) -> str | None:
-    """What the cost rule takes as true, for operators whose definition leaves the work open."""
-    if domain == "com.microsoft.nchwc" and op_type == "ReorderInput":
-        return "channels of the NCHWc layout come in blocks of 16"
-    if domain not in KNOWN_DOMAINS:
-        return None
-    if op_type == "Einsum" and n_inputs > 2:
-        return "an Einsum of three or more operands is contracted in pairs, from the left"
-    return _ASSUMED.get(op_type)
+def stated_assumptions(op: Operator) -> Iterator[str]:
+    """What sizes and costs take as true, for an operator whose definition leaves it open."""
+    if op.domain not in KNOWN_DOMAINS:
+        return
+    if op.domain == "com.microsoft.nchwc" and op.op_type == "ReorderInput":
+        yield "channels of the NCHWc layout come in blocks of 16"
+    if op.op_type == "Einsum" and len(op.inputs) > 2:
+        yield "an Einsum of three or more operands is contracted in pairs, from the left"
+    past = _PAST.get(op.op_type)
+    if op.domain in CONTRIB_DOMAINS and past is not None and past < len(op.inputs) and op.inputs[past]:
+        yield "attention operators copy the keys and values of the past, none are appended in place"
+    if op.domain == ML_DOMAIN and attribute_bytes(op):
+        yield "parameters in attributes of classical models are weights of 8 bytes a whole number, 4 any other"
+    if op.op_type in _ASSUMED:
+        yield _ASSUMED[op.op_type]
+
+
+def attribute_bytes(op: Operator) -> int:
+    """Bytes of the parameters that an operator of classical machine learning keeps in its attributes.
+
+    Trees, coefficients, tables: lists of numbers. Texts and tensors are left out.
+    """
+    if op.domain != ML_DOMAIN:
+        return 0
+    lists = (value for value in op.attributes.values() if isinstance(value, tuple))
+    return sum(
+        len(values) * (8 if isinstance(values[0], int) else 4)
+        for values in lists
+        if values and not isinstance(values[0], str)
+    )
+
+
+_PAST = {
+    "Attention": 4, "DecoderMaskedMultiHeadAttention": 5, "DecoderMaskedSelfAttention": 4, "GroupQueryAttention": 3,
+    "MultiHeadAttention": 6, "PagedAttention": 3, "QAttention": 8, "SparseAttention": 3,
+}  # fmt: skip
+"""Position of the keys of earlier tokens."""
 
 
 _ASSUMED = {

@@ -1,5 +1,6 @@
 """Q/DQ around an operator: the step reads and writes the quantised tensors."""
 
+import pytest
 from graphs import buffer_named, graph, lowered, picture
 
 from spillprof.lowering.options import Fuse
@@ -87,3 +88,52 @@ def test_unfused_program_has_the_float_tensors():
     g = qdq([*CONV, "QuantizeLinear c s z -> y"], "y", floats={"c": C}, ints={"y": C})
     program = lowered(g, fuse=Fuse.NONE)
     assert picture(program) == ["DequantizeLinear qx -> x", "Conv x -> c", "QuantizeLinear c -> y"]
+
+
+@pytest.mark.parametrize(
+    ("between", "result"),
+    [
+        ("MaxPool x -> f", (1, 3, 4, 4)),
+        ("AveragePool x -> f", (1, 3, 4, 4)),
+        ("GlobalAveragePool x -> f", (1, 3, 1, 1)),
+        ("Resize x - k -> f", (1, 3, 16, 16)),
+        ("Softmax x -> f", X),
+        ("Sigmoid x -> f", X),
+        ("Concat x x -> f", (1, 6, 8, 8)),
+        ("Add x x -> f", X),
+        ("Mul x x -> f", X),
+        ("Clip x -> f", X),
+        ("Pad x k -> f", (1, 3, 10, 10)),
+        ("Transpose x -> f", (8, 8, 3, 1)),
+        ("LayerNormalization x k -> f", X),
+        ("MatMul x x -> f", X),
+    ],
+)
+def test_operator_between_dq_and_q_reads_and_writes_int8(between, result):
+    ops = ["DequantizeLinear qx s z -> x", between, "QuantizeLinear f s z -> q", "Conv q q -> y"]
+    g = graph(
+        {"qx": ("int8", X)}, ops, "y", weights={"s": (), "z": ("int8", ()), "k": (4,)},
+        tensors={"x": X, "f": result, "q": ("int8", result), "y": C},
+    )  # fmt: skip
+    program = lowered(g)
+    assert len(program.steps) == 2
+    assert all(g.tensors[b.name].dtype == "int8" for b in program.buffers if b.name != "y")
+    assert "x" not in {name for b in program.buffers for name in b.tensors}
+    assert program.steps[0].mac_dtype == "int8"
+
+
+def test_concat_of_two_quantised_branches_and_a_pool_stay_in_int8():
+    """Each convolution writes int8; the concatenation reads two of them, the pool reads the result: 4 steps."""
+    ops = [
+        "DequantizeLinear qx s z -> x", "DequantizeLinear qw sw z -> w",
+        "Conv x w -> a", "QuantizeLinear a s z -> qa", "DequantizeLinear qa s z -> da",
+        "Conv x w -> b", "Relu b -> r", "QuantizeLinear r s z -> qb", "DequantizeLinear qb s z -> db",
+        "Concat da db -> c", "QuantizeLinear c s z -> qc", "DequantizeLinear qc s z -> dc",
+        "MaxPool dc -> p", "QuantizeLinear p s z -> q",
+    ]  # fmt: skip
+    joined, pooled = (1, 8, 6, 6), (1, 8, 3, 3)
+    floats = {"a": C, "da": C, "b": C, "r": C, "db": C, "c": joined, "dc": joined, "p": pooled}
+    g = qdq(ops, "q", floats=floats, ints={"qa": C, "qb": C, "qc": joined, "q": pooled})
+    program = lowered(g)
+    assert picture(program) == ["Conv qx -> qa", "Conv qx -> qb", "Concat qa qb -> qc", "MaxPool qc -> q"]
+    assert [buffer_named(program, n).payload_bytes for n in ("qa", "qb", "qc", "q")] == [144, 144, 288, 72]

@@ -1,7 +1,7 @@
 """Weight policies, and tensors with a dedicated slot."""
 
 import pytest
-from graphs import buffer_named, graph, lowered, picture
+from graphs import buffer_named, graph, lowered, op, picture
 
 from spillprof.errors import UsageError
 from spillprof.lowering.options import WeightsPolicy
@@ -87,3 +87,17 @@ def test_weight_can_be_pinned_only_where_it_is_cached():
         with pytest.raises(UsageError, match="cannot pin weight 'w'"):
             lowered(G, weights=policy, pin=("w",))
     assert buffer_named(lowered(G, weights=WeightsPolicy.CACHED, pin=("w",)), "w").dedicated
+
+
+def test_trees_and_coefficients_in_attributes_are_weights():
+    """4 whole numbers of 8 B and 3 others of 4 B; the text is none."""
+    regressor = op(
+        "TreeEnsembleRegressor x -> y", domain="ai.onnx.ml",
+        nodes_nodeids=(0, 1, 2, 3), nodes_values=(0.5, 0.25, 1.0), post_transform="NONE", n_targets=1,
+    )  # fmt: skip
+    g = graph({"x": (2, 3)}, [regressor], "y", tensors={"y": (2, 1)})
+    for policy, streamed in ((WeightsPolicy.STREAM, 44), (WeightsPolicy.CACHED, 0)):
+        program = lowered(g, weights=policy)
+        assert (program.weight_bytes, program.steps[0].weight_stream_bytes) == (44, streamed)
+        assert program.steps[0].touched_bytes == 24 + 44 + 8
+    assert "parameters in attributes" in program.assumptions[-1].what

@@ -38,7 +38,8 @@ def visit_bodies(node: Node, settings: Settings, scope: Scope, session: Session,
         return _visit_loop(node, scope, session, size)
     if node.domain == "" and node.op_type == "Scan":
         return _visit_scan(node, settings, scope, session, size)
-    raise ModelError(f"bodies of '{node.op_type}' are not supported", where=(place(node),))
+    hint = "export the model without it: as If, Loop, Scan or plain operators"
+    raise ModelError(f"bodies of '{node.op_type}' are not supported", where=(place(node),), hint=hint)
 
 
 def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> Outcome:

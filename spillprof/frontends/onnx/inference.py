@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 import onnx
 import onnx.defs
+import onnx.helper
 import onnx.numpy_helper
 import onnx.shape_inference
 
@@ -18,6 +19,9 @@ Types = tuple[ValueType | None, ...]
 
 _FLOATS_MATTER = frozenset({"Resize", "Upsample", "Range"})
 """Operators whose output size follows from floating-point inputs."""
+
+_MISREAD_DEFAULTS = {"STFT": {"onesided": 1}}
+"""Attributes whose default, as the standard states it, onnx's inference does not take when they are left out."""
 
 _SIZE_TYPES = frozenset(map(np.dtype, ("int64", "int32", "uint64", "uint32")))
 
@@ -78,6 +82,10 @@ def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array |
     if any(name and t is None for name, t in zip(node.inputs, types, strict=True)):
         return nothing
     renamed = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attributes)
+    given = {a.name for a in node.attributes}
+    for name, default in _MISREAD_DEFAULTS.get(node.op_type, {}).items():
+        if name not in given:
+            renamed.attribute.append(onnx.helper.make_attribute(name, default))
     input_types: dict[str, onnx.TypeProto] = {}
     input_data: dict[str, onnx.TensorProto] = {}
     for i, (name, known, value) in enumerate(zip(node.inputs, types, values, strict=True)):
