@@ -86,3 +86,6 @@ _RULES: Mapping[str, Callable[[Operator, Graph], _Reads]] = {
     **dict.fromkeys(("MoE", "QMoE"), _experts),
 }
 """Operators that do not read all of what they are given."""
+
+READ_IN_PART = frozenset(_RULES)
+"""Types of operators that may leave a part of an operand where it is."""

@@ -30,7 +30,7 @@ def cost_class(domain: str, op_type: str) -> Cost:
     if domain == ML_DOMAIN:
         return Cost.BYTES if op_type in _ML_BYTES else Cost.UNKNOWN
     if domain in CONTRIB_DOMAINS:
-        return Cost.BYTES if op_type in _CONTRIB_BYTES else Cost.UNKNOWN
+        return Cost.BYTES if op_type in CONTRIB_BYTES else Cost.UNKNOWN
     return Cost.BYTES if domain in PREVIEW_DOMAINS and op_type in _TRAINING_BYTES else Cost.UNKNOWN
 
 
@@ -51,13 +51,13 @@ def stated_assumptions(op: Operator) -> Iterator[str]:
         yield "channels of the NCHWc layout come in blocks of 16"
     if op.op_type == "Einsum" and len(op.inputs) > 2:
         yield "an Einsum of three or more operands is contracted in pairs, from the left"
-    past = _PAST.get(op.op_type)
+    past = PAST.get(op.op_type)
     if op.domain in CONTRIB_DOMAINS and past is not None and past < len(op.inputs) and op.inputs[past]:
         yield "attention operators copy the keys and values of the past, none are appended in place"
     if op.domain == ML_DOMAIN and attribute_bytes(op):
         yield "parameters in attributes of classical models are weights of 8 bytes a whole number, 4 any other"
-    if op.op_type in _ASSUMED:
-        yield _ASSUMED[op.op_type]
+    if op.op_type in ASSUMED:
+        yield ASSUMED[op.op_type]
 
 
 def attribute_bytes(op: Operator) -> int:
@@ -75,14 +75,14 @@ def attribute_bytes(op: Operator) -> int:
     )
 
 
-_PAST = {
+PAST = {
     "Attention": 4, "DecoderMaskedMultiHeadAttention": 5, "DecoderMaskedSelfAttention": 4, "GroupQueryAttention": 3,
     "MultiHeadAttention": 6, "PagedAttention": 3, "QAttention": 8, "SparseAttention": 3,
 }  # fmt: skip
 """Position of the keys of earlier tokens."""
 
 
-_ASSUMED = {
+ASSUMED = {
     **dict.fromkeys(("DFT", "STFT"), "a Fourier transform of length n costs 2 n log2 n multiply-accumulates"),
     **dict.fromkeys(
         ("PackedAttention", "PackedMultiHeadAttention", "PagedAttention"),
@@ -100,7 +100,7 @@ _ML_BYTES = frozenset({
 
 _TRAINING_BYTES = frozenset({"Adagrad", "Adam", "Momentum"})
 
-_CONTRIB_BYTES = frozenset({
+CONTRIB_BYTES = frozenset({
     # elementwise
     "BiasAdd", "BiasDropout", "BiasGelu", "BiasSplitGelu", "BitmaskBiasDropout", "BitmaskDropout", "ComplexMul",
     "ComplexMulConj", "FastGelu", "Gelu", "IsAllFinite", "MulInteger", "QLinearAdd", "QLinearLeakyRelu",

@@ -31,7 +31,7 @@ ELEMENTWISE = ACTIVATIONS | SCALINGS | frozenset({
     "Neg", "Not", "Reciprocal", "Round", "Shrink", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "BitwiseNot", "IsInf",
     "IsNaN", "Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "Binarizer", "Scaler",
     "Max", "Mean", "Min", "Mod", "Pow", "Sum", "And", "Or", "Xor", "BitShift", "BitwiseAnd", "BitwiseOr",
-    "BitwiseXor", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where",
+    "BitwiseXor", "SwiGLU", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where",
     "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu",
 })  # fmt: skip
 """Output element i depends on element i of each operand (broadcast operands apart): they can run in place.

@@ -23,7 +23,7 @@ _Rule = Callable[[Node, _Known, _Values, _Known], tuple[ValueType | None, ...] |
 
 def upper_bound(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> Bound | None:
     """Sizes that the outputs cannot pass; None where no bound follows cleanly."""
-    rule = {"": _RULES, "com.microsoft": _CONTRIB_RULES}.get(node.domain, {}).get(node.op_type)
+    rule = _RULES_BY_DOMAIN.get(node.domain, {}).get(node.op_type)
     if rule is None or not inputs or inputs[0] is None or not inputs[0].is_sized:
         return None
     types = rule(node, inputs, values, inferred)
@@ -122,3 +122,8 @@ _RULES: Mapping[str, _Rule] = {
 }
 
 _CONTRIB_RULES: Mapping[str, _Rule] = {"RemovePadding": _remove_padding, "Unique": _contrib_unique}
+
+_RULES_BY_DOMAIN: Mapping[str, Mapping[str, _Rule]] = {"": _RULES, "com.microsoft": _CONTRIB_RULES}
+
+BOUNDED = frozenset((domain, op_type) for domain, rules in _RULES_BY_DOMAIN.items() for op_type in rules)
+"""Operators whose output has an upper bound: ``(domain, type)``."""

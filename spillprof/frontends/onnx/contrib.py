@@ -12,17 +12,18 @@ from spillprof.frontends.onnx.contrib_ml import ML_RULES
 from spillprof.frontends.onnx.elements import ValueType, parse_type, tensor_type
 from spillprof.frontends.onnx.rule import Case, Rule, Standard
 
-_RULES = {
+CONTRIB_RULES = {
     "": LEGACY_RULES,
     "com.microsoft": MICROSOFT_RULES,
     "com.microsoft.nchwc": NCHWC_RULES,
     "ai.onnx.ml": ML_RULES,
 }
+"""Rules by domain, then by operator type."""
 
 
 def contrib_rule(node: Node) -> Rule | None:
     """The rule for an operator, if there is one."""
-    rules = _RULES.get(node.domain)
+    rules = CONTRIB_RULES.get(node.domain)
     return None if rules is None else rules.get(node.op_type)
 
 

@@ -1,0 +1,170 @@
+"""Writes docs/operators.md from the program's own tables. ``python docs/make_operators.py``; a test checks it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+import onnx.defs
+
+from spillprof.frontends.onnx.bounds import BOUNDED
+from spillprof.frontends.onnx.contrib import CONTRIB_RULES
+from spillprof.lowering.access import READ_IN_PART
+from spillprof.lowering.costs import ASSUMED, CONTRIB_BYTES, PAST, Cost, cost_class
+from spillprof.lowering.families import ACTIVATIONS, ELEMENTWISE, LEADERS, SCALINGS, VIEWS
+
+BODIES_REFUSED = ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")
+CONTRIB_UNKNOWN = (
+    "BifurcationDetector", "DecoderAttention", "DequantizeBFP", "Irfft", "LongformerAttention", "QOrderedAttention",
+    "QOrderedLongformerAttention", "QuantizeBFP", "Rfft", "Snpe", "SparseToDenseMatMul", "Tokenizer",
+    "WordConvEmbedding",
+)  # fmt: skip
+COSTS = {
+    Cost.COUNTED: "multiply-accumulates are counted",
+    Cost.BYTES: "by bytes: elementwise, reduction, movement, look-up",
+    Cost.BODIES: "what its bodies cost",
+    Cost.UNKNOWN: "by bytes, and counted as *operators of unknown cost*",
+}
+INTRODUCTION = """# Operators: supported, assumed, refused
+
+This page is made from the program's tables by `docs/make_operators.py`, for the operator sets of onnx {version}.
+
+Two things must be known of an operator: the **sizes** of its outputs, and its **cost**. Nothing is zero in silence:
+what is not known is an error, or an assumption that every report counts and names.
+
+| size | meaning |
+| --- | --- |
+| inferred | from the shapes of the inputs and, where they decide, their contents; what a file claims is overruled |
+| bounded | depends on the data of the run: the largest possible size is taken, and that is counted |
+| file | no rule: taken from the file's `value_info`, and that is counted; without it, an error |
+| refused | an error |
+
+Compute time is the larger of multiply-accumulates ÷ rate and bytes touched ÷ SRAM bandwidth. Where
+multiply-accumulates are not counted, bytes alone decide.
+
+Operators of other domains are *file* and *unknown*, unless the model defines them as functions: those are inlined.
+"""
+ASSUMPTIONS = """## Assumed
+
+Each of these is counted and shown with every result that rests on it.
+
+| where | taken as true |
+| --- | --- |
+| any operator without a cost rule | operators of unknown cost are timed by bytes alone |
+| any operator without a size rule | a size that cannot be inferred is taken from the file's value_info |
+| outputs that depend on the data | the largest size is taken |
+| strings, sequences, maps, optionals | counted as 0 bytes |
+| sparse weights | counted as dense |
+| If | conditionals are costed by their larger branch; branches of different sizes count as the larger |
+| Loop, Scan | a loop of unknown trip count is costed as one iteration |
+| Einsum of three or more operands | contracted in pairs, from the left |
+| attention with a past ({past}) | the keys and values of the past are copied, none are appended in place |
+| parameters in attributes (`ai.onnx.ml`) | weights of 8 bytes a whole number, 4 any other |
+| NCHWc layout | channels come in blocks of 16 |
+{rows}
+Not counted, because it is how the figures are defined: products under a causal mask are counted like all others; a
+grouped or local attention multiplies what its shapes say; a recurrent layer runs all steps that its input holds.
+"""
+REFUSED = """## Refused
+
+Exit code 2, one `error:` line, one `hint:` line.
+
+- Bodies of operators other than If, Loop and Scan: {bodies}.
+- A tensor whose size stays unknown: the operator that writes it is named.
+- Shapes that contradict each other; an operator that its operator set does not have.
+- Functions that call themselves; control flow nested more than 64 deep.
+- Values of kinds other than tensor, sequence, optional and map; tensors of unknown element type.
+"""
+FAMILIES = """## What lowering does with them
+
+| treatment | operators |
+| --- | --- |
+| lead a fused step | {leaders} |
+| join it: activation | {activations} |
+| join it: bias, scale | {scalings}, BatchNormalization |
+| may overwrite an input | {elementwise} |
+| take no memory (see *Views*) | {views} |
+| move only what they look up | {partial} |
+"""
+
+
+def render() -> str:
+    """The page as Markdown."""
+    schemas = defaultdict(dict)
+    for schema in onnx.defs.get_all_schemas_with_history():
+        known = schemas[schema.domain].get(schema.name)
+        if known is None or known.since_version < schema.since_version:
+            schemas[schema.domain][schema.name] = schema
+    parts = [INTRODUCTION.format(version=_version())]
+    for domain in sorted(schemas):
+        sizes = {name: _size(domain, schema) for name, schema in schemas[domain].items()}
+        parts.append(_table(domain, sizes))
+    for domain in ("com.microsoft", "com.microsoft.nchwc"):
+        parts.append(_table(domain, _contrib_sizes(domain)))
+    stated = defaultdict(list)
+    for op_type, text in ASSUMED.items():
+        stated[text].append(op_type)
+    rows = "".join(f"| {', '.join(sorted(types))} | {text} |\n" for text, types in stated.items())
+    bodies = [name for domain in schemas for name, schema in schemas[domain].items() if _has_refused_body(schema)]
+    parts.append(ASSUMPTIONS.format(rows=rows, past=_names(PAST)))
+    parts.append(REFUSED.format(bodies=_names([*bodies, *BODIES_REFUSED])))
+    parts.append(
+        FAMILIES.format(
+            leaders=_names(LEADERS),
+            activations=_names(ACTIVATIONS),
+            scalings=_names(SCALINGS),
+            elementwise=_names(ELEMENTWISE - ACTIVATIONS - SCALINGS) + ", and those of the two rows above",
+            views=_names(VIEWS),
+            partial=_names(READ_IN_PART),
+        )
+    )
+    return "\n".join(parts)
+
+
+def _version() -> str:
+    return ".".join(onnx.__version__.split(".")[:2])
+
+
+def _size(domain: str, schema: onnx.defs.OpSchema) -> str:
+    if _has_refused_body(schema):
+        return "refused"
+    if (domain, schema.name) in BOUNDED:
+        return "bounded"
+    ruled = schema.name in CONTRIB_RULES.get(domain, {})
+    return "inferred" if ruled or schema.has_type_and_shape_inference_function or schema.has_function else "file"
+
+
+def _has_refused_body(schema: onnx.defs.OpSchema) -> bool:
+    graphs = any(a.type == onnx.defs.OpSchema.AttrType.GRAPH for a in schema.attributes.values())
+    return graphs and cost_class(schema.domain, schema.name) is not Cost.BODIES
+
+
+def _contrib_sizes(domain: str) -> dict[str, str]:
+    sizes = dict.fromkeys(CONTRIB_RULES[domain], "inferred")
+    sizes |= {op_type: "bounded" for where, op_type in BOUNDED if where == domain}
+    if domain == "com.microsoft":
+        sizes = dict.fromkeys((*CONTRIB_UNKNOWN, *CONTRIB_BYTES), "file") | sizes
+        sizes |= dict.fromkeys(BODIES_REFUSED, "refused")
+        for op_type in (*CONTRIB_RULES["com.microsoft.nchwc"], "RelativePositionBias"):
+            if op_type not in CONTRIB_RULES[domain]:
+                sizes.pop(op_type, None)
+    return sizes
+
+
+def _table(domain: str, sizes: dict[str, str]) -> str:
+    groups = defaultdict(list)
+    for op_type, size in sizes.items():
+        groups[size, cost_class(domain, op_type)].append(op_type)
+    order = ("inferred", "bounded", "file", "refused")
+    lines = [f"## Domain `{domain or 'ai.onnx'}`", "", "| size | cost | operators |", "| --- | --- | --- |"]
+    for size, cost in sorted(groups, key=lambda key: (order.index(key[0]), list(Cost).index(key[1]))):
+        said = "-" if size == "refused" else COSTS[cost]
+        lines.append(f"| {size} | {said} | {_names(groups[size, cost])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _names(names: Iterable[str] | Collection[str]) -> str:
+    return ", ".join(sorted(set(names)))
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / "operators.md").write_text(render(), encoding="utf-8", newline="\n")
