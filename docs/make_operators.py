@@ -35,7 +35,7 @@ what is not known is an error, or an assumption that every report counts and nam
 | --- | --- |
 | inferred | from the shapes of the inputs and, where they decide, their contents; what a file claims is overruled |
 | bounded | depends on the data of the run: the largest possible size is taken, and that is counted |
-| file | no rule: taken from the file's `value_info`, and that is counted; without it, an error |
+| file | no rule: from the file's `value_info`, else from `--assume`, and that is counted; without either, an error |
 | refused | an error |
 
 Compute time is the larger of multiply-accumulates ÷ rate and bytes touched ÷ SRAM bandwidth. Where
@@ -68,8 +68,8 @@ REFUSED = """## Refused
 
 Exit code 2, one `error:` line, one `hint:` line.
 
-- Bodies of operators other than If, Loop and Scan: {bodies}.
-- A tensor whose size stays unknown: the operator that writes it is named.
+- Bodies of operators other than If, Loop and Scan: {bodies}. An operator that can do without is analysed without.
+- A tensor whose size stays unknown: the operator that writes it is named, and the `--assume` that would size it.
 - Shapes that contradict each other; an operator that its operator set does not have.
 - Functions that call themselves; control flow nested more than 64 deep.
 - Values of kinds other than tensor, sequence, optional and map; tensors of unknown element type.
@@ -104,7 +104,7 @@ def render() -> str:
     for op_type, text in ASSUMED.items():
         stated[text].append(op_type)
     rows = "".join(f"| {', '.join(sorted(types))} | {text} |\n" for text, types in stated.items())
-    bodies = [name for domain in schemas for name, schema in schemas[domain].items() if _has_refused_body(schema)]
+    bodies = [name for domain in schemas for name, schema in schemas[domain].items() if _refused_bodies(schema)]
     parts.append(ASSUMPTIONS.format(rows=rows, past=_names(PAST)))
     parts.append(REFUSED.format(bodies=_names([*bodies, *BODIES_REFUSED])))
     parts.append(
@@ -125,7 +125,7 @@ def _version() -> str:
 
 
 def _size(domain: str, schema: onnx.defs.OpSchema) -> str:
-    if _has_refused_body(schema):
+    if any(a.required for a in _refused_bodies(schema)):
         return "refused"
     if (domain, schema.name) in BOUNDED:
         return "bounded"
@@ -133,9 +133,11 @@ def _size(domain: str, schema: onnx.defs.OpSchema) -> str:
     return "inferred" if ruled or schema.has_type_and_shape_inference_function or schema.has_function else "file"
 
 
-def _has_refused_body(schema: onnx.defs.OpSchema) -> bool:
-    graphs = any(a.type == onnx.defs.OpSchema.AttrType.GRAPH for a in schema.attributes.values())
-    return graphs and cost_class(schema.domain, schema.name) is not Cost.BODIES
+def _refused_bodies(schema: onnx.defs.OpSchema) -> list[onnx.defs.OpSchema.Attribute]:
+    """Attributes that hold graphs, of operators other than those that run theirs."""
+    if cost_class(schema.domain, schema.name) is Cost.BODIES:
+        return []
+    return [a for a in schema.attributes.values() if a.type == onnx.defs.OpSchema.AttrType.GRAPH]
 
 
 def _contrib_sizes(domain: str) -> dict[str, str]:

@@ -12,9 +12,11 @@ import pytest
 
 from spillprof.errors import SpillprofError
 from spillprof.frontends.onnx import read_onnx
+from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Views, WeightsPolicy
-from spillprof.model.graph import Graph
+from spillprof.model.graph import Graph, TensorKind
 from spillprof.model.profile import Profile
+from spillprof.model.program import BufferKind
 from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
@@ -74,6 +76,27 @@ def test_every_model_is_analysed_at_8_mib(file: str) -> None:
     profile = analyze(read(file), machine(MIB8), AnalyzeOptions(strategies=("lru", "interval")))
     assert len(profile.results) == 2
     check(profile)
+
+
+@pytest.mark.skipif(not MODELS, reason=f"no model corpus at {CORPUS} (set SPILLPROF_CORPUS)")
+@pytest.mark.parametrize(
+    "file",
+    [
+        "mobilenet_v2_int8_qdq_perchannel.onnx",
+        "mobilenet_v2_int8_qoperator.onnx",
+        "resnet50_int8_qdq.onnx",
+    ],
+)
+def test_quantised_networks_hold_bytes_between_their_layers(file: str) -> None:
+    """All but the float image at the start and the float result at the end, in 8 bits; and as much for weights."""
+    graph = read(file)
+    program = lower(graph, machine(MIB8), LoweringOptions())
+    wide = [b for b in program.buffers if graph.tensors[b.name].dtype not in ("int8", "uint8")]
+    assert {b.kind for b in wide} <= {BufferKind.INPUT, BufferKind.OUTPUT}
+    steps = [s for s in program.steps if s.macs]
+    assert {s.mac_dtype for s in steps} <= {"int8", "uint8"}
+    stored = sum(t.nbytes for t in graph.tensors.values() if t.kind is TensorKind.WEIGHT)
+    assert program.weight_bytes <= stored
 
 
 @pytest.mark.skipif(not MODELS, reason=f"no model corpus at {CORPUS} (set SPILLPROF_CORPUS)")

@@ -226,6 +226,7 @@ def test_operator_nobody_knows_is_sized_from_the_file_and_its_cost_is_an_assumpt
     with pytest.raises(ShapeError) as caught:
         read(model([built], fed, "y", domains=domains))
     assert "Mystery" in str(caught.value.where)
+    assert "--assume y=" in str(caught.value.hint)
     g = read(model([built], fed, "y", domains=domains, value_info=[value("y", [9])]))
     assert g.tensors["y"].shape == (9,)
     assert [a.what for a in g.assumptions] == ["a size that cannot be inferred is taken from the file's value_info"]
