@@ -14,7 +14,8 @@ from typing import Any
 
 from spillprof.config_keys import BUDGETS, GATE_SETTINGS, MODEL_KEYS, SETTINGS, TARGET_FIELDS, TARGET_KEYS, Setting
 from spillprof.errors import UsageError
-from spillprof.model.target import Target, builtin_target_names, load_target
+from spillprof.frontends.targets import open_target, resolve_path
+from spillprof.model.target import Target, builtin_target_names
 
 SIMULATOR_REVISION = 1
 """Part of every baseline. One more whenever the same model, target and options give other figures than before:
@@ -75,7 +76,7 @@ class Config:
         if name in self.targets:
             return self.targets[name]
         try:
-            return load_target(name)
+            return open_target(name)
         except UsageError as error:
             near = get_close_matches(name, self.targets, n=1)
             raise UsageError(
@@ -116,8 +117,8 @@ def parse_config(text: str, path: Path) -> Config:
     top = _Section(path=path, name=prefix, table=table)
     settings = top.read(SETTINGS, besides=("targets", "gate", "models"))
     target = settings.get("target")
-    if isinstance(target, str) and target.endswith(".toml"):
-        settings["target"] = str(path.parent / target)
+    if isinstance(target, str):
+        settings["target"] = resolve_path(target, path.parent)
     targets = _targets(top)
     config = Config(
         path=path,
@@ -212,9 +213,8 @@ def _targets(top: _Section) -> dict[str, Target]:
         if parent_name in tables.mapping() and parent_name not in chain:
             parent = resolve(parent_name, (*chain, parent_name))
         else:
-            is_file = parent_name.endswith(".toml")
             try:
-                parent = load_target(str(top.path.parent / parent_name) if is_file else parent_name)
+                parent = open_target(resolve_path(parent_name, top.path.parent))
             except UsageError as error:
                 raise section.error(error.message, "inherit", error.hint) from None
         changes = {TARGET_FIELDS[key]: value for key, value in values.items()}

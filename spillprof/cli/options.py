@@ -10,9 +10,10 @@ import click
 
 from spillprof.cli.session import Session
 from spillprof.errors import SpillprofError, UsageError
+from spillprof.frontends.targets import open_target
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
 from spillprof.model.dtypes import parse_dtype
-from spillprof.model.target import Target, builtin_target_names, load_target
+from spillprof.model.target import Target, builtin_target_names
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Release, Start, WriteBack
 from spillprof.units import parse_rate, parse_size
 
@@ -85,7 +86,7 @@ def machine_options(command: _Decorated) -> _Decorated:
         command,
         option("--target", default="generic-npu", show_default=True, metavar="NAME|FILE",
                shell_complete=completing(_target_names),
-               help="A built-in target, one of --config, or a .toml file; see 'info targets'."),
+               help="Built in, of --config, or a file: .toml, vela.ini:SYSTEM:MODE, .mpool; see 'info targets'."),
         option("--align", callback=parsed(parse_size), metavar="SIZE", help="Alignment of buffers, e.g. 64."),
         option("--dram-read", callback=parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
         option("--dram-write", callback=parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
@@ -189,7 +190,7 @@ def read_target(values: Mapping[str, Any], name: str | None = None) -> Target:
              "dram_read": "dram_read_bytes_per_s", "dram_write": "dram_write_bytes_per_s"}  # fmt: skip
     config = values.get("config")
     chosen = name or values["target"]
-    target = config.target(chosen) if config else load_target(chosen)
+    target = config.target(chosen) if config else open_target(chosen)
     given = {key: field for key, field in named.items() if values[key] is not None}
     if name or is_given("target"):
         given = {key: field for key, field in given.items() if is_given(key)}

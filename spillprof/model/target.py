@@ -163,7 +163,7 @@ def _values_of(name_or_path: str, chain: tuple[str, ...]) -> dict[str, Any]:
         names = builtin_target_names()
         near = get_close_matches(name_or_path, names, n=1)
         hint = f"did you mean '{near[0]}'? " if near else ""
-        hint += f"Built in: {', '.join(names)}; or give the path of a .toml file"
+        hint += f"Built in: {', '.join(names)}; or give the path of a .toml, .ini or .mpool file"
         raise UsageError(f"unknown target '{name_or_path}'", hint=hint[:1].lower() + hint[1:])
     try:
         text = path.read_text("utf-8")

@@ -202,7 +202,7 @@ def test_targets_of_the_file_are_listed_and_completed(
 ) -> None:
     (tmp_path / "spillprof.toml").write_text('[targets.npu-2m]\nsram = "2MiB"\n', "utf-8")
     assert run(["info", "targets"]) == 0
-    assert "npu-2m       SRAM 2 MiB" in capsys.readouterr().out
+    assert "npu-2m          SRAM 2 MiB" in capsys.readouterr().out
     monkeypatch.setenv("_SPILLPROF_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", "spillprof gate --target npu")
     monkeypatch.setenv("COMP_CWORD", "3")

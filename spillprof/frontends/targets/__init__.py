@@ -1,0 +1,34 @@
+"""Descriptions of machines, ours and those of others, into Targets."""
+
+import re
+from pathlib import Path
+
+from spillprof.frontends.targets.mpool import read_mpool
+from spillprof.frontends.targets.vela_ini import read_vela_ini
+from spillprof.model.target import Target, load_target
+
+__all__ = ["TARGET_FILES", "open_target", "resolve_path"]
+
+TARGET_FILES = (".toml", ".ini", ".mpool")
+"""How the names of files end that describe a target."""
+
+_FILE = re.compile(r"(?P<path>.+\.(?P<kind>toml|ini|mpool))(?::(?P<selection>.*))?", re.IGNORECASE | re.DOTALL)
+
+
+def open_target(name: str) -> Target:
+    """The target of a name: a built-in one, a TOML file, ``vela.ini[:SYSTEM[:MODE[:ACCELERATOR]]]``, ``FILE.mpool``.
+
+    ``UsageError`` if there is none, or if the file cannot be understood.
+    """
+    match = _FILE.fullmatch(name)
+    kind = match["kind"].lower() if match else ""
+    if match and kind != "toml":
+        selection = tuple((match["selection"] or "").split(":")) if match["selection"] else ()
+        read = read_vela_ini if kind == "ini" else read_mpool
+        return read(Path(match["path"]), selection)
+    return load_target(name)
+
+
+def resolve_path(name: str, folder: Path) -> str:
+    """The name with the path of a file in it taken relative to ``folder``; names of built-in targets as they are."""
+    return str(folder / name) if _FILE.fullmatch(name) else name
