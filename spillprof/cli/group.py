@@ -12,6 +12,7 @@ COMMANDS = {
     "sweep": "The same models on many memories, strategies, bandwidths and dimensions.",
     "inspect": "A model's tensors and operators, its peak and its smallest SRAM.",
     "verify": "Check a plan against a model, and cost it.",
+    "pack": "Offsets for buffers with given lifetimes, in as little memory as can be found.",
     "gate": "Judge models against budgets and a committed baseline, for CI.",
     "history": "The trend of what the gate recorded, and where it changed.",
     "info": "Targets, strategies, placements, and where each setting comes from.",

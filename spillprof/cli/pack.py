@@ -1,0 +1,87 @@
+"""``spillprof pack``: offsets for the buffers of a placement problem."""
+
+import json
+import re
+import sys
+import time
+from typing import Any
+
+import click
+
+from spillprof.cli.options import config_options, examples, option, parsed, session_options
+from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.session import Session
+from spillprof.errors import CapacityError, UsageError
+from spillprof.units import format_size_exact, parse_size
+
+
+def _seconds(text: str) -> float:
+    """``2.5``: a number of seconds."""
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII):
+        raise UsageError(f"'{text}' is no number of seconds", hint="write it like 60 or 2.5")
+    return float(text)
+
+
+@click.command(
+    "pack",
+    short_help="Offsets for buffers with lifetimes.",
+    epilog=examples(
+        "spillprof pack sample_models/blocks.csv --sram 12KiB --align 64 -o blocks.packed.csv",
+        "spillprof pack sample_models/blocks.csv --json",
+    ),
+)
+@click.argument("file")
+@option("--sram", callback=parsed(parse_size), metavar="SIZE",
+        help="Memory that it must fit into. Default: none; the peak is made as low as can be.")  # fmt: skip
+@option("--align", callback=parsed(parse_size), default="1", show_default=True, metavar="SIZE",
+        help="Offsets are multiples of it.")  # fmt: skip
+@option("--seconds", default="60", show_default=True, callback=parsed(_seconds), metavar="N",
+        help="When to stop the search, and take the best layout found.")  # fmt: skip
+@option("-o", "--output", metavar="FILE", help="Write id,lower,upper,size,offset as CSV; '-' for stdout.")
+@option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
+@config_options(lambda config: {key: config.settings[key] for key in ("sram", "align") if key in config.settings})
+@session_options
+@click.pass_obj
+def command(session: Session, /, file: str, **values: Any) -> None:
+    """Place the buffers of FILE, a CSV with the columns id, lower, upper and size ('-' for stdin), in one memory.
+
+    A buffer is live in [lower, upper). It is a problem in the form of google/minimalloc. The file given by -o is
+    written even if the peak passes --sram; then the exit code is 2.
+    """
+    from spillprof.frontends.minimalloc import read_minimalloc, read_minimalloc_bytes
+    from spillprof.planning.layout.search import Effort, lay_out
+    from spillprof.report.packing import render, render_csv, to_json
+    from spillprof.verify.layout import layout_faults
+
+    output, sram, align = values["output"], values["sram"], values["align"]
+    if output == "-" and values["as_json"]:
+        raise UsageError("-o - and --json both want stdout", hint="drop one of the two")
+    path = None if output in (None, "-") else writable_path(output)
+    if file != "-":
+        problem = read_minimalloc(file, alignment_bytes=align)
+    elif sys.stdin is None:
+        raise UsageError("there is no stdin to read from", hint="give the path of a file")
+    else:
+        problem = read_minimalloc_bytes(sys.stdin.buffer.read(), name="-", alignment_bytes=align)
+    deadline = time.monotonic() + values["seconds"]
+    layout = lay_out(problem, sram, Effort(out_of_time=lambda: time.monotonic() >= deadline))
+    faults = layout_faults(problem, layout.offsets)
+    if faults:
+        raise AssertionError(f"an illegal layout: {faults[0]}")
+    if values["as_json"]:
+        print_result(json.dumps(to_json(problem, layout, sram_bytes=sram), indent=1))
+    elif output == "-":
+        print_result(render_csv(problem, layout))
+    else:
+        print_result(render(problem, layout, name=file, sram_bytes=sram))
+    if path is not None:
+        sys.stdout.flush()
+        write_file(path, render_csv(problem, layout), session)
+    if sram is not None and layout.peak_bytes > sram:
+        bound = layout.lower_bound_bytes
+        proven = bound > sram
+        raise CapacityError(
+            f"the buffers {'cannot fit' if proven else 'were not made to fit'} into {format_size_exact(sram)}",
+            where=(f"peak {format_size_exact(layout.peak_bytes)}, lower bound {format_size_exact(bound)}",),
+            hint=f"they need at least {bound:,} B" if proven else "give the search more --seconds, or more --sram",
+        )

@@ -1,0 +1,134 @@
+"""Placement problems as CSV in the form of google/minimalloc: ``id,lower,upper,size``, upper exclusive.
+
+Source of the format: the README of https://github.com/google/minimalloc. A column ``offset``, which solutions have,
+is read over: the file of a solution is a problem, too. Any other column would change what is asked, and is refused.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from pathlib import Path
+
+from spillprof.errors import ModelError
+from spillprof.model.layout_problem import LayoutBuffer, LayoutProblem
+from spillprof.units import LARGEST_SIZE
+
+COLUMNS = ("id", "lower", "upper", "size")
+IGNORED_COLUMNS = ("offset",)
+LARGEST_TIME = 2**60
+"""Times and sizes up to here stay exact in numpy columns, with room for sums."""
+
+MOST_ROWS = 1_000_000
+_HINT = "the first line is id,lower,upper,size; a buffer is live in [lower, upper)"
+_SHOWN = 40  # characters of a value that an error quotes
+
+
+def read_minimalloc(path: str | Path, *, alignment_bytes: int = 1) -> LayoutProblem:
+    """The problem in a file. ``ModelError`` if it cannot be read as one."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read '{path}'", where=(error.strerror or str(error),)) from None
+    except ValueError as error:  # a zero byte in the name
+        raise ModelError(f"cannot read '{path}'", where=(str(error),)) from None
+    return read_minimalloc_bytes(data, name=str(path), alignment_bytes=alignment_bytes)
+
+
+def read_minimalloc_bytes(data: bytes, *, name: str, alignment_bytes: int = 1) -> LayoutProblem:
+    """The problem in the bytes of a file; ``name`` is what errors call it."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ModelError("the file is no text", where=(f"{name}: {error.reason}, byte {error.start}",)) from None
+    buffers: list[LayoutBuffer] = []
+    lines: dict[str, int] = {}
+    total_bytes = 0
+    for line, row in _rows(text, name):
+        buffer = _buffer(row, f"{name}, line {line}")
+        first = lines.setdefault(buffer.name, line)
+        if first != line:
+            raise ModelError(
+                f"two buffers have the id '{buffer.name[:_SHOWN]}'", where=(f"{name}, lines {first} and {line}",),
+                hint="give each buffer an id of its own",
+            )  # fmt: skip
+        buffers.append(buffer)
+        total_bytes += buffer.size_bytes + alignment_bytes
+        if total_bytes > LARGEST_SIZE or len(buffers) > MOST_ROWS:
+            what = "larger than any memory" if total_bytes > LARGEST_SIZE else f"more than {MOST_ROWS:,}"
+            raise ModelError(f"the buffers together are {what}", where=(f"{name}, line {line}",))
+    return LayoutProblem(buffers=tuple(buffers), alignment_bytes=alignment_bytes)
+
+
+def _rows(text: str, name: str) -> Iterator[tuple[int, Sequence[str]]]:
+    """(line, [id, lower, upper, size]) of every line but the first and empty ones."""
+    reader = csv.reader(StringIO(text, newline=""), strict=True)
+    places: list[int] | None = None
+    n_columns = 0
+    try:
+        for row in reader:
+            if not any(cell.strip() for cell in row):
+                continue
+            if places is None:
+                places, n_columns = _places([cell.strip().lower() for cell in row], name), len(row)
+                continue
+            if len(row) != n_columns:
+                raise ModelError(
+                    f"{len(row)} values where there are {n_columns} columns",
+                    where=(f"{name}, line {reader.line_num}",), hint=_HINT,
+                )  # fmt: skip
+            yield reader.line_num, [row[place].strip() for place in places]
+    except csv.Error as error:
+        raise ModelError(
+            "the file is no CSV", where=(f"{name}, line {reader.line_num}: {error}",), hint=_HINT
+        ) from None
+    if places is None:
+        raise ModelError("the file is empty", where=(name,), hint=_HINT)
+
+
+def _places(header: list[str], name: str) -> list[int]:
+    for column in COLUMNS:
+        if header.count(column) != 1:
+            found = "no" if column not in header else "more than one"
+            raise ModelError(f"there is {found} column '{column}'", where=(f"{name}, line 1",), hint=_HINT)
+    unknown = [column for column in header if column not in (*COLUMNS, *IGNORED_COLUMNS)]
+    if unknown:
+        raise ModelError(
+            f"column '{unknown[0][:_SHOWN]}' is not understood", where=(f"{name}, line 1",),
+            hint=f"leave it out: the columns are {', '.join((*COLUMNS, *IGNORED_COLUMNS))}",
+        )  # fmt: skip
+    return [header.index(column) for column in COLUMNS]
+
+
+def _buffer(row: Sequence[str], where: str) -> LayoutBuffer:
+    name, *texts = row
+    lower, upper, size = (_whole(text, column, where) for column, text in zip(COLUMNS[1:], texts, strict=True))
+    if not name:
+        raise ModelError("a buffer has no id", where=(where,), hint=_HINT)
+    if lower >= upper:
+        raise ModelError(
+            f"buffer '{name[:_SHOWN]}' is never live: lower {lower}, upper {upper}", where=(where,), hint=_HINT
+        )
+    if lower < 0:
+        raise ModelError(
+            f"buffer '{name[:_SHOWN]}' begins at time {lower}",
+            where=(where,),
+            hint="times are 0 or more: shift them up",
+        )
+    if upper > LARGEST_TIME:
+        raise ModelError(
+            f"buffer '{name[:_SHOWN]}' lives beyond time 2^60", where=(where,), hint="scale the times down"
+        )
+    if size < 0:
+        raise ModelError(f"buffer '{name[:_SHOWN]}' has the size {size}", where=(where,), hint="sizes are 0 or more")
+    if size > LARGEST_SIZE:
+        raise ModelError(f"buffer '{name[:_SHOWN]}' is larger than any memory", where=(where,), hint="sizes are bytes")
+    return LayoutBuffer(name=name, lower=lower, upper=upper, size_bytes=size)
+
+
+def _whole(text: str, column: str, where: str) -> int:
+    digits = text[1:] if text[:1] == "-" else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
+        raise ModelError(
+            f"{column} '{text[:_SHOWN]}' is no whole number of at most 19 digits", where=(where,), hint=_HINT
+        )
+    return int(text)

@@ -1,0 +1,188 @@
+"""Beam search for a layout under a given peak, restarted with weights learnt from its failures.
+
+A state is a stack in progress: some buffers are placed, and every other rests, at its lowest, on the highest of those
+placed that conflict with it (its *floor*). Buffers are placed in conflict order, as active schedules are generated in
+a job shop (Giffler and Thompson 1960): take a buffer whose top would be lowest among all near it; in a layout that
+cannot be lowered, either it or one of its conflicts whose floor is under that top comes next, at its floor. Of all
+such buffers the one with the fewest possible successors is taken, so that forced moves come first.
+
+A section is *dead* when its lowest floor and what is still to be placed in it pass the peak. States are ranked by how
+close their sections are to that. Sections in which a run failed weigh more in the next (the idea of "squeaky wheel"
+and of weighted-degree search). The bound of each section from its lowest possible floor is the spatial inference of
+Moffitt, MiniMalloc (ASPLOS 2023), doi 10.1145/3623278.3624752.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spillprof.planning.layout.instance import Instance, Ints
+
+_POWERS = (20.0, 50.0, 8.0)  # how much more a nearly full section counts than an empty one, run by run
+_NOISE = 0.02  # of the rank of a state, from the fourth run on
+_CHILDREN = 3  # times the width: so many are looked at closely
+_MEMORY = 0.95  # of a section's weight from one run to the next
+
+Columns = npt.NDArray[Any]
+"""Values by buffer or by section, one column a state: what is reduced lies contiguous."""
+
+
+@dataclass(slots=True)
+class _States:
+    floors: Columns  # shape (n, width); _placed where the buffer is placed
+    rest: Columns  # to be placed in each section, shape (n_sections, width)
+    keys: Ints  # which buffers are placed, hashed; shape (width,)
+    fullness: npt.NDArray[np.float64]  # lowest floor + rest, share of the peak; shape (n_sections, width)
+
+
+class BeamSearch:
+    """Runs on one instance and one peak, each wiser than the one before."""
+
+    def __init__(self, instance: Instance, peak: int) -> None:
+        self._n, self._n_sections = len(instance), instance.n_sections
+        small = 2 * (peak + int(instance.sizes.max(initial=0))) < np.iinfo(np.int16).max
+        self._type: type[np.int16] | type[np.int64] = np.int16 if small else np.int64
+        self._placed = int(np.iinfo(self._type).max) // 2
+        self.peak, self._sizes = peak, instance.sizes.astype(self._type)
+        self._first, self._stop, self._loads = instance.first, instance.stop, instance.loads
+        section = np.arange(self._n_sections)[:, None]
+        covers = (instance.first <= section) & (section < instance.stop)
+        self._covers = covers
+        self._live = np.nonzero(covers)[1]  # buffers of each section, section by section
+        self._live_from = np.concatenate([[0], np.cumsum(covers.sum(axis=1))[:-1]])
+        self._conflicts = (instance.first[:, None] < instance.stop) & (instance.first < instance.stop[:, None])
+        self._spans = _Spans(instance)
+        self._names = np.random.default_rng(1).integers(1, 2**62, self._n)
+        self._weights = np.ones(self._n_sections)
+        self.runs = 0
+
+    def run(self, width: int, out_of_time: Callable[[], bool]) -> Ints | None:
+        """Offsets of a layout within the peak; None if this run found none."""
+        rng = np.random.default_rng(self.runs)
+        power, noise = _POWERS[self.runs % len(_POWERS)], _NOISE if self.runs >= len(_POWERS) else 0.0
+        self.runs += 1
+        if self._loads.max(initial=0) > self.peak:
+            return None
+        states = self._root()
+        history: list[tuple[Ints, Ints, Ints]] = []
+        for _ in range(self._n):
+            if out_of_time():
+                return None
+            parents, buffers = self._moves(states)
+            if len(parents) > _CHILDREN * width:
+                keep = self._most_promising(states, parents, buffers, power, _CHILDREN * width)
+                parents, buffers = parents[keep], buffers[keep]
+            if not len(parents):
+                return None
+            offsets = states.floors[buffers, parents].astype(np.int64)
+            children = self._place(states, parents, buffers)
+            dead = children.fullness > 1
+            alive = np.flatnonzero(~dead.any(axis=0))
+            if not len(alive):
+                self._weights = _MEMORY * self._weights + (1 - _MEMORY) + dead.mean(axis=1)
+                return None
+            rank = self._weights @ children.fullness[:, alive] ** power
+            if noise:
+                rank *= 1 + noise * rng.random(len(rank))
+            order = alive[np.argsort(rank, kind="stable")]
+            _, unlike = np.unique(children.keys[order], return_index=True)  # one state for each set of placed buffers
+            kept = order[np.sort(unlike)[:width]]
+            states = _States(
+                children.floors[:, kept], children.rest[:, kept], children.keys[kept], children.fullness[:, kept]
+            )
+            history.append((parents[kept], buffers[kept], offsets[kept]))
+        return _offsets(history, self._n)
+
+    def _root(self) -> _States:
+        rest = self._loads.astype(self._type)[:, None]
+        return _States(
+            floors=np.zeros((self._n, 1), dtype=self._type),
+            rest=rest,
+            keys=np.zeros(1, dtype=np.int64),
+            fullness=rest / self.peak,
+        )
+
+    def _moves(self, states: _States) -> tuple[Ints, Ints]:
+        """(state, buffer placed next) for every way on from each state."""
+        floors = states.floors
+        open_ = floors < self._placed
+        tops = np.where(open_, floors + self._sizes[:, None], self._placed)
+        fits = open_ & (floors + self._spans.highest(states.rest) <= self.peak)
+        near = np.where(open_, self._lowest_near(tops), self._placed)
+        state, leader = np.nonzero(((tops == self._lowest_near(near)) & open_).T)
+        ways = self._conflicts[leader] & fits.T[state] & (floors.T[state] < tops[leader, state][:, None])
+        n_ways = ways.sum(axis=1)
+        urgency = self._spans.highest(self._weights[:, None])[leader, 0]
+        order = np.lexsort((tops[leader, state], np.where(n_ways < 2, n_ways, n_ways / urgency), state))
+        sorted_states = state[order]
+        best = order[np.concatenate([[True], sorted_states[1:] != sorted_states[:-1]])]
+        chosen, buffers = np.nonzero(ways[best])
+        return state[best][chosen], buffers
+
+    def _lowest_near(self, values: Columns) -> Columns:
+        """The lowest value among all conflicts of a buffer, itself included. Shape as given."""
+        lowest: Columns = -self._spans.highest(-self._lowest_in_section(values))
+        return lowest
+
+    def _lowest_in_section(self, values: Columns) -> Columns:
+        lowest: Columns = np.minimum.reduceat(values[self._live], self._live_from, axis=0)
+        return lowest
+
+    def _most_promising(self, states: _States, parents: Ints, buffers: Ints, power: float, count: int) -> Ints:
+        """The moves that waste least, to a first approximation, where sections are nearly full."""
+        dearness = self._weights[:, None] * states.fullness ** (power - 1)
+        lowest = states.fullness * self.peak - states.rest
+        zero = np.zeros((1, dearness.shape[1]))
+        dear = np.concatenate([zero, dearness.cumsum(axis=0)])
+        paid = np.concatenate([zero, (dearness * lowest).cumsum(axis=0)])
+        first, stop = self._first[buffers], self._stop[buffers]
+        waste = states.floors[buffers, parents] * (dear[stop, parents] - dear[first, parents])
+        waste -= paid[stop, parents] - paid[first, parents]
+        rank = (self._weights @ states.fullness**power)[parents] + power / self.peak * waste
+        return np.sort(np.argpartition(rank, count)[:count])
+
+    def _place(self, states: _States, parents: Ints, buffers: Ints) -> _States:
+        tops = states.floors[buffers, parents] + self._sizes[buffers]
+        floors = np.maximum(states.floors[:, parents], np.where(self._conflicts[:, buffers], tops, 0))
+        floors[buffers, np.arange(len(buffers))] = self._placed
+        rest = states.rest[:, parents] - self._covers[:, buffers] * self._sizes[buffers]
+        fullness = np.where(rest > 0, (self._lowest_in_section(floors) + rest) / self.peak, 0.0)
+        return _States(floors=floors, rest=rest, keys=states.keys[parents] ^ self._names[buffers], fullness=fullness)
+
+
+class _Spans:
+    """The largest of a buffer's sections, for many columns at once: a sparse table."""
+
+    def __init__(self, instance: Instance) -> None:
+        lengths = instance.stop - instance.first
+        level = np.frexp(lengths)[1] - 1  # whole part of the binary logarithm
+        self._by_level = [
+            (np.flatnonzero(level == k), instance.first[level == k], (instance.stop - (1 << level))[level == k])
+            for k in range(int(level.max(initial=0)) + 1)
+        ]
+        self._n = len(instance)
+
+    def highest(self, values: Columns) -> Columns:
+        """Shape (n, width), of values of shape (n_sections, width)."""
+        result = np.empty((self._n, values.shape[1]), dtype=values.dtype)
+        table, width = values, 1
+        for buffers, left, right in self._by_level:
+            if len(buffers):
+                result[buffers] = np.maximum(table[left], table[right])
+            if 2 * width <= len(table):
+                table = np.maximum(table[:-width], table[width:])
+                width *= 2
+        return result
+
+
+def _offsets(history: list[tuple[Ints, Ints, Ints]], n: int) -> Ints:
+    """The first of the last states, followed back to the root."""
+    offsets = np.zeros(n, dtype=np.int64)
+    state = 0
+    for parents, buffers, placed_at in reversed(history):
+        offsets[buffers[state]] = placed_at[state]
+        state = int(parents[state])
+    return offsets

@@ -1,0 +1,143 @@
+"""The layout with the lowest peak that can be found in a given time.
+
+The problem falls apart into pieces that share no time; a buffer that lives through a whole piece lies at its bottom
+without loss, and what is above may fall apart again. Each piece is laid out by every greedy method, and where the
+best is above the goal, beam search looks for a layout at the goal, and for others on the way to it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from spillprof.model.layout_problem import Layout, LayoutProblem
+from spillprof.planning.layout.beam import BeamSearch
+from spillprof.planning.layout.greedy import ORDERS, Fit, colored, in_order, in_time_order, peak, skyline
+from spillprof.planning.layout.instance import Instance, Ints, instance
+
+_MANY = 3_000  # buffers of a piece: beyond, only the methods that are near O(n log n)
+_MANY_SEARCHED = 1_500  # buffers of a piece: beyond, no search
+_WIDTH = 40  # of the beam
+_ROUND = ("goal",) * 12 + ("halfway",) * 3
+"""What the runs of the beam aim at, in turn: the goal, or half the way from there to the best peak known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """When a search ends: after ``runs`` of the beam on each piece, or when the clock says so.
+
+    With ``runs`` alone the result is always the same.
+    """
+
+    runs: int | None = None
+    out_of_time: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Part of an instance, above ``base`` units of buffers that live all through it."""
+
+    instance: Instance
+    base: int
+
+
+def lay_out(problem: LayoutProblem, capacity_bytes: int | None, effort: Effort) -> Layout:
+    """Offsets of all buffers. Stops as soon as the peak is within the capacity; without one, at the lower bound."""
+    whole = instance(problem)
+    offsets = np.zeros(len(problem.buffers), dtype=np.int64)
+    bound = whole.lower_bound
+    goal = bound if capacity_bytes is None else max(bound, capacity_bytes // whole.unit_bytes)
+    pieces = list(_pieces(whole, 0, offsets))
+    found_by, highest, cut_off = "stacking", 0, False
+    for piece in sorted(pieces, key=lambda piece: len(piece.instance)):
+        target = max(goal, highest) - piece.base  # where another piece is higher, this one need be no lower
+        name, placed = _best_greedy(piece.instance, target)
+        if peak(piece.instance, placed) > target and len(piece.instance) <= _MANY_SEARCHED:
+            lower = _Search(piece.instance, target, effort)
+            improved = lower.than(placed)
+            cut_off |= lower.cut_off
+            name, placed = ("beam search", improved) if improved is not placed else (name, placed)
+        if piece.base + peak(piece.instance, placed) > highest:
+            highest, found_by = piece.base + peak(piece.instance, placed), name
+        offsets[piece.instance.members] = piece.base + placed
+    ends = offsets[whole.members] + whole.sizes
+    return Layout(
+        offsets=tuple((offsets * whole.unit_bytes).tolist()),
+        peak_bytes=int(ends.max(initial=0)) * whole.unit_bytes,
+        lower_bound_bytes=bound * whole.unit_bytes,
+        found_by=found_by,
+        cut_off=cut_off,
+    )
+
+
+def _pieces(whole: Instance, base: int, offsets: Ints) -> Iterator[_Piece]:
+    """Components, without the buffers that live all through one: those get their offsets here, at its bottom."""
+    waiting = [_Piece(whole, base)]
+    while waiting:
+        piece = waiting.pop()
+        for part in piece.instance.components():
+            through = (part.first == 0) & (part.stop == part.n_sections)
+            if not through.any():
+                yield _Piece(part, piece.base)
+                continue
+            tops = piece.base + np.cumsum(part.sizes[through])
+            offsets[part.members[through]] = tops - part.sizes[through]
+            waiting.append(_Piece(part.part(np.flatnonzero(~through)), int(tops[-1])))
+
+
+def _best_greedy(piece: Instance, target: int) -> tuple[str, Ints]:
+    """The lowest greedy layout and its name; the first that is within the target."""
+    best: tuple[int, str, Ints] | None = None
+    for name, offsets in _greedy_layouts(piece):
+        height = peak(piece, offsets)
+        if best is None or height < best[0]:
+            best = (height, name, offsets)
+        if height <= target:
+            break
+    if best is None:
+        raise AssertionError("there are greedy layouts of everything")
+    return best[1:]
+
+
+def _greedy_layouts(piece: Instance) -> Iterator[tuple[str, Ints]]:
+    for fit in Fit:
+        yield f"start, {fit} fit", in_time_order(piece, fit)
+    if len(piece) > _MANY:
+        return
+    yield "colouring", colored(piece)
+    yield "skyline", skyline(piece)
+    for name, order in ORDERS.items():
+        for fit in Fit:
+            yield f"{name}, {fit} fit", in_order(piece, order(piece).tolist(), fit)
+
+
+class _Search:
+    """Beam search on one piece, at the goal and half-way to it."""
+
+    def __init__(self, piece: Instance, goal: int, effort: Effort) -> None:
+        self._piece, self._effort = piece, effort
+        self._goal = max(goal, piece.lower_bound)
+        self._at_goal = BeamSearch(piece, self._goal)
+        self.cut_off = False
+
+    def than(self, known: Ints) -> Ints:
+        """A layout that is lower than the known one; the known one if none was found."""
+        best, height = known, peak(self._piece, known)
+        beside: BeamSearch | None = None
+        runs = 0
+        while height > self._goal and not self._ended(runs):
+            halfway = (self._goal + height) // 2
+            search = self._at_goal
+            if _ROUND[runs % len(_ROUND)] == "halfway" and halfway > self._goal:
+                if beside is None or beside.peak != halfway:
+                    beside = BeamSearch(self._piece, halfway)
+                search = beside
+            found = search.run(_WIDTH, self._effort.out_of_time)
+            runs += 1
+            if found is not None:
+                best, height = found, peak(self._piece, found)
+        return best
+
+    def _ended(self, runs: int) -> bool:
+        self.cut_off = self._effort.out_of_time()
+        return self.cut_off or runs == self._effort.runs

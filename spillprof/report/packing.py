@@ -1,0 +1,64 @@
+"""A layout for the terminal, as CSV in the form of google/minimalloc, and as JSON."""
+
+import csv
+from io import StringIO
+from typing import Any
+
+from spillprof.frontends.minimalloc import COLUMNS, IGNORED_COLUMNS
+from spillprof.model.layout_problem import Layout, LayoutProblem
+from spillprof.report.text import label
+from spillprof.units import format_size_exact
+
+
+def render_csv(problem: LayoutProblem, layout: Layout | None) -> str:
+    """``id,lower,upper,size``, and ``offset`` where there is a layout, in the problem's order."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS if layout is None else (*COLUMNS, *IGNORED_COLUMNS))
+    for k, b in enumerate(problem.buffers):
+        row = (b.name, b.lower, b.upper, b.size_bytes)
+        writer.writerow(row if layout is None else (*row, layout.offsets[k]))
+    return text.getvalue()
+
+
+def render(problem: LayoutProblem, layout: Layout, *, name: str, sram_bytes: int | None) -> str:
+    """Peak, lower bound, and whether it fits: a few lines."""
+    over = layout.peak_bytes - layout.lower_bound_bytes
+    share = f" ({over / layout.lower_bound_bytes:+.1%} of the bound)" if over else " (as low as can be)"
+    if sram_bytes is not None and layout.lower_bound_bytes < layout.peak_bytes <= sram_bytes:
+        share = ""  # nobody looked for less
+    lines = [
+        f"{label(name)}   {len(problem.buffers):,} buffers, align {problem.alignment_bytes} B",
+        f"  peak         {format_size_exact(layout.peak_bytes)}{share}",
+        f"  lower bound  {format_size_exact(layout.lower_bound_bytes)}   most bytes live at once",
+        f"  found by     {layout.found_by}{'; the search was cut off: --seconds' if layout.cut_off else ''}",
+    ]
+    if sram_bytes is not None:
+        lines.insert(2, f"  SRAM         {format_size_exact(sram_bytes)}   {_fits(layout, sram_bytes)}")
+    return "\n".join(lines) + "\n"
+
+
+def to_json(problem: LayoutProblem, layout: Layout, *, sram_bytes: int | None) -> dict[str, Any]:
+    """The layout as JSON values; ``fits`` is null where no memory was named."""
+    return {
+        "schema": "spillprof-layout/1",
+        "alignment_bytes": problem.alignment_bytes,
+        "sram_bytes": sram_bytes,
+        "peak_bytes": layout.peak_bytes,
+        "lower_bound_bytes": layout.lower_bound_bytes,
+        "fits": None if sram_bytes is None else layout.peak_bytes <= sram_bytes,
+        "found_by": layout.found_by,
+        "cut_off": layout.cut_off,
+        "buffers": [
+            {"id": b.name, "lower": b.lower, "upper": b.upper, "size_bytes": b.size_bytes, "offset": offset}
+            for b, offset in zip(problem.buffers, layout.offsets, strict=True)
+        ],
+    }
+
+
+def _fits(layout: Layout, sram_bytes: int) -> str:
+    if layout.peak_bytes <= sram_bytes:
+        return "it fits"
+    if layout.lower_bound_bytes > sram_bytes:
+        return "it cannot fit: more is live at once"
+    return "it does not fit as found"
