@@ -102,7 +102,7 @@ class BeamSearch:
             floors=np.zeros((self._n, 1), dtype=self._type),
             rest=rest,
             keys=np.zeros(1, dtype=np.int64),
-            fullness=rest / self.peak,
+            fullness=rest.astype(np.float64) / self.peak,
         )
 
     def _moves(self, states: _States) -> tuple[Ints, Ints]:
