@@ -4,13 +4,11 @@ What does not depend on the field that a sweep changes is computed once: ``prepa
 for each memory and bandwidth, ``Points.totals`` for each strategy and placement.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from spillprof.analysis.attribution import eviction_count
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.issue_times import best_issue_times
 from spillprof.kept import Kept
 from spillprof.lowering.fitting import fit, min_sram, unlimited
 from spillprof.lowering.lower import lower
@@ -22,13 +20,10 @@ from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.planning.options import Dma, Order, PlanningOptions
 from spillprof.planning.planner import IDEAL, make_plan, plan_and_choices
-from spillprof.planning.prefetch import earliest_issues, just_in_time, reissued
 from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.strategies.online import ONLINE_RULES
 from spillprof.planning.traffic import count_traffic
 from spillprof.scheduling import scheduled
-from spillprof.timing.compute import step_times_s
-from spillprof.timing.dma import read_link
 from spillprof.timing.timeline import simulate
 from spillprof.units import LARGEST_SIZE
 from spillprof.verify import verify
@@ -163,40 +158,21 @@ def sram_limits(prepared: Prepared, target: Target, options: PlanningOptions) ->
 def planned(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, Timeline]:
     """The strategy's plan with its transfers issued as the options say, checked, and its timeline.
 
-    ``prefetch`` takes the fastest of: issue on demand, just in time, and as early as space allows; so it is never
-    slower than ``demand``.
+    ``prefetch`` issues each transfer when it is best for the whole run, as far as that was found; it is never slower
+    than ``demand``.
     """
     return _played(program, make_plan(program, target, strategy, options), target, options)
 
 
 def _played(program: Program, on_demand: Plan, target: Target, options: PlanningOptions) -> tuple[Plan, Timeline]:
-    played = [(plan, simulate(program, plan, target)) for plan in _candidates(program, on_demand, target, options)]
-    plan, timeline = min(played, key=lambda pair: pair[1].makespan_s)
+    if options.dma is Dma.PREFETCH:
+        plan, timeline = best_issue_times(program, on_demand, target)
+    else:
+        plan, timeline = on_demand, simulate(program, on_demand, target)
     violations = verify(program, plan)
     if violations:
         raise AssertionError(f"strategy {plan.strategy} made an illegal plan: {violations[0]}")
     return plan, timeline
-
-
-def _candidates(program: Program, on_demand: Plan, target: Target, options: PlanningOptions) -> Iterable[Plan]:
-    """The plan with its transfers issued at different times, each way once; of equally fast ones the first counts."""
-    if options.dma is not Dma.PREFETCH or not on_demand.transfers:
-        return [on_demand]
-    starts = np.concatenate([[0.0], np.cumsum(step_times_s(program, target))[:-1]]).tolist()
-    link = read_link(target)
-    latest = just_in_time(
-        on_demand,
-        starts,
-        [link.alone_s(t.size_bytes) for t in on_demand.transfers],
-        [link.alone_s(step.weight_stream_bytes) for step in program.steps],
-    )
-    earliest = earliest_issues(program, on_demand)
-    just = [
-        max(pair) if t.kind.is_read else pair[0] for t, *pair in zip(on_demand.transfers, earliest, latest, strict=True)
-    ]
-    as_planned = [t.issue_step for t in on_demand.transfers]
-    ways = dict.fromkeys(tuple(steps) for steps in (just, earliest, as_planned))
-    return [on_demand if list(steps) == as_planned else reissued(on_demand, steps) for steps in ways]
 
 
 def _ideal_latency_s(fitted: Program, ideal: Timeline, target: Target, options: PlanningOptions) -> float:

@@ -37,24 +37,34 @@ def reissued(plan: Plan, issue_steps: Sequence[int]) -> Plan:
     rank = [0] * len(order)
     for position, k in enumerate(order):
         rank[k] = position
-    queue = sorted(
-        (step, t.kind.is_read, t.needed_step, t.buffer, k)
-        for k, (t, step) in enumerate(zip(plan.transfers, issue_steps, strict=True))
-    )
     transfers = []
-    for step, _, needed, buffer, k in queue:
+    for k in issue_order(plan, issue_steps):
         t = plan.transfers[k]
         transfers.append(
             Transfer(
                 kind=t.kind,
-                buffer=buffer,
+                buffer=t.buffer,
                 size_bytes=t.size_bytes,
-                issue_step=step,
-                needed_step=needed,
+                issue_step=issue_steps[k],
+                needed_step=t.needed_step,
                 segment=rank[t.segment],
             )
         )
     return replace(plan, segments=tuple(segments[k] for k in order), transfers=tuple(transfers))
+
+
+def issue_order(plan: Plan, issue_steps: Sequence[int]) -> list[int]:
+    """Indices of the transfers in the order of their queues: by issue step, writes first, most urgent first."""
+    return sorted(
+        range(len(plan.transfers)),
+        key=lambda k: (
+            issue_steps[k],
+            plan.transfers[k].kind.is_read,
+            plan.transfers[k].needed_step,
+            plan.transfers[k].buffer,
+            k,
+        ),
+    )
 
 
 def just_in_time(

@@ -12,7 +12,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("model",),
     ("frontends", "lowering", "planning", "timing", "verify"),
     ("analysis", "replay"),
-    ("config_keys",),
+    ("config_keys", "issue_times"),
     ("scheduling",),
     ("simulation",),
     ("pipeline", "estimation", "config"),
