@@ -17,7 +17,7 @@ from spillprof.errors import UsageError
 from spillprof.frontends.targets import open_target, resolve_path
 from spillprof.model.target import Target, builtin_target_names
 
-SIMULATOR_REVISION = 1
+SIMULATOR_REVISION = 2
 """Part of every baseline. One more whenever the same model, target and options give other figures than before:
 baselines made with another revision are not compared."""
 
@@ -47,6 +47,8 @@ class ModelEntry:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     batch: int | None = None
     assume: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    branches: Mapping[str, str] = field(default_factory=dict)
+    trips: Mapping[str, int] = field(default_factory=dict)
     targets: tuple[str, ...] = ()  # empty: the target of the options
     budgets: Budgets = field(default_factory=Budgets)
 
@@ -247,6 +249,8 @@ def _models(top: _Section, lines: list[int]) -> tuple[ModelEntry, ...]:
                 shapes=values.get("shapes", {}),
                 batch=values.get("batch"),
                 assume=values.get("assume", {}),
+                branches=values.get("branches", {}),
+                trips=values.get("trips", {}),
                 targets=values.get("targets", ()),
                 budgets=Budgets(**budgets),
             )

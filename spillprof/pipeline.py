@@ -293,6 +293,7 @@ def configuration(options: AnalyzeOptions) -> dict[str, Any]:
         "inplace": lowering.inplace,
         "views": str(lowering.views),
         "fold": lowering.fold,
+        "control_flow": str(lowering.control),
         "pin": list(lowering.pin),
         "act_dtype": lowering.act_dtype,
         "weight_dtype": lowering.weight_dtype,

@@ -10,12 +10,13 @@ is an absent operand. Operators are named after their first output.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from spillprof.lowering.lower import lower
-from spillprof.lowering.options import Fuse, LoweringOptions, Views
-from spillprof.model.graph import Assumption, Graph, Operator, Tensor, TensorKind
+from spillprof.lowering.options import Control, Fuse, LoweringOptions, Views
+from spillprof.model.graph import Assumption, Graph, Operator, Tensor, TensorKind, TripBasis, Trips
 from spillprof.model.program import Buffer, Program
 from spillprof.model.target import Target
 
@@ -57,6 +58,8 @@ def op(
     domain: str = "",
     captures: str = "",
     subgraphs: Sequence[Graph] = (),
+    subgraph_names: str = "",
+    trips: int | Trips | None = None,
     **attributes: Any,
 ) -> Operator:
     """An operator from ``"Type inputs -> outputs"``."""
@@ -71,8 +74,20 @@ def op(
         outputs=tuple("" if o == "-" else o for o in outputs),
         attributes=attributes,
         captures=tuple(captures.split()),
-        subgraphs=tuple(subgraphs),
+        subgraphs=tuple(_capturing(body, captures.split()) for body in subgraphs),
+        subgraph_names=tuple(subgraph_names.split()) or _NAMES.get(op_type, ())[: len(subgraphs)],
+        trips=Trips(count=trips, basis=TripBasis.KNOWN) if isinstance(trips, int) else trips,
     )
+
+
+_NAMES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
+
+
+def _capturing(body: Graph, captures: Sequence[str]) -> Graph:
+    """The body with those of the names that it reads and does not define."""
+    reads = {name for o in body.operators for name in (*o.inputs, *o.captures)} | set(body.outputs)
+    defined = {*body.inputs, *(name for o in body.operators for name in o.outputs)}
+    return replace(body, captures=tuple(name for name in captures if name in reads and name not in defined))
 
 
 def chain(length: int, *, elements: int = 16) -> Graph:
@@ -105,7 +120,7 @@ MACHINE = Target(
 )
 """One byte of alignment, so that sizes can be worked out by hand."""
 
-PLAIN = LoweringOptions(fuse=Fuse.NONE, inplace=False, views=Views.COPY, fold=False)
+PLAIN = LoweringOptions(fuse=Fuse.NONE, inplace=False, views=Views.COPY, fold=False, control=Control.STEP)
 """Every operator a step, every tensor a buffer."""
 
 

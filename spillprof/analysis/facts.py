@@ -66,6 +66,7 @@ def model_facts(
         folded_operators=program.folded_operators,
         removed_operators=program.removed_operators,
         assumptions=program.assumptions,
+        control_flow=program.control_flow,
         notes=program.notes,
     )
 

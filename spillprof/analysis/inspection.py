@@ -1,6 +1,6 @@
 """What a model is, before any memory is planned: its tensors, operators, peak and smallest SRAM."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from spillprof.lowering.assembly import assemble
@@ -8,6 +8,7 @@ from spillprof.lowering.draft import Draft
 from spillprof.lowering.fitting import min_sram
 from spillprof.lowering.lower import make_draft
 from spillprof.lowering.options import LoweringOptions
+from spillprof.model.control_flow import ControlFlow
 from spillprof.model.graph import Assumption, Graph
 from spillprof.model.program import Buffer, BufferKind, Program
 from spillprof.model.target import Target
@@ -58,6 +59,7 @@ class Inspection:
     macs: int
     folded_operators: int
     removed_operators: int
+    control_flow: tuple[ControlFlow, ...]
     assumptions: tuple[Assumption, ...]
     notes: tuple[str, ...]
     tensors: tuple[TensorFact, ...]  # graph inputs, then in the order of the steps that first touch them
@@ -78,6 +80,7 @@ class Inspection:
             "macs": self.macs,
             "folded_operators": self.folded_operators,
             "removed_operators": self.removed_operators,
+            "control_flow": [asdict(each) for each in self.control_flow],
             "assumptions": [{"what": a.what, "count": a.count} for a in self.assumptions],
             "notes": list(self.notes),
             "tensors": [
@@ -122,6 +125,7 @@ def inspect_graph(graph: Graph, target: Target, options: LoweringOptions) -> Ins
         macs=sum(step.macs for step in program.steps),
         folded_operators=program.folded_operators,
         removed_operators=program.removed_operators,
+        control_flow=program.control_flow,
         assumptions=program.assumptions,
         notes=program.notes,
         tensors=_tensors(draft, program),

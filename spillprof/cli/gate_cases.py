@@ -83,6 +83,8 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
                 shapes={**entry.shapes, **given.shapes},
                 batch=entry.batch if given.batch is None else given.batch,
                 assume={**entry.assume, **given.assume},
+                branches={**entry.branches, **given.branches},
+                trips={**entry.trips, **given.trips},
             ),
             budgets=budgets,
             location=Location(file=_from_root(config.path), line=entry.line)

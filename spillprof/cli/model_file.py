@@ -16,7 +16,8 @@ def read_model(model: str, values: Mapping[str, Any], session: Session) -> Graph
 
     given = read_bindings(values)
     bound: dict[str, Any] = {
-        "dims": given.dims, "shapes": given.shapes, "batch": given.batch, "assume": given.assume
+        "dims": given.dims, "shapes": given.shapes, "batch": given.batch, "assume": given.assume,
+        "branches": given.branches, "trips": given.trips,
     }  # fmt: skip
     session.detail(f"reading {model}")
     if model == "-":
@@ -27,12 +28,14 @@ def read_model(model: str, values: Mapping[str, Any], session: Session) -> Graph
 
 
 def read_bindings(values: Mapping[str, Any]) -> Bindings:
-    """What the options say about open sizes."""
+    """What the options say about open sizes, branches and trips."""
     return Bindings(
         dims=_mapping(values["dims"], "--dim"),
         shapes=_mapping(values["shapes"], "--shape"),
         batch=values["batch"],
         assume=_mapping(values["assume"], "--assume"),
+        branches=_mapping(values["branches"], "--branch"),
+        trips=_mapping(values["trips"], "--trips"),
     )
 
 

@@ -11,7 +11,7 @@ import click
 from spillprof.cli.session import Session
 from spillprof.errors import SpillprofError, UsageError
 from spillprof.frontends.targets import open_target
-from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
+from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
 from spillprof.model.dtypes import parse_dtype
 from spillprof.model.target import Target, builtin_target_names
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Release, Start, WriteBack
@@ -67,6 +67,18 @@ def shape_options(command: _Decorated) -> _Decorated:
         option("--batch", type=click.IntRange(min=1), metavar="N", help="First dimension of every input."),
         option("--assume", multiple=True, callback=parsed(_parse_assumed), metavar="TENSOR=100x3",
                help="Shape of a tensor that depends on the data, or whose operator nobody knows. Repeatable."),
+        run_options,
+    )  # fmt: skip
+
+
+def run_options(command: _Decorated) -> _Decorated:
+    """What the user says of control flow."""
+    return _apply(
+        command,
+        option("--branch", "branches", multiple=True, callback=parsed(_parse_branch), metavar="IF=then|else",
+               help="Branch that an If takes. Default: the one that needs more memory. Repeatable."),
+        option("--trips", multiple=True, callback=parsed(_parse_trips), metavar="[LOOP=]N",
+               help="How often a Loop runs if the model does not say; without a name, every such Loop. Repeatable."),
     )  # fmt: skip
 
 
@@ -120,6 +132,8 @@ def lowering_options(command: _Decorated) -> _Decorated:
         _switch("--inplace", default.inplace, "Elementwise results overwrite an input that dies."),
         _choice("--views", Views, default.views, "share: Reshape and the like take no memory."),
         _switch("--fold", default.fold, "What is computed from constants alone counts as a weight."),
+        _choice("--control-flow", Control, default.control,
+                "unfold: If, Loop and Scan as the operators that they run; step: each as one step."),
         option("--pin", multiple=True, metavar="TENSOR", help="Give a tensor its own slot, never evicted. Repeatable."),
         _choice("--oversized", Oversized, default.oversized,
                 "stream: an operator that cannot fit is tiled through DRAM; error: stop."),
@@ -210,6 +224,7 @@ def read_lowering(values: Mapping[str, Any]) -> LoweringOptions:
         inplace=values["inplace"] == "on",
         views=Views(values["views"]),
         fold=values["fold"] == "on",
+        control=Control(values["control_flow"]),
         conv=ConvAlgorithm(values["conv"]),
         weights=WeightsPolicy(values["weights"]),
         oversized=Oversized(values["oversized"]),
@@ -311,6 +326,20 @@ def _named_shape(text: str, whose: str, example: str) -> tuple[str, tuple[int, .
     if not separator or not name or not all(map(_is_count, sizes)):
         raise UsageError(f"'{text}' is no shape of {whose}", hint=f"write it like {example}")
     return name, tuple(int(size) for size in sizes)
+
+
+def _parse_branch(text: str) -> tuple[str, str]:
+    name, separator, branch = text.rpartition("=")
+    if not separator or not name or branch not in ("then", "else"):
+        raise UsageError(f"'{text}' chooses no branch", hint="write it like --branch /model/If=then")
+    return name, branch
+
+
+def _parse_trips(text: str) -> tuple[str, int]:
+    name, separator, count = text.rpartition("=")
+    if not _is_count(count) or (separator and not name):
+        raise UsageError(f"'{text}' is no number of trips", hint="write it like --trips 8 or --trips /model/Loop=8")
+    return name, int(count)
 
 
 def _is_count(text: str) -> bool:

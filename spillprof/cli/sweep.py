@@ -214,7 +214,14 @@ def _study(models: Sequence[str], values: Mapping[str, Any], session: Session) -
                 message = error.message
             swept = {name: dims[name] for name, sizes in values["dims"] if len(sizes) > 1}
             given = read_bindings(fixed)
-            binding = {"shape": given.shapes, "batch": given.batch, "dim": dims, "assume": given.assume}
+            binding = {
+                "shape": given.shapes,
+                "batch": given.batch,
+                "dim": dims,
+                "assume": given.assume,
+                "branch": given.branches,
+                "trips": given.trips,
+            }
             sources.append(Source(model=model, graph=graph, dims=swept, binding=binding, error=message))
     if len(errors) == len(sources):
         raise errors[0]

@@ -105,6 +105,10 @@ def _fingerprint(case: Case, profile: Profile) -> dict[str, str | int | bool | N
     found["batch"] = given.batch
     if given.assume:
         found["assume"] = ",".join(f"{name}={written_shape(shape)}" for name, shape in sorted(given.assume.items()))
+    if given.branches:
+        found["branches"] = ",".join(f"{name}={branch}" for name, branch in sorted(given.branches.items()))
+    if given.trips:
+        found["trips"] = ",".join(f"{name}={count}" for name, count in sorted(given.trips.items()))
     for column in fields(Target):
         if column.name not in _NOT_COMPARED:
             value = getattr(case.target, column.name)

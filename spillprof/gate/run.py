@@ -61,7 +61,15 @@ def _check(case: Case, before: Entry | None, rules: Rules) -> Check:
 
     given = case.bindings
     try:
-        graph = read_onnx(case.path, dims=given.dims, shapes=given.shapes, batch=given.batch, assume=given.assume)
+        graph = read_onnx(
+            case.path,
+            dims=given.dims,
+            shapes=given.shapes,
+            batch=given.batch,
+            assume=given.assume,
+            branches=given.branches,
+            trips=given.trips,
+        )
         entry, peak_operator = measure(case, graph)
     except SpillprofError as error:
         failure = Failure(message=error.message, where=error.where, hint=error.hint)

@@ -43,6 +43,11 @@ def _nothing(op: Operator, graph: Graph) -> _Reads:
     return {0: 0}
 
 
+def _stacked(op: Operator, graph: Graph) -> _Reads:
+    """A slice more on a stack: what is there already is not read."""
+    return {0: 0} if len(op.inputs) > 1 else {}
+
+
 def _embeddings(op: Operator, graph: Graph) -> _Reads:
     """EmbedLayerNormalization: a row of each of the three tables for each token."""
     embedded = prod(graph.tensors[op.outputs[0]].shape)
@@ -77,11 +82,21 @@ def _dtype(op: Operator, graph: Graph, index: int) -> str:
 
 _RULES: Mapping[str, Callable[[Operator, Graph], _Reads]] = {
     **dict.fromkeys(
-        ("Gather", "GatherElements", "GatherND", "Slice", "ArrayFeatureExtractor", "TorchEmbedding"),
+        (
+            "Gather",
+            "GatherElements",
+            "GatherND",
+            "Slice",
+            "ArrayFeatureExtractor",
+            "TorchEmbedding",
+            "ScanSlice",
+            "ScanView",
+        ),
         _as_much_as_written,
     ),
     **dict.fromkeys(("Shape", "Size"), _nothing),
     **dict.fromkeys(("EmbedLayerNormalization", "QEmbedLayerNormalization"), _embeddings),
+    "ScanAppend": _stacked,
     "GatherBlockQuantized": _quantised_rows,
     **dict.fromkeys(("MoE", "QMoE"), _experts),
 }

@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import ELEMENTWISE, STRIDED_VIEWS, VIEWS, is_one_of
+from spillprof.lowering.families import ELEMENTWISE, PARTS, STACKS, STRIDED_VIEWS, VIEWS, is_one_of
 from spillprof.model.program import Buffer, BufferKind
 from spillprof.model.target import Target
 
@@ -27,18 +27,20 @@ def share_views(draft: Draft, target: Target) -> Draft:
         source = task.inputs[0]
         for name in task.outputs if is_one_of(task.lead, STRIDED_VIEWS) else task.outputs[:1]:
             views[name] = views.get(source, source)
-            if source in strided or is_one_of(task.lead, STRIDED_VIEWS):
+            if source in strided or is_one_of(task.lead, STRIDED_VIEWS | PARTS):
                 strided.add(name)
     return replace(draft, tasks=tuple(tasks), views=views, strided=frozenset(strided))
 
 
 def overwritable(task: Task, operands: Sequence[tuple[str, Buffer]], written: Buffer, draft: Draft) -> tuple[int, ...]:
-    """Buffers that an elementwise task may overwrite with its result, should they die there; in operand order.
+    """Buffers that a task may overwrite with its result, should they die there; in operand order.
+
+    Only elementwise tasks write in place, and those that stack slices.
 
     ``operands`` are the tensors that it reads, each with its buffer. Graph outputs, weights, dedicated buffers and
     buffers of another size are never overwritten, nor is one that the task reads through a strided view.
     """
-    if not is_one_of(task.lead, ELEMENTWISE) or written.dedicated or written.payload_bytes == 0:
+    if not is_one_of(task.lead, ELEMENTWISE | STACKS) or written.dedicated or written.payload_bytes == 0:
         return ()
     through_strides = {buffer.index for name, buffer in operands if name in draft.strided}
     found = (
@@ -53,10 +55,12 @@ def overwritable(task: Task, operands: Sequence[tuple[str, Buffer]], written: Bu
 
 
 def _is_view(task: Task, draft: Draft, used: Container[str], target: Target) -> bool:
-    if not task.inputs or not task.outputs or task.lead.subgraphs:
+    if not task.inputs or not task.outputs:
         return False
     tensors = draft.graph.tensors
     source, result = tensors[task.inputs[0]], tensors[task.outputs[0]]
+    if is_one_of(task.lead, PARTS):
+        return True
     if is_one_of(task.lead, STRIDED_VIEWS):
         return target.strided_views and all(tensors[name].dtype == source.dtype for name in task.outputs)
     if not is_one_of(task.lead, VIEWS) or (source.dtype, source.nbytes) != (result.dtype, result.nbytes):

@@ -1,15 +1,15 @@
 """The last pass of lowering: tasks over tensors become steps over buffers."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from spillprof.lowering.access import parts_read
 from spillprof.lowering.aliasing import overwritable
-from spillprof.lowering.control_flow import body_peak_bytes, body_weights, executed_reads
 from spillprof.lowering.costs import attribute_bytes, stated_assumptions
 from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.families import STACKS, is_one_of
 from spillprof.lowering.layout import align, stored_bytes
 from spillprof.lowering.macs import MacCount, count_macs
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
@@ -17,13 +17,11 @@ from spillprof.lowering.pinning import pinned_storages
 from spillprof.lowering.reordering import with_updates
 from spillprof.lowering.workspace import workspaces
 from spillprof.model.dtypes import is_float
-from spillprof.model.graph import Assumption, Operator
+from spillprof.model.graph import Assumption
 from spillprof.model.program import Buffer, BufferKind, Phase, Program, Step, Workspace
 from spillprof.model.target import Target
 
 UNCOSTED = "operators of unknown cost are timed by bytes alone"
-SINGLE_ITERATION = "loops of unknown trip count are costed as one iteration"
-LARGER_BRANCH = "conditionals are costed by their larger branch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +61,7 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
         removed_operators=draft.removed_operators,
         folded_operators=draft.folded_operators,
         assumptions=_assumptions(draft, counts),
+        control_flow=draft.control_flow,
         notes=draft.notes,
     )
 
@@ -121,6 +120,7 @@ def _step(
     options: LoweringOptions,
 ) -> Step:
     task = draft.tasks[i]
+    block = draft.blocks.get(task.lead.name)
     storages = ((name, draft.storage(name)) for name in task.inputs)
     whole = {name for name, weight in weights.items() if weight.is_whole}
     operands = [(n, by_name[s]) for n, s in storages if s in by_name and (s in whole or s not in draft.weights)]
@@ -128,21 +128,21 @@ def _step(
     if options.weights is WeightsPolicy.CACHED:
         reads |= dict.fromkeys(by_name[name].index for name in weights if name in whole)
     written = [by_name[draft.storage(name)] for name in task.outputs]
-    may_overwrite = overwritable(task, operands, written[0], draft) if options.inplace and len(written) == 1 else ()
+    is_in_place = len(written) == 1 and (options.inplace or is_one_of(task.lead, STACKS))
     return Step(
         name=task.lead.name,
         op_type=task.lead.op_type,
         operators=tuple(op.name for op in task.members),
         reads=tuple(reads),
         writes=tuple(buffer.index for buffer in written),
-        may_overwrite=may_overwrite,
-        workspaces=(*workspaces(task, draft, target, options.conv), *_body_workspace(task, target)),
+        may_overwrite=overwritable(task, operands, written[0], draft) if is_in_place else (),
+        workspaces=(*workspaces(task, draft, target, options.conv), *_body_workspace(task, draft, target)),
         weight_stream_bytes=_streamed_bytes(weights, options.weights),
         macs=count.macs,
         mac_dtype=_mac_dtype(task, draft, options),
         touched_bytes=(
-            _read_bytes(operands, parts, draft)
-            + sum(b.payload_bytes for b in written)
+            max(_read_bytes(operands, parts, draft), 0 if block is None else block.touched_bytes)
+            + _written_bytes(task, written, draft)
             + sum(weight.read_bytes for weight in weights.values())
         ),
     )
@@ -156,13 +156,10 @@ def _streamed_bytes(weights: _WeightReads, policy: WeightsPolicy) -> int:
 
 
 def _weights(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> dict[str, _WeightRead]:
-    """Distinct weights that a task reads; of a control-flow operator those of its costed bodies too."""
+    """Distinct weights that a task reads; of control flow in one step those of its bodies too."""
     names = [name for name in task.inputs if draft.is_weight(name)]
-    inner: Mapping[str, int] = {}
-    if task.lead.subgraphs:
-        needed = {*task.lead.inputs, *executed_reads(task.lead)}
-        names = [name for name in names if name in needed]
-        inner = body_weights(task.lead)
+    block = draft.blocks.get(task.lead.name)
+    inner: Mapping[str, int] = {} if block is None else block.weights
     read: dict[str, int] = {}
     for name in dict.fromkeys(names):
         storage = draft.storage(name)
@@ -178,9 +175,17 @@ def _part(nbytes: int, share: Fraction | None) -> int:
     return nbytes if share is None else -(-nbytes * share.numerator // share.denominator)
 
 
-def _body_workspace(task: Task, target: Target) -> tuple[Workspace, ...]:
-    nbytes = align(body_peak_bytes(task.lead), target.alignment_bytes) if task.lead.subgraphs else 0
+def _body_workspace(task: Task, draft: Draft, target: Target) -> tuple[Workspace, ...]:
+    block = draft.blocks.get(task.lead.name)
+    nbytes = 0 if block is None else align(block.workspace_bytes, target.alignment_bytes)
     return (Workspace(purpose="body", size_bytes=nbytes, first=Phase.READ, last=Phase.WRITE),) if nbytes else ()
+
+
+def _written_bytes(task: Task, written: Iterable[Buffer], draft: Draft) -> int:
+    """Payload written by a task: of a stack of slices only the new one."""
+    if is_one_of(task.lead, STACKS):
+        return draft.graph.tensors[task.inputs[-1]].nbytes if task.inputs else 0
+    return sum(buffer.payload_bytes for buffer in written)
 
 
 def _read_bytes(operands: Iterable[tuple[str, Buffer]], parts: Mapping[str, Fraction], draft: Draft) -> int:
@@ -196,6 +201,8 @@ def _read_bytes(operands: Iterable[tuple[str, Buffer]], parts: Mapping[str, Frac
 
 
 def _task_macs(task: Task, draft: Draft) -> MacCount:
+    if (block := draft.blocks.get(task.lead.name)) is not None:
+        return MacCount(macs=block.macs, uncosted=block.uncosted)
     counts = [count_macs(op, draft.graph) for op in task.members]
     if len(counts) == 1:
         return counts[0]
@@ -203,9 +210,9 @@ def _task_macs(task: Task, draft: Draft) -> MacCount:
 
 
 def _mac_dtype(task: Task, draft: Draft, options: LoweringOptions) -> str:
-    """Element type of the first input; of a control-flow operator that of the first that holds numbers to multiply."""
+    """Element type of the first input; of control flow in one step that of the first that holds numbers to multiply."""
     types = (draft.graph.tensors[name].dtype for name in (*task.inputs, *task.outputs))
-    return next((d for d in types if is_float(d) or not task.lead.subgraphs), options.act_dtype or "float32")
+    return next((d for d in types if is_float(d) or task.lead.name not in draft.blocks), options.act_dtype or "float32")
 
 
 def _assumptions(draft: Draft, counts: Iterable[MacCount]) -> tuple[Assumption, ...]:
@@ -215,15 +222,7 @@ def _assumptions(draft: Draft, counts: Iterable[MacCount]) -> tuple[Assumption, 
         total[assumption.what] += assumption.count
     for count in counts:
         total[UNCOSTED] += count.uncosted
-        total[SINGLE_ITERATION] += count.single_iterations
-        total[LARGER_BRANCH] += count.branches
-    total.update(text for task in draft.tasks for op in task.members for text in _stated(op))
+    members = [op for task in draft.tasks for op in task.members]
+    total.update(text for op in members for text in stated_assumptions(op))
+    total.update(text for op in members if op.name in draft.blocks for text in draft.blocks[op.name].stated)
     return tuple(Assumption(what=what, count=count) for what, count in total.items() if count > 0)
-
-
-def _stated(op: Operator) -> Iterator[str]:
-    """What the cost rules of an operator, and of those in its bodies, take as true."""
-    yield from stated_assumptions(op)
-    for body in op.subgraphs:
-        for inner in body.operators:
-            yield from _stated(inner)

@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 
-from spillprof.lowering.families import CONTRIB_DOMAINS, KNOWN_DOMAINS, ML_DOMAIN, PREVIEW_DOMAINS, STANDARD_DOMAINS
+from spillprof.lowering.families import (
+    CONTRIB_DOMAINS,
+    CONTROL_DOMAIN,
+    KNOWN_DOMAINS,
+    ML_DOMAIN,
+    PREVIEW_DOMAINS,
+    STANDARD_DOMAINS,
+)
 from spillprof.lowering.macs_attention import ATTENTION_RULES
 from spillprof.lowering.macs_products import ML_RULES, PRODUCT_RULES
 from spillprof.lowering.operands import Operands
@@ -26,6 +33,8 @@ def cost_class(domain: str, op_type: str) -> Cost:
     if mac_rule(domain, op_type) is not None:
         return Cost.COUNTED
     if domain in STANDARD_DOMAINS:
+        return Cost.BYTES
+    if domain == CONTROL_DOMAIN:
         return Cost.BYTES
     if domain == ML_DOMAIN:
         return Cost.BYTES if op_type in _ML_BYTES else Cost.UNKNOWN

@@ -19,4 +19,4 @@ def remove_dead(draft: Draft) -> Draft:
             live.append(task)
             needed.update(task.inputs)
     removed = sum(len(t.members) for t in draft.tasks) - sum(len(t.members) for t in live)
-    return replace(draft, tasks=tuple(reversed(live)), removed_operators=removed)
+    return replace(draft, tasks=tuple(reversed(live)), removed_operators=draft.removed_operators + removed)

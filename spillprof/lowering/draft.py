@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spillprof.lowering.blocks import Block
+from spillprof.model.control_flow import ControlFlow
 from spillprof.model.graph import Graph, Operator
 
 
@@ -25,6 +27,8 @@ class Draft:
     weights: Mapping[str, int]  # tensors known before the run: payload bytes as they lie in DRAM
     views: Mapping[str, str] = field(default_factory=dict)  # view: the tensor whose storage it shares, never a view
     strided: frozenset[str] = frozenset()  # views that are a part of their storage, or another order of it
+    blocks: Mapping[str, Block] = field(default_factory=dict)  # control flow that stays one step, by operator name
+    control_flow: tuple[ControlFlow, ...] = ()
     folded_operators: int = 0
     removed_operators: int = 0
     notes: tuple[str, ...] = ()

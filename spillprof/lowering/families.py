@@ -5,8 +5,11 @@ from spillprof.model.graph import Operator
 STANDARD_DOMAINS = frozenset({"", "ai.onnx"})
 CONTRIB_DOMAINS = frozenset({"com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"})
 ML_DOMAIN = "ai.onnx.ml"
+CONTROL_DOMAIN = "spillprof.control"
+"""Operators of our own that stand where control flow was unfolded: decisions, slices and stacks of loops."""
+
 PREVIEW_DOMAINS = frozenset({"ai.onnx.preview", "ai.onnx.preview.training"})
-KNOWN_DOMAINS = STANDARD_DOMAINS | CONTRIB_DOMAINS | PREVIEW_DOMAINS | {ML_DOMAIN}
+KNOWN_DOMAINS = STANDARD_DOMAINS | CONTRIB_DOMAINS | PREVIEW_DOMAINS | {ML_DOMAIN, CONTROL_DOMAIN}
 """Domains whose operators are pure functions of their inputs; any other may have side effects."""
 
 CONVOLUTIONS = frozenset({"Conv", "FusedConv", "ConvInteger", "QLinearConv", "NhwcConv", "NhwcFusedConv"})
@@ -42,8 +45,14 @@ BatchNormalization is left out: unless it is fused, runtimes give it a new outpu
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout", "Cast", "CastLike"})
 """Same elements in the same order. Dropout at inference, Cast to the same type: see ``aliasing``."""
 
-STRIDED_VIEWS = frozenset({"Slice", "Split", "Transpose"})
+STRIDED_VIEWS = frozenset({"Slice", "Split", "Transpose", "ScanSlice"})
 """Some of the elements, or another order: views only for a target that reads them with strides."""
+
+PARTS = frozenset({"ScanView"})
+"""Some of the elements in one piece: views for every target."""
+
+STACKS = frozenset({"ScanAppend"})
+"""One slice more in the buffer that collects them: always in place."""
 
 RANDOM = frozenset({
     "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial",

@@ -5,7 +5,15 @@ from dataclasses import replace
 from math import prod
 
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import ELEMENTWISE, KNOWN_DOMAINS, RANDOM, STRIDED_VIEWS, VIEWS, is_one_of
+from spillprof.lowering.families import (
+    CONTROL_DOMAIN,
+    ELEMENTWISE,
+    KNOWN_DOMAINS,
+    RANDOM,
+    STRIDED_VIEWS,
+    VIEWS,
+    is_one_of,
+)
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
 from spillprof.model.graph import Graph, Operator
 
@@ -28,7 +36,7 @@ def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
     views = dict(draft.views)
     tasks: list[Task] = []
     for task in draft.tasks:
-        if not _folds(task, weights, views):
+        if not _folds(task, draft, weights, views):
             tasks.append(task)
         elif options.views is Views.SHARE and _rearranges(task, draft.graph):
             views[task.outputs[0]] = views.get(task.inputs[0], task.inputs[0])
@@ -49,8 +57,12 @@ def folds_whatever_it_reads(op: Operator) -> bool:
     return is_one_of(op, _SHAPES)
 
 
-def _folds(task: Task, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
-    if not task.outputs or not all(map(folds_where_inputs_do, task.members)):
+def _folds(task: Task, draft: Draft, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
+    if not task.outputs and task.lead.domain != CONTROL_DOMAIN:
+        return False
+    if task.lead.name in draft.blocks and not draft.blocks[task.lead.name].is_pure:
+        return False
+    if not all(map(folds_where_inputs_do, task.members)):
         return False
     return folds_whatever_it_reads(task.lead) or all(views.get(name, name) in weights for name in task.inputs)
 

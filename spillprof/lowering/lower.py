@@ -1,5 +1,7 @@
 """Lowering: from what the model says (Graph) to what the machine runs (Program)."""
 
+from dataclasses import replace
+
 from spillprof.lowering.aliasing import share_views
 from spillprof.lowering.assembly import assemble
 from spillprof.lowering.dead import remove_dead
@@ -10,6 +12,7 @@ from spillprof.lowering.fusion import fuse_chains
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
 from spillprof.lowering.quantisation import absorb_quantisation
 from spillprof.lowering.schedule import first_draft
+from spillprof.lowering.unfolding import unfold
 from spillprof.model.graph import Graph
 from spillprof.model.program import Program
 from spillprof.model.target import Target
@@ -26,10 +29,17 @@ def lower(graph: Graph, target: Target, options: LoweringOptions) -> Program:
 def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
     """All passes up to the assembly: task ``i`` of the draft becomes step ``i``.
 
-    Q/DQ pairs are absorbed before folding, or each dequantised weight would fold into its float form; views are
-    shared before chains are fused, so that a Reshape does not break a chain.
+    Control flow is unfolded first, so that no other pass has to know of it. Q/DQ pairs are absorbed before folding,
+    or each dequantised weight would fold into its float form; views are shared before chains are fused, so that a
+    Reshape does not break a chain.
     """
-    draft = first_draft(as_deployed(graph, options))
+    unfolded = unfold(as_deployed(graph, options), options)
+    draft = replace(
+        first_draft(unfolded.graph),
+        blocks=unfolded.blocks,
+        control_flow=unfolded.control_flow,
+        removed_operators=unfolded.removed_operators,
+    )
     if options.fuse is Fuse.STANDARD:
         draft = absorb_quantisation(draft)
     if options.fold:

@@ -18,6 +18,13 @@ class Views(StrEnum):
     COPY = "copy"  # write a new buffer
 
 
+class Control(StrEnum):
+    """What becomes of If, Loop and Scan."""
+
+    UNFOLD = "unfold"  # the operators of a branch, and of each trip of a loop, one by one
+    STEP = "step"  # one step, the bodies a workspace of it
+
+
 class ConvAlgorithm(StrEnum):
     """Workspace of a convolution."""
 
@@ -50,6 +57,7 @@ class LoweringOptions:
     inplace: bool = True
     views: Views = Views.SHARE
     fold: bool = True
+    control: Control = Control.UNFOLD
     conv: ConvAlgorithm = ConvAlgorithm.DIRECT
     weights: WeightsPolicy = WeightsPolicy.STREAM
     oversized: Oversized = Oversized.STREAM

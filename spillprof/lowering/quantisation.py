@@ -80,7 +80,7 @@ def _uses(draft: Draft) -> _Uses:
 
 
 def _may_absorb(op: Operator) -> bool:
-    return op.domain in KNOWN_DOMAINS and op.op_type not in _KEEP_FLOAT and not op.subgraphs
+    return op.domain in KNOWN_DOMAINS and op.op_type not in _KEEP_FLOAT
 
 
 def _is_dequantised(name: str, uses: _Uses) -> bool:

@@ -36,6 +36,27 @@ class Tensor:
         return tensor_bytes(self.shape, self.dtype)
 
 
+class TripBasis(StrEnum):
+    """Who says how often a loop runs."""
+
+    KNOWN = "known"  # the model: exactly so often
+    AT_MOST = "at most"  # the model gives a limit; the run may stop earlier
+    GIVEN = "given"  # the user
+    ASSUMED = "assumed"  # nobody
+
+
+ASSUMED_TRIPS = 2
+"""Trips where nobody says how many: with two, memory is as in any longer run, and state goes from one to the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trips:
+    """How often the body of a Loop or Scan runs."""
+
+    count: int
+    basis: TripBasis
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One node of the graph."""
@@ -47,7 +68,10 @@ class Operator:
     outputs: tuple[str, ...]  # tensor names; "" for an optional output that is absent
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     captures: tuple[str, ...] = ()  # tensors of enclosing graphs that the subgraphs read: uses of this operator
-    subgraphs: tuple["Graph", ...] = ()  # bodies of If, Loop and Scan, in attribute order
+    subgraphs: tuple["Graph", ...] = ()  # branches of an If, as far as they can run, in attribute order; the body of a
+    # Loop or Scan, or one for each of the first trips where sizes change from trip to trip
+    subgraph_names: tuple[str, ...] = ()  # the attribute of each: "then_branch", "else_branch" or "body"
+    trips: Trips | None = None  # of a Loop or Scan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +91,7 @@ class Graph:
     tensors: Mapping[str, Tensor]  # every tensor named by an operator, an input or an output
     inputs: tuple[str, ...]  # without initializers, even where the file lists them as inputs
     outputs: tuple[str, ...]  # in declared order; a name may repeat
+    captures: tuple[str, ...] = ()  # of a body: tensors of enclosing graphs that it reads
     opset: int | None = None  # of the default domain
     path: str | None = None  # as the user gave it
     sha256: str | None = None  # of the file's bytes

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
+from spillprof.model.control_flow import ControlFlow
 from spillprof.model.graph import Assumption
 
 SCHEMA = "spillprof-profile/1"
@@ -36,6 +37,7 @@ class ModelFacts:
     removed_operators: int
     assumptions: tuple[Assumption, ...]
     notes: tuple[str, ...]
+    control_flow: tuple[ControlFlow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ ticks are half-open. An operand that a step reads is held ``[3i, 3i + 2)``, one 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+from spillprof.model.control_flow import ControlFlow
 from spillprof.model.graph import Assumption
 
 
@@ -119,6 +120,7 @@ class Program:
     removed_operators: int = 0  # dead operators that were dropped
     folded_operators: int = 0  # operators computed from constants alone
     assumptions: tuple[Assumption, ...] = ()
+    control_flow: tuple[ControlFlow, ...] = ()  # of the model, as it was simulated
     notes: tuple[str, ...] = ()
 
     @property

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from spillprof.analysis.inspection import Inspection, OperatorFact, TensorFact
+from spillprof.model.control_flow import ControlFlow
 from spillprof.model.program import BufferKind
 from spillprof.report.text import count_of, label, printable
 from spillprof.units import format_size, format_size_exact
@@ -29,6 +30,7 @@ def _lines(found: Inspection, top: int, strong: Callable[[str], str]) -> Iterabl
     held = [t for t in found.tensors if t.kind is not BufferKind.WEIGHT]
     yield from _tensors(sorted(held, key=lambda t: -t.nbytes)[:top], len(held), strong)
     yield from _operators(sorted(found.operators, key=lambda o: -o.nbytes)[:top], len(found.operators), strong)
+    yield from _control_flow(found.control_flow[:top], len(found.control_flow), strong)
     remarks = [printable(note) for note in found.notes]
     remarks += [f"assumed: {printable(a.what)} ({count_of(a.count, 'time')})" for a in found.assumptions]
     if remarks:
@@ -61,6 +63,21 @@ def _operators(rows: Sequence[OperatorFact], total: int, strong: Callable[[str],
         yield ""
         yield strong(f"Largest operators ({len(rows):,} of {total:,})")
         yield from _aligned(table, right=(0, 1, 2))
+
+
+def _control_flow(rows: Sequence[ControlFlow], total: int, strong: Callable[[str], str]) -> Iterable[str]:
+    if rows:
+        table = [("runs", "operators", "MACs", "live", "body", "type", "operator")]
+        for row in rows:
+            name = label(f"{row.inside}/{row.name}" if row.inside else row.name, NAME_WIDTH)
+            kind = row.op_type if row.is_unfolded else f"{row.op_type}, one step"
+            table += [
+                (f"{b.runs:,}", f"{b.operators:,}", f"{b.macs:,}", format_size(b.peak_live_bytes), b.name, kind, name)
+                for b in row.bodies
+            ]
+        yield ""
+        yield strong(f"Control flow ({len(rows):,} of {total:,}, one run of each body)")
+        yield from _aligned(table, right=(0, 1, 2, 3))
 
 
 def _aligned(table: Sequence[Sequence[str]], *, right: Sequence[int]) -> Iterable[str]:

@@ -108,7 +108,7 @@ def test_body_follows_and_a_capture_is_counted_once():
         assert {n: t.dtype for n, t in body.tensors.items()} == {"w": "int4", "x": "int8", "m": "int8", "r": "int8"}
     assert deployed.notes[1].startswith("1 float weight is taken as int4")
     assert deployed.notes[0].startswith("6 float tensors")  # x, y, and two in each branch
-    (step,) = lowered(g, act_dtype="int8", weight_dtype="int4").steps
+    _, step = lowered(g, act_dtype="int8", weight_dtype="int4").steps  # the decision, the product
     assert step.mac_dtype == "int8"
     assert step.weight_stream_bytes == 4 * 4 // 2
 

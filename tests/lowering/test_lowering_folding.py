@@ -2,7 +2,7 @@
 
 from graphs import buffer_named, graph, lowered, op, picture
 
-from spillprof.lowering.options import Fuse, Views, WeightsPolicy
+from spillprof.lowering.options import Control, Fuse, Views, WeightsPolicy
 from spillprof.model.program import BufferKind
 
 T = (4,)
@@ -95,18 +95,19 @@ def test_random_operator_does_not_fold():
 def test_random_operator_in_a_body_does_not_fold():
     body = graph({}, ["RandomNormal -> r"], "r", tensors={"r": T})
     g = graph({}, [op("If c -> y", subgraphs=[body, body])], "y", weights={"c": ("bool", ())}, tensors={"y": T})
-    assert picture(lowered(g)) == ["If -> y"]
+    assert picture(lowered(g)) == ["RandomNormal -> y"]
+    assert picture(lowered(g, control=Control.STEP)) == ["If -> y"]
 
 
 def test_body_over_weights_alone_folds_and_one_that_captures_an_activation_does_not():
-    body = graph({}, ["Neg a -> r"], "r", tensors={"a": T, "r": T})
-
     def program(source):
+        body = graph({}, [f"Neg {source} -> r"], "r", tensors={source: T, "r": T})
         ops = [op("If c -> y", captures=source, subgraphs=[body, body]), "Add x y -> z"]
-        return lowered(graph({"x": T}, ops, "z", weights={"c": ("bool", ()), "w": T}, tensors={"y": T, "z": T}))
+        g = graph({"x": T}, ops, "z", weights={"c": ("bool", ()), "w": T}, tensors={"y": T, "z": T})
+        return [picture(lowered(g, control=control)) for control in (Control.UNFOLD, Control.STEP)]
 
-    assert picture(program("w")) == ["Add x -> x=>z"]
-    assert picture(program("x")) == ["If x -> y", "Add x y -> x=>z"]
+    assert program("w") == [["Add x -> x=>z"], ["Add x -> x=>z"]]
+    assert program("x") == [["Neg x -> y", "Add x y -> x=>z"], ["If x -> y", "Add x y -> x=>z"]]
 
 
 def test_unknown_domain_does_not_fold():

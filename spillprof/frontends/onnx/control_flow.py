@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from spillprof.errors import ModelError, ShapeError
+from spillprof.errors import ModelError, ShapeError, UsageError
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, parse_type, tensor_type
@@ -11,7 +11,7 @@ from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session, SizeBody, SizedBody
 from spillprof.model.dtypes import tensor_bytes
-from spillprof.model.graph import AttributeValue, Graph, TensorKind
+from spillprof.model.graph import ASSUMED_TRIPS, AttributeValue, Graph, TensorKind, TripBasis, Trips
 
 MAX_GROWTH_TRIPS = 64
 """Trips that are walked one by one when a loop's values change their size."""
@@ -25,9 +25,11 @@ class Outcome:
     """What an operator with bodies gives."""
 
     subgraphs: tuple[Graph, ...]
+    names: tuple[str, ...]  # the attribute of each subgraph
     types: Types  # one per output
     values: Sequence[Array | None]
     is_bounded: bool = False  # sizes are upper bounds
+    trips: Trips | None = None
 
 
 def visit_bodies(node: Node, settings: Settings, scope: Scope, session: Session, size: SizeBody) -> Outcome:
@@ -50,17 +52,26 @@ def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> Out
         if len(branch.outputs) < len(node.outputs) or branch.inputs:
             raise ModelError("the branches of an If do not match its outputs", where=(place(node),))
     condition = scope.value_of(node.inputs[0])
+    told = session.runs.branch(node.name)
+    role = None if told is None else f"{told}_branch"
     if condition is not None and condition.size == 1 and not scope.is_bounded(node.inputs[0]):
-        taken = branches["then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"]
+        known = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
+        if role not in (None, known):
+            what = f"the condition of the If is constant: only its {known.removesuffix('_branch')} branch runs"
+            raise UsageError(what, where=(place(node),), hint=f"drop --branch {node.name}={told}")
+        role = known
         session.tally.note("an If has a constant condition: only the branch that runs is analysed")
-        sized = size(taken, Scope(parent=scope), session)
-        return _branch_outcome(node, (sized,), _output_types(sized, taken))
-    results: list[SizedBody] = []
+    elif role is not None:
+        session.tally.note(f"If '{node.name}': the {told} branch is taken, as told")
+    if role is not None:
+        sized = size(branches[role], Scope(parent=scope), session)
+        return _branch_outcome(node, {role: sized}, _output_types(sized, branches[role]))
+    results: dict[str, SizedBody] = {}
     impossible: list[ShapeError] = []
-    for branch in node.bodies:
+    for name, branch in branches.items():
         trial = session.trial()
         try:
-            results.append(size(branch, Scope(parent=scope), trial))
+            results[name] = size(branch, Scope(parent=scope), trial)
         except ShapeError as error:
             impossible.append(error)
             continue
@@ -69,13 +80,14 @@ def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> Out
         raise impossible[0]
     if impossible:
         session.tally.assume("a branch of an If does not fit the shapes it would get: the other is taken")
-        return _branch_outcome(node, tuple(results), [_known(r, n) for r in results for n in r.graph.outputs])
-    both = [[_known(r, name) for name in r.graph.outputs] for r in results]
+        return _branch_outcome(node, results, [_known(r, n) for r in results.values() for n in r.graph.outputs])
+    both = [[_known(r, name) for name in r.graph.outputs] for r in results.values()]
     merged = [_larger(a, b, session) for a, b in zip(*both, strict=False)]
-    return _branch_outcome(node, tuple(results), merged)
+    return _branch_outcome(node, results, merged)
 
 
-def _branch_outcome(node: Node, results: tuple[SizedBody, ...], types: Types) -> Outcome:
+def _branch_outcome(node: Node, branches: Mapping[str, SizedBody], types: Types) -> Outcome:
+    results = tuple(branches.values())
     count = len(node.outputs)
     values: list[Array | None] = [None] * count
     is_bounded = any(_known(r, n) != t for r in results for n, t in zip(r.graph.outputs, types, strict=False))
@@ -83,7 +95,13 @@ def _branch_outcome(node: Node, results: tuple[SizedBody, ...], types: Types) ->
         only = results[0]
         values = [only.scope.value_of(name) for name in only.graph.outputs[:count]]
         is_bounded = any(only.scope.is_bounded(name) for name in only.graph.outputs)
-    return Outcome(subgraphs=tuple(r.graph for r in results), types=types[:count], values=values, is_bounded=is_bounded)
+    return Outcome(
+        subgraphs=tuple(r.graph for r in results),
+        names=tuple(branches),
+        types=types[:count],
+        values=values,
+        is_bounded=is_bounded,
+    )
 
 
 def _larger(a: ValueType | None, b: ValueType | None, session: Session) -> ValueType | None:
@@ -102,36 +120,59 @@ def _visit_loop(node: Node, scope: Scope, session: Session, size: SizeBody) -> O
     if len(body.inputs) != n_carried + 2 or n_stacked < 0 or len(node.outputs) > n_carried + n_stacked:
         raise ModelError("the body of a Loop does not match its inputs and outputs", where=(place(node),))
     carried: list[ValueType | None] = [scope.type_of(name) for name in node.inputs[2:]]
-    trips, is_exact = _trip_count(node, body, scope)
+    runs = _trips(node, body, scope, session)
+    trips = None if runs.basis is TripBasis.ASSUMED else runs.count
     fixed = [tensor_type("int64", ()), tensor_type("bool", ())]
-    walked = 0
+    walked: list[Graph] = []  # one for each trip, until sizes stay as they are
     while True:
         trial = session.trial()
         sized = size(body, _inner_scope(node, body, [*fixed, *carried], scope), trial)
         after = _output_types(sized, body)[1 : 1 + n_carried]
-        walked += 1
-        if _sizes(after) == _sizes(carried) or (trips is not None and walked >= trips):
+        walked.append(sized.graph)
+        if _sizes(after) == _sizes(carried) or (trips is not None and len(walked) >= trips):
             break
         if trips is None or trips > MAX_GROWTH_TRIPS:
             known = f"{trips} times" if trips is not None else "an unknown number of times"
             what = f"a value that a Loop carries changes its size, and the Loop runs {known}"
-            raise ShapeError(what, where=(place(node),), hint="export the model with the loop unrolled")
+            hint = f"--trips {node.name}=N says how often, up to {MAX_GROWTH_TRIPS}; or export the loop unrolled"
+            raise ShapeError(what, where=(place(node),), hint=hint)
         carried = after
     session.tally.add(trial.tally)
-    if walked > 1:
-        session.tally.assume("a value that a Loop carries changes its size: the last trip's sizes are taken")
     final = after if trips != 0 else [scope.type_of(name) for name in node.inputs[2:]]
     stacked = [_stacked(t, trips) for t in _output_types(sized, body)[1 + n_carried :]]
     uses_stacked = any(node.outputs[n_carried:])
-    if uses_stacked and trips is not None and not is_exact:
+    may_stop = runs.basis is TripBasis.AT_MOST
+    if uses_stacked and may_stop:
         session.tally.assume("a Loop may stop early: its outputs are sized for all its trips")
     count = len(node.outputs)
     return Outcome(
-        subgraphs=(sized.graph,),
+        subgraphs=tuple(walked),
+        names=("body",) * len(walked),
         types=[*final, *stacked][:count],
         values=[None] * count,
-        is_bounded=uses_stacked and not is_exact,
+        is_bounded=uses_stacked and may_stop,
+        trips=runs,
     )
+
+
+def _trips(node: Node, body: Body, scope: Scope, session: Session) -> Trips:
+    """How often a Loop runs: as the model says, else as the user does, else assumed."""
+    count, is_exact = _trip_count(node, body, scope)
+    told = session.runs.trip_count(node.name)
+    if told is not None and count is not None and (told > count or (is_exact and told != count)):
+        if session.runs.is_meant(node.name):
+            raise UsageError(
+                f"the Loop runs {'exactly' if is_exact else 'at most'} {count:,} times",
+                where=(place(node),),
+                hint=f"drop --trips {node.name}={told}",
+            )
+        told = None  # said of loops in general
+    if told is not None and not is_exact:
+        session.tally.note(f"Loop '{node.name}': {told:,} trips, as told")
+        return Trips(count=told, basis=TripBasis.GIVEN)
+    if count is None:
+        return Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)
+    return Trips(count=count, basis=TripBasis.KNOWN if is_exact else TripBasis.AT_MOST)
 
 
 def _trip_count(node: Node, body: Body, scope: Scope) -> tuple[int | None, bool]:
@@ -192,7 +233,15 @@ def _visit_scan(node: Node, settings: Settings, scope: Scope, session: Session, 
     final: list[ValueType | None] = list(types[:n_states])
     for known, axis in zip(outputs[n_states:], out_axes, strict=True):
         final.append(_inserted(known, axis, length, batch))
-    return Outcome(subgraphs=(sized.graph,), types=final[: len(node.outputs)], values=[None] * len(node.outputs))
+    is_known = length is not None
+    rows = first.shape[0] if has_batch and first is not None and first.shape else 1
+    return Outcome(
+        subgraphs=(sized.graph,),
+        names=("body",),
+        types=final[: len(node.outputs)],
+        values=[None] * len(node.outputs),
+        trips=Trips(count=(length or 0) * (rows or 1), basis=TripBasis.KNOWN) if is_known else None,
+    )
 
 
 def _axes(given: AttributeValue | None, count: int) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from spillprof.errors import ModelError
 from spillprof.frontends.onnx.assumed import Assumed, check_assumed, note_unmet
 from spillprof.frontends.onnx.binding import bind_inputs
 from spillprof.frontends.onnx.body import model_body
+from spillprof.frontends.onnx.runs import Runs
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session
 from spillprof.frontends.onnx.signature import looks_like
@@ -27,6 +28,7 @@ from spillprof.model.graph import Assumption, Graph, TensorKind
 _CHUNK_BYTES = 1 << 20
 _NO_DIMS: Mapping[str, int] = {}
 _NO_SHAPES: Mapping[str, tuple[int, ...]] = {}
+_NO_BRANCHES: Mapping[str, str] = {}
 
 _read: Kept[Graph] = Kept(16)
 """Graphs by the hash of their file and what bound their dimensions."""
@@ -39,16 +41,19 @@ def read_onnx(
     shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
     batch: int | None = None,
     assume: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
+    branches: Mapping[str, str] = _NO_BRANCHES,
+    trips: Mapping[str, int] = _NO_DIMS,
 ) -> Graph:
     """The graph of a model file, every tensor sized. Weights are neither loaded nor looked for.
 
     ``dims`` binds symbols by name and unnamed dimensions as ``INPUT[AXIS]``, ``shapes`` whole inputs, ``batch`` the
-    open first axes; ``assume`` gives the shapes of tensors that cannot be inferred. The same contents with the same
-    bindings are sized once in a process. ``ModelError`` for files that are no sound model, ``ShapeError`` where sizes
-    stay unknown or contradict each other, ``UsageError`` for bindings that fit nothing.
+    open first axes; ``assume`` gives the shapes of tensors that cannot be inferred; ``branches`` says which branch of
+    an If runs ("then" or "else"), ``trips`` how often a Loop does, "" standing for all of unknown length. The same
+    contents with the same bindings are sized once in a process. ``ModelError`` for files that are no sound model,
+    ``ShapeError`` where sizes stay unknown or contradict each other, ``UsageError`` for bindings that fit nothing.
     """
     shown = os.fspath(path)
-    bindings = Bindings(dims=dims, shapes=shapes, batch=batch, assume=assume)
+    bindings = Bindings(dims=dims, shapes=shapes, batch=batch, assume=assume, branches=branches, trips=trips)
     try:
         mode = os.stat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a pipe could wait for ever
@@ -82,11 +87,13 @@ def read_onnx_bytes(
     shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
     batch: int | None = None,
     assume: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
+    branches: Mapping[str, str] = _NO_BRANCHES,
+    trips: Mapping[str, int] = _NO_DIMS,
 ) -> Graph:
     """The graph of a model held in memory; ``name`` stands for its path. Otherwise as ``read_onnx``."""
     if not data:
         raise ModelError("the input is empty", where=(name,), hint="was the download or export cut off?")
-    bindings = Bindings(dims=dims, shapes=shapes, batch=batch, assume=assume)
+    bindings = Bindings(dims=dims, shapes=shapes, batch=batch, assume=assume, branches=branches, trips=trips)
     sha256 = hashlib.sha256(data).hexdigest()
     if (known := _read.get((sha256, bindings.key))) is not None:
         return known if known.path == name else replace(known, path=name)
@@ -126,9 +133,11 @@ def _sized_graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -
     fed = [(name, proto) for name, proto in body.inputs if name not in body.constants]
     bound = bind_inputs(fed, bindings)
     scope = Scope(types=dict(bound.types), kinds=dict.fromkeys(bound.types, TensorKind.INPUT))
-    session = Session(symbols=bound.dims, assumed=Assumed(shapes=bindings.assume))
+    runs = Runs(branches=bindings.branches, trips=bindings.trips)
+    session = Session(symbols=bound.dims, assumed=Assumed(shapes=bindings.assume), runs=runs)
     check_assumed(session.assumed, body)
     graph = size_body(body, scope, session).graph
+    runs.check()
     tally = session.tally
     note_unmet(session.assumed, tally)
     if repeated := len(body.inputs) - len(fed):

@@ -7,6 +7,7 @@ from spillprof.errors import ModelError
 from spillprof.frontends.onnx.assumed import Assumed
 from spillprof.frontends.onnx.body import Body
 from spillprof.frontends.onnx.inference import NodeInference
+from spillprof.frontends.onnx.runs import Runs
 from spillprof.frontends.onnx.scope import Scope, Tally
 from spillprof.model.graph import Graph
 
@@ -34,6 +35,7 @@ class Session:
     symbols: Mapping[str, int]
     inference: NodeInference = field(default_factory=NodeInference)
     orders: dict[int, Sequence[int]] = field(default_factory=dict)  # topological order by identity of the body
+    runs: Runs = field(default_factory=Runs)
     steps: Steps = field(default_factory=Steps)
     tally: Tally = field(default_factory=Tally)
     assumed: Assumed = field(default_factory=Assumed)

@@ -25,7 +25,7 @@ from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session, SizedBody
 from spillprof.frontends.onnx.topology import topological_order
 from spillprof.model.dtypes import UNSIZED_DTYPES
-from spillprof.model.graph import AttributeValue, Graph, Operator, Tensor, TensorKind
+from spillprof.model.graph import AttributeValue, Graph, Operator, Tensor, TensorKind, Trips
 
 _LISTED = 8
 
@@ -50,9 +50,11 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
         node = body.nodes[index]
         settings = plain_attributes(node.attributes)
         subgraphs: tuple[Graph, ...] = ()
+        subgraph_names: tuple[str, ...] = ()
+        trips: Trips | None = None
         if node.bodies:
             result = visit_bodies(node, settings, scope, session, size_body)
-            subgraphs = result.subgraphs
+            subgraphs, subgraph_names, trips = result.subgraphs, result.names, result.trips
             is_bounded = result.is_bounded or any(scope.is_bounded(n) for n in (*node.inputs, *node.captures) if n)
             limits = result.types if result.is_bounded else ()
             found = _Found(types=result.types, values=result.values, is_bounded=is_bounded, limits=limits)
@@ -72,6 +74,8 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
             attributes=settings,
             captures=node.captures,
             subgraphs=subgraphs,
+            subgraph_names=subgraph_names,
+            trips=trips,
         )
     if roots:
         raise _unsized(roots, scope)
@@ -173,7 +177,7 @@ def _contents(
     if node.domain != "":
         return None
     if node.op_type in ("Shape", "Size"):
-        return _shape_contents(node, settings, types[0])
+        return _shape_contents(node, settings, types[0] if types else None)
     if not can_fold(node.op_type) or any(
         value is None for value, name in zip(values, node.inputs, strict=True) if name
     ):
@@ -270,6 +274,8 @@ def _unsized(roots: Sequence[tuple[Node, str]], scope: Scope) -> ShapeError:
         f"the size depends on run-time data or on an operator without a rule ({types}); give it: {options}; "
         "or export the model with fixed shapes"
     )
+    if loop := next((node for node, _ in roots if node.op_type == "Loop"), None):
+        hint = f"--trips {loop.name}=N says how often the loop runs; or {hint}"
     count = "a tensor" if len(roots) == 1 else f"{len(roots)} tensors"
     return ShapeError(f"the size of {count} stays unknown", where=lines, hint=hint)
 
@@ -294,4 +300,11 @@ def _graph(body: Body, operators: Sequence[Operator], scope: Scope, session: Ses
     if unknown:
         options = " ".join(quoted(advice(name, scope.type_of(name))) for name in unknown[:_LISTED])
         raise ShapeError("the size of a tensor stays unknown", where=unknown[:_LISTED], hint=f"give it: {options}")
-    return Graph(name=body.name, operators=tuple(operators), tensors=tensors, inputs=inputs, outputs=body.outputs)
+    return Graph(
+        name=body.name,
+        operators=tuple(operators),
+        tensors=tensors,
+        inputs=inputs,
+        outputs=body.outputs,
+        captures=body.free_names,
+    )

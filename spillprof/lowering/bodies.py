@@ -1,0 +1,206 @@
+"""What the bodies of If, Loop and Scan cost by themselves, and which of them run: decided innermost first."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from spillprof.lowering.macs import count_macs
+from spillprof.model.graph import ASSUMED_TRIPS, Graph, Operator, TensorKind, TripBasis, Trips
+
+UNFOLD_LIMIT = 20_000
+"""Operators that the loops of a model may unfold to, all together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """One run of a body, or all runs of an operator with bodies."""
+
+    operators: int = 0
+    steps: int = 0  # what they unfold to; an operator that is not unfolded is one
+    macs: int = 0
+    uncosted: int = 0  # operators whose multiplications are not counted
+    touched_bytes: int = 0  # payload read and written, weights included
+    beside_bytes: int = 0  # largest sum of live activations beside the operands of the operator, payload
+    peak_live_bytes: int = 0  # the same of all that lives for the body: outputs, and captures that nothing reads later
+
+    def times(self, count: int) -> "Cost":
+        """So many runs, one after the other."""
+        return replace(
+            self,
+            operators=self.operators * count,
+            steps=self.steps * count,
+            macs=self.macs * count,
+            uncosted=self.uncosted * count,
+            touched_bytes=self.touched_bytes * count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """How one operator with bodies runs."""
+
+    costs: tuple[Cost, ...]  # one run of each subgraph
+    taken: tuple[int, ...]  # subgraphs that run; those of a loop in order of its trips, the last for all further ones
+    trips: Trips  # of an If: once
+    total: Cost
+    fits: bool  # it can be unfolded, as far as it alone is concerned
+
+    def subgraph(self, trip: int) -> int:
+        """Which subgraph runs in a trip."""
+        return self.taken[min(trip, len(self.taken) - 1)]
+
+
+Choices = Mapping[int, Choice]
+"""By identity of the operator."""
+
+
+def choose(graph: Graph) -> Choices:
+    """The choice for every operator with bodies, at any depth.
+
+    Of the branches of an If the one with the higher peak of live bytes runs; of equals the one with more
+    multiply-accumulates, then ``then_branch``.
+    """
+    choices: dict[int, Choice] = {}
+    positions: dict[int, _Positions] = {}
+    for op, around in _innermost_first(graph):
+        if id(around) not in positions:
+            positions[id(around)] = _positions(around)
+        dying = positions[id(around)].dying(op, around)
+        costs = tuple(_cost(op, body, choices, dying) for body in op.subgraphs)
+        choices[id(op)] = _branch(op, costs) if op.op_type == "If" else _loop(op, around, costs)
+    return choices
+
+
+def _innermost_first(graph: Graph) -> Iterator[tuple[Operator, Graph]]:
+    """Every operator with bodies once, after those inside of it, with the graph that it stands in."""
+    seen: set[int] = set()
+    owners: list[tuple[Operator, Graph]] = []
+    stack = [iter([(op, graph) for op in graph.operators if op.subgraphs])]
+    while stack:
+        entry = next(stack[-1], None)
+        if entry is None:
+            stack.pop()
+            if owners:
+                yield owners.pop()
+        elif id(entry[0]) not in seen:
+            seen.add(id(entry[0]))
+            owners.append(entry)
+            stack.append(iter([(op, body) for body in entry[0].subgraphs for op in body.operators if op.subgraphs]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Positions:
+    """Where the operators of one graph stand, and where its tensors are read for the last time."""
+
+    position: Mapping[int, int]  # by identity of the operator
+    last_read: Mapping[str, int]
+    own: Container[str]  # tensors that come from here and are no outputs
+
+    def dying(self, op: Operator, around: Graph) -> dict[str, int]:
+        """Bytes of the tensors that the operator captures and that nothing here reads later."""
+        here = self.position[id(op)]
+        last = (name for name in op.captures if name in self.own and self.last_read[name] == here)
+        return {n: t.nbytes for n in last if (t := around.tensors[n]).kind is not TensorKind.WEIGHT}
+
+
+def _positions(graph: Graph) -> _Positions:
+    last_read = {name: i for i, op in enumerate(graph.operators) for name in (*op.inputs, *op.captures)}
+    own = {*graph.inputs, *(name for op in graph.operators for name in op.outputs)} - set(graph.outputs)
+    return _Positions(position={id(op): i for i, op in enumerate(graph.operators)}, last_read=last_read, own=own)
+
+
+def _branch(op: Operator, costs: tuple[Cost, ...]) -> Choice:
+    def weight(index: int) -> tuple[int, int, bool]:
+        name = op.subgraph_names[index] if op.subgraph_names else ""
+        return costs[index].peak_live_bytes, costs[index].macs, name == "then_branch"
+
+    worse = max(range(len(costs)), key=weight)
+    taken = costs[worse]
+    total = replace(taken, operators=taken.operators + 1, steps=taken.steps + 1)
+    return Choice(costs=costs, taken=(worse,), trips=Trips(count=1, basis=TripBasis.KNOWN), total=total, fits=True)
+
+
+def _loop(op: Operator, around: Graph, costs: tuple[Cost, ...]) -> Choice:
+    trips = op.trips or Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)
+    stacked = [name for name in op.outputs[max(len(op.inputs) - 2, 0) :] if name] if op.op_type == "Loop" else []
+    if trips.basis is TripBasis.ASSUMED and stacked and around.tensors[stacked[0]].shape:
+        trips = Trips(count=around.tensors[stacked[0]].shape[0], basis=TripBasis.AT_MOST)
+    if trips.basis is TripBasis.AT_MOST and not stacked and trips.count * max(costs[-1].steps, 1) > UNFOLD_LIMIT:
+        trips = Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)  # a limit so high is none
+    total = _all_trips(costs, trips.count)
+    fits = total.steps <= UNFOLD_LIMIT and _is_regular(op)
+    return Choice(
+        costs=costs,
+        taken=tuple(range(len(costs))),
+        trips=trips,
+        total=total if fits else replace(total, steps=1),
+        fits=fits,
+    )
+
+
+def _all_trips(costs: tuple[Cost, ...], count: int) -> Cost:
+    """All trips, one step of the operator's own for each."""
+    runs = [*costs[:count], costs[-1].times(max(count - len(costs), 0))]
+    return Cost(
+        operators=sum(c.operators for c in runs) + 1,
+        steps=sum(c.steps for c in runs) + count + 1,
+        macs=sum(c.macs for c in runs),
+        uncosted=sum(c.uncosted for c in costs),
+        touched_bytes=sum(c.touched_bytes for c in runs),
+        beside_bytes=max((c.beside_bytes for c in costs), default=0),
+        peak_live_bytes=max((c.peak_live_bytes for c in costs), default=0),
+    )
+
+
+def _is_regular(op: Operator) -> bool:
+    """Whether the inputs of the body are those of the operator: the first version of Scan has a batch besides."""
+    extra = 2 - min(len(op.inputs), 2) if op.op_type == "Loop" else 0  # trailing absent inputs are left out
+    return all(len(body.inputs) == len(op.inputs) + extra for body in op.subgraphs)
+
+
+def _cost(owner: Operator, body: Graph, choices: Choices, dying: Mapping[str, int]) -> Cost:
+    """One run of a body. The outputs of an If's branch are those of the If; those of a loop's exist beside them."""
+    inner = [choices[id(op)].total for op in body.operators if op.subgraphs]
+    plain = [op for op in body.operators if not op.subgraphs]
+    counts = [count_macs(op, body) for op in plain]
+    return Cost(
+        operators=len(plain) + sum(c.operators for c in inner),
+        steps=len(plain) + sum(c.steps for c in inner),
+        macs=sum(c.macs for c in counts) + sum(c.macs for c in inner),
+        uncosted=sum(c.uncosted for c in counts) + sum(c.uncosted for c in inner),
+        touched_bytes=sum(_touched_bytes(op, body) for op in plain) + sum(c.touched_bytes for c in inner),
+        beside_bytes=_peak(body, choices, skip=frozenset(body.outputs if owner.op_type == "If" else ()), held={}),
+        peak_live_bytes=_peak(body, choices, skip=frozenset(), held={n: dying[n] for n in body.captures if n in dying}),
+    )
+
+
+def _touched_bytes(op: Operator, body: Graph) -> int:
+    names = (*dict.fromkeys(op.inputs), *op.outputs)
+    return sum(body.tensors[name].nbytes for name in names if name)
+
+
+def _peak(body: Graph, choices: Choices, *, skip: frozenset[str], held: Mapping[str, int]) -> int:
+    """Largest sum of live bytes in file order: activations written here, and ``held`` ones up to their last read."""
+    last: dict[str, int] = {}
+    for i, op in enumerate(body.operators):
+        for name in (*op.inputs, *op.captures):
+            last[name] = i
+    last.update(dict.fromkeys(body.outputs, len(body.operators)))
+    expiring: dict[int, int] = {}  # bytes that are read for the last time by that operator
+    live = peak = 0
+    for name, nbytes in held.items():
+        live += nbytes
+        expiring[last.get(name, 0)] = expiring.get(last.get(name, 0), 0) + nbytes
+    for i, op in enumerate(body.operators):
+        for name in _written(op, body, skip):
+            nbytes = body.tensors[name].nbytes
+            live += nbytes
+            expires = last.get(name, i)
+            expiring[expires] = expiring.get(expires, 0) + nbytes
+        inside = choices[id(op)].total.beside_bytes if op.subgraphs else 0
+        peak = max(peak, live + inside)
+        live -= expiring.pop(i, 0)
+    return peak
+
+
+def _written(op: Operator, body: Graph, skip: frozenset[str]) -> Iterable[str]:
+    return (n for n in op.outputs if n and n not in skip and body.tensors[n].kind is TensorKind.ACTIVATION)

@@ -1,0 +1,392 @@
+"""Control flow unfolded: the operators that run, in their order, as if the model had been written without it.
+
+Everything after this pass sees ordinary operators. The bodies of If, Loop and Scan take the place of the operator:
+of an If one branch, of a loop one copy of its body for each trip. State goes from trip to trip by name; what is
+stacked is collected in one buffer, slice by slice. No recursion: bodies may be nested to any depth.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from spillprof.lowering.blocks import Block, block_of
+from spillprof.lowering.bodies import UNFOLD_LIMIT, Choice, Choices, choose
+from spillprof.lowering.control_words import assumption_of, fact_of, role_of
+from spillprof.lowering.families import CONTROL_DOMAIN
+from spillprof.lowering.options import Control, LoweringOptions
+from spillprof.model.control_flow import ControlFlow
+from spillprof.model.graph import Assumption, AttributeValue, Graph, Operator, Tensor, TensorKind, TripBasis
+
+_LONGEST_PREFIX = 200
+_Frame: TypeAlias = Iterator["_Frame"]
+"""A body that is being unfolded; it gives the bodies inside of it, to be done before it goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfolded:
+    """A graph whose operators have no bodies, and what is known of those that had some."""
+
+    graph: Graph
+    blocks: Mapping[str, Block]  # operators that stay one step, by name
+    control_flow: tuple[ControlFlow, ...]
+    removed_operators: int = 0  # control flow whose results nobody reads
+
+
+def unfold(graph: Graph, options: LoweringOptions) -> Unfolded:
+    """The graph with its control flow unfolded, or with one step an operator where the options or the limit say so.
+
+    With folding, control flow whose results nobody reads is left out: its decisions would keep it alive later.
+    """
+    if not any(op.subgraphs for op in graph.operators):
+        return Unfolded(graph=graph, blocks={}, control_flow=())
+    unfolder = _Unfolder(graph, choose(graph), options)
+    unfolder.run()
+    return Unfolded(
+        graph=replace(
+            graph,
+            operators=tuple(unfolder.operators),
+            tensors=unfolder.tensors,
+            assumptions=(*graph.assumptions, *unfolder.assumptions.values()),
+        ),
+        blocks=unfolder.blocks,
+        control_flow=tuple(unfolder.facts.values()),
+        removed_operators=unfolder.removed_operators,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scope:
+    """One run of a graph: what its names are called in the unfolded graph."""
+
+    names: Mapping[str, str] | None  # None: the same
+    prefix: str  # of the names made here
+    place: int  # in the file, whichever trip it is: weights are told apart by it
+    is_repeated: bool  # inside of a loop that is unfolded
+
+    def of(self, name: str) -> str:
+        """The name in the unfolded graph; "" for an absent operand."""
+        return name if self.names is None or not name else self.names[name]
+
+
+class _Unfolder:
+    def __init__(self, graph: Graph, choices: Choices, options: LoweringOptions) -> None:
+        self.operators: list[Operator] = []
+        self.tensors: dict[str, Tensor] = dict(graph.tensors)
+        self.blocks: dict[str, Block] = {}
+        self.facts: dict[int, ControlFlow] = {}
+        self.removed_operators = 0
+        self.assumptions: dict[int, Assumption] = {}
+        self._graph = graph
+        self._choices = choices
+        self._options = options
+        self._left = UNFOLD_LIMIT
+        self._operator_names = _Names(op.name for op in graph.operators)
+        self._tensor_names = _Names(graph.tensors)
+        self._places: dict[tuple[int, str, str], int] = {}
+        self._weights: dict[tuple[int, str], str] = {}
+
+    def run(self) -> None:
+        """Unfolds the whole graph."""
+        scope = _Scope(names=None, prefix="", place=0, is_repeated=False)
+        stack = [self._operators(self._graph, scope)]
+        while stack:
+            inner = next(stack[-1], None)
+            if inner is None:
+                stack.pop()
+            else:
+                stack.append(inner)
+
+    def _operators(self, body: Graph, scope: _Scope) -> _Frame:
+        dead = _dead_control_flow(body) if self._options.fold else frozenset()
+        for op in body.operators:
+            if not op.subgraphs:
+                self._emit(op, scope)
+                continue
+            if id(op) in dead:
+                self.removed_operators += 1
+                continue
+            choice = self._choices[id(op)]
+            unfolds = self._unfolds(op, choice, scope)
+            if id(op) not in self.facts:
+                self.facts[id(op)] = fact_of(op, choice, scope.prefix, is_unfolded=unfolds)
+                if (assumption := assumption_of(op, choice, is_unfolded=unfolds)) is not None:
+                    self.assumptions[id(op)] = assumption
+            if not unfolds:
+                self._emit_block(op, scope)
+            elif op.op_type == "If":
+                yield from self._if(op, choice, scope)
+            elif op.op_type == "Loop":
+                yield from self._loop(op, choice, scope)
+            else:
+                yield from self._scan(op, choice, scope)
+
+    def _unfolds(self, op: Operator, choice: Choice, scope: _Scope) -> bool:
+        if self._options.control is Control.STEP or not choice.fits:
+            return False
+        if op.op_type == "If" or scope.is_repeated:  # what is repeated was paid for with the loop around it
+            return True
+        if choice.total.steps > self._left:
+            return False
+        self._left -= choice.total.steps
+        return True
+
+    def _if(self, op: Operator, choice: Choice, scope: _Scope) -> _Frame:
+        body = op.subgraphs[choice.taken[0]]
+        role = role_of(op, choice.taken[0])
+        if len(op.subgraphs) > 1:
+            self._add(op, scope.prefix + op.name, map(scope.of, op.inputs), ())
+        pairs = [(inner, scope.of(outer)) for inner, outer in zip(body.outputs, op.outputs, strict=False) if outer]
+        inner = self._enter(op, body, scope, role, None, {}, _assigned(body, pairs))
+        yield self._operators(body, inner)
+        self._pass_on((inner.of(name), outer) for name, outer in pairs)
+
+    def _loop(self, op: Operator, choice: Choice, scope: _Scope) -> _Frame:
+        limit, going = (*map(scope.of, op.inputs[:2]), "", "")[:2]
+        state = [scope.of(name) for name in op.inputs[2:]]
+        results = [scope.of(name) for name in op.outputs]
+        decides = choice.trips.basis is not TripBasis.KNOWN
+        stacks = [""] * max(len(results) - len(state), 0)
+        counter = ""
+        for trip in range(choice.trips.count):
+            body = op.subgraphs[choice.subgraph(trip)]
+            prefix = self._prefix(scope, op, str(trip))
+            going = going or self._constant(prefix, "condition", "bool")
+            if decides:
+                before, counter = counter, self._new(prefix, "trip", "int64", TensorKind.ACTIVATION)
+                self._add(op, prefix.removesuffix("/"), (limit, going, before), (counter,))
+            else:
+                counter = self._constant(prefix, "trip", "int64")
+            given = dict(zip(body.inputs, (counter, going, *state), strict=True))
+            is_last = trip == choice.trips.count - 1
+            kept = [(n, r) for n, r in zip(body.outputs[1:], results[: len(state)], strict=False) if r and is_last]
+            inner = self._enter(op, body, scope, "body", prefix, given, _assigned(body, kept))
+            yield self._operators(body, inner)
+            going, *after = map(inner.of, body.outputs)
+            state = after[: len(state)]
+            slices = after[len(state) :]
+            stacks = self._stack(op, prefix, slices, stacks, results[len(state) :], is_last=is_last)
+        if decides and going:
+            self._add(op, f"{self._prefix(scope, op, 'end')}".removesuffix("/"), (going, counter), ())
+        self._finish(op, choice, state, results)
+
+    def _scan(self, op: Operator, choice: Choice, scope: _Scope) -> _Frame:
+        count = op.attributes["num_scan_inputs"]
+        n_states = len(op.inputs) - (count if isinstance(count, int) else 0)
+        state = [scope.of(name) for name in op.inputs[:n_states]]
+        results = [scope.of(name) for name in op.outputs]
+        stacks = [""] * max(len(results) - n_states, 0)
+        axes = op.attributes.get("scan_input_axes", ())
+        for trip in range(choice.trips.count):
+            body = op.subgraphs[choice.subgraph(trip)]
+            prefix = self._prefix(scope, op, str(trip))
+            slices = [
+                self._slice(prefix, scope.of(source), body.tensors[name], axes, index)
+                for index, (source, name) in enumerate(zip(op.inputs[n_states:], body.inputs[n_states:], strict=True))
+            ]
+            given = dict(zip(body.inputs, (*state, *slices), strict=True))
+            is_last = trip == choice.trips.count - 1
+            kept = [(n, r) for n, r in zip(body.outputs, results[:n_states], strict=False) if r and is_last]
+            inner = self._enter(op, body, scope, "body", prefix, given, _assigned(body, kept))
+            yield self._operators(body, inner)
+            after = [inner.of(name) for name in body.outputs]
+            state = after[:n_states]
+            stacks = self._stack(op, prefix, after[n_states:], stacks, results[n_states:], is_last=is_last)
+        self._finish(op, choice, state, results)
+
+    def _slice(self, prefix: str, source: str, part: Tensor, axes: AttributeValue, index: int) -> str:
+        """One trip's part of a scanned tensor: a view where it lies in one piece, else a copy."""
+        shape = self.tensors[source].shape
+        axis = int(axes[index]) if isinstance(axes, tuple) and index < len(axes) else 0
+        is_one_piece = all(size == 1 for size in shape[: axis % max(len(shape), 1)])
+        result = self._tensor(prefix, part)
+        self.operators.append(
+            Operator(
+                name=self._operator_names.take(f"{prefix}slice"),
+                op_type="ScanView" if is_one_piece else "ScanSlice",
+                domain=CONTROL_DOMAIN,
+                inputs=(source,),
+                outputs=(result,),
+            )
+        )
+        return result
+
+    def _stack(
+        self,
+        op: Operator,
+        prefix: str,
+        slices: Sequence[str],
+        stacks: Sequence[str],
+        results: Sequence[str],
+        *,
+        is_last: bool,
+    ) -> list[str]:
+        """The buffers that collect one slice a trip, each with this trip's slice in it."""
+        after = []
+        for part, stack, result in zip(slices, stacks, results, strict=False):
+            if not result:
+                after.append("")
+                continue
+            filled = result if is_last else self._tensor(prefix, replace(self.tensors[result], name="stack"))
+            self.operators.append(
+                Operator(
+                    name=self._operator_names.take(f"{prefix}stack"),
+                    op_type="ScanAppend",
+                    domain=CONTROL_DOMAIN,
+                    inputs=(stack, part) if stack else (part,),
+                    outputs=(filled,),
+                )
+            )
+            after.append(filled)
+        return after
+
+    def _finish(self, op: Operator, choice: Choice, state: Sequence[str], results: Sequence[str]) -> None:
+        """What the last trip did not write under the operator's own names."""
+        self._pass_on(zip(state, results, strict=False))
+        if choice.trips.count == 0:
+            for result in filter(None, results[len(state) :]):
+                name = self._operator_names.take(f"{op.name}/stack")
+                made = Operator(name=name, op_type="ScanAppend", domain=CONTROL_DOMAIN, inputs=(), outputs=(result,))
+                self.operators.append(made)
+
+    def _pass_on(self, pairs: Iterable[tuple[str, str]]) -> None:
+        for source, result in pairs:
+            if result and source != result:
+                self.operators.append(
+                    Operator(
+                        name=self._operator_names.take(f"{result}/identity"),
+                        op_type="Identity",
+                        domain="",
+                        inputs=(source,),
+                        outputs=(result,),
+                    )
+                )
+
+    def _enter(
+        self,
+        op: Operator,
+        body: Graph,
+        around: _Scope,
+        role: str,
+        prefix: str | None,
+        given: Mapping[str, str],
+        assigned: Mapping[str, str],
+    ) -> _Scope:
+        """The scope of one run: captures are the tensors outside, all that the body makes gets a name of its own."""
+        place = self._places.setdefault((around.place, op.name, role), len(self._places) + 1)
+        stem = self._prefix(around, op, role) if prefix is None else prefix
+        names = {name: around.of(name) for name in body.captures}
+        names |= given
+        for inner in body.operators:
+            for name in filter(None, inner.outputs):
+                names[name] = assigned.get(name) or self._tensor(stem, body.tensors[name])
+        for name, tensor in body.tensors.items():
+            if name and name not in names:
+                key = (place, name)
+                if key not in self._weights:
+                    shared = stem if prefix is None else self._prefix(around, op, "")
+                    self._weights[key] = self._tensor(shared, tensor)
+                names[name] = self._weights[key]
+        return _Scope(names=names, prefix=stem, place=place, is_repeated=around.is_repeated or prefix is not None)
+
+    def _emit(self, op: Operator, scope: _Scope) -> None:
+        if scope.names is None:
+            self.operators.append(op)
+            return
+        self.operators.append(
+            replace(
+                op,
+                name=self._operator_names.take(scope.prefix + op.name),
+                inputs=tuple(map(scope.of, op.inputs)),
+                outputs=tuple(map(scope.of, op.outputs)),
+                captures=(),
+            )
+        )
+
+    def _emit_block(self, op: Operator, scope: _Scope) -> None:
+        block = block_of(op, self._choices)
+        name = op.name if scope.names is None else self._operator_names.take(scope.prefix + op.name)
+        self.blocks[name] = replace(block, weights={f"{name}/{w}": n for w, n in block.weights.items()})
+        self.operators.append(
+            replace(
+                op,
+                name=name,
+                inputs=tuple(map(scope.of, op.inputs)),
+                outputs=tuple(map(scope.of, op.outputs)),
+                captures=tuple(map(scope.of, block.captures)),
+                subgraphs=(),
+                subgraph_names=(),
+            )
+        )
+
+    def _add(self, op: Operator, name: str, inputs: Iterable[str], outputs: tuple[str, ...]) -> None:
+        """The step in which control flow decides how it goes on."""
+        own = name == op.name  # at the top the operator itself is gone, and its name free
+        self.operators.append(
+            Operator(
+                name=name if own else self._operator_names.take(name),
+                op_type=op.op_type,
+                domain=CONTROL_DOMAIN,
+                inputs=tuple(filter(None, inputs)),
+                outputs=outputs,
+            )
+        )
+
+    def _prefix(self, scope: _Scope, op: Operator, part: str) -> str:
+        text = f"{scope.prefix}{op.name}/{part}/" if part else f"{scope.prefix}{op.name}/"
+        if len(text) <= _LONGEST_PREFIX:
+            return text
+        return self._operator_names.take(f"{text[: _LONGEST_PREFIX // 2]}~") + "/"
+
+    def _tensor(self, prefix: str, tensor: Tensor) -> str:
+        name = self._tensor_names.take(prefix + tensor.name)
+        kind = tensor.kind if tensor.kind is TensorKind.WEIGHT else TensorKind.ACTIVATION
+        self.tensors[name] = replace(tensor, name=name, kind=kind)
+        return name
+
+    def _new(self, prefix: str, name: str, dtype: str, kind: TensorKind) -> str:
+        return self._tensor(prefix, Tensor(name=name, dtype=dtype, shape=(), kind=kind))
+
+    def _constant(self, prefix: str, name: str, dtype: str) -> str:
+        return self._new(prefix, name, dtype, TensorKind.WEIGHT)
+
+
+class _Names:
+    """Gives out names that nobody has yet."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
+
+    def take(self, wanted: str) -> str:
+        """The name, or the name with a number behind it."""
+        name = wanted
+        while name in self._taken:
+            number = self._next.get(wanted, 1)
+            self._next[wanted] = number + 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
+
+
+def _assigned(body: Graph, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Names outside of what the body writes itself; a tensor that is two outputs keeps the first."""
+    wanted: dict[str, str] = {}
+    for inner, outer in pairs:
+        wanted.setdefault(inner, outer)
+    written = {name for op in body.operators for name in op.outputs}
+    return {inner: outer for inner, outer in wanted.items() if inner in written}
+
+
+def _dead_control_flow(body: Graph) -> frozenset[int]:
+    """Identities of the operators with bodies that no output needs, directly or through others."""
+    if not body.outputs or not any(op.subgraphs for op in body.operators):
+        return frozenset()
+    needed = set(body.outputs)
+    dead: set[int] = set()
+    for op in reversed(body.operators):
+        if op.outputs and needed.isdisjoint(filter(None, op.outputs)):
+            if op.subgraphs:
+                dead.add(id(op))
+        else:
+            needed.update(op.inputs, op.captures)
+    return frozenset(dead)
