@@ -33,6 +33,11 @@ def test_batch_binds_the_open_first_axes() -> None:
     assert [graph.tensors[n].shape for n in "abc"] == [(2, 3), (2,), (8,)]
 
 
+def test_bindings_of_one_size_agree() -> None:
+    graph = read(TWO, dims={"N": 2, "a[0]": 2, "b[1]": 5}, shapes={"b": (2, 5, 7)}, batch=2)
+    assert graph.tensors["q"].shape == (2, 5, 7)
+
+
 def test_shape_gives_a_rank_where_none_is_declared() -> None:
     data = model([node("Relu", "a", "p")], [value("a", None)], "p")
     assert shape_of(data, "p", shapes={"a": (2, 2)}) == (2, 2)
@@ -76,6 +81,8 @@ def test_weight_listed_as_input_needs_no_binding() -> None:
         ({"dims": {"N": 1, "a[0]": 2}}, ShapeError, "bound to both 1 and 2"),
         ({"dims": {"N": 1}, "batch": 2}, ShapeError, "bound to both 1 and 2"),
         ({"dims": {"N": 1}, "shapes": {"a": (2, 3)}}, ShapeError, "bound to both 2 and 1"),
+        ({"shapes": {"a": (2, 3)}, "batch": 3}, ShapeError, "bound to both 2 and 3"),
+        ({"shapes": {"a": (2, 3), "b": (4, 1, 1)}}, ShapeError, "bound to both 2 and 4"),
         ({"shapes": {"z": (1,)}}, UsageError, "no input 'z'"),
         ({"shapes": {"a": (1, 2, 3)}}, ShapeError, "has 2 dimensions, not 3"),
         ({"shapes": {"a": (1, 4)}}, ShapeError, "fixed at 3"),

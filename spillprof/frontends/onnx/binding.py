@@ -42,7 +42,7 @@ class _Binder:
     """Collects sizes of symbols and of unnamed axes."""
 
     def __init__(self, inputs: Sequence[tuple[str, onnx.TypeProto | None]]) -> None:
-        self.others: dict[str, ValueType] = {}  # inputs that are no tensors
+        self.others: dict[str, onnx.TypeProto] = {}  # inputs that are no tensors
         self.dtypes: dict[str, str] = {}
         self.axes: dict[str, list[Axis] | None] = {}  # None: the rank is unknown
         self.sizes: dict[str, int] = {}  # by symbol, and by ``INPUT[AXIS]`` for unnamed axes
@@ -50,13 +50,14 @@ class _Binder:
         for name, proto in inputs:
             self._declare(name, proto)
         self.symbols = {axis for axes in self.axes.values() for axis in axes or () if isinstance(axis, str)}
+        self.symbols.update(dim.dim_param for proto in self.others.values() for dim in _inner_dims(proto))
 
     def _declare(self, name: str, proto: onnx.TypeProto | None) -> None:
         stated = None if proto is None else parse_type(proto.SerializeToString())
         if proto is None or stated is None:
             raise ModelError(f"the input '{name}' has no type", hint="export the model again, with types")
         if stated.dtype not in DTYPE_OF_ELEMENT.values():
-            self.others[name] = stated
+            self.others[name] = proto
             return
         self.dtypes[name] = stated.dtype
         if stated.shape is None:
@@ -133,7 +134,7 @@ class _Binder:
 
     def result(self) -> BoundInputs:
         """All types; ``ShapeError`` with the options that are still needed."""
-        types: dict[str, ValueType] = dict(self.others)
+        types = {name: self._filled(proto) for name, proto in self.others.items()}
         missing: dict[str, str] = {}  # option → where it is needed
         for name, axes in self.axes.items():
             if axes is None:
@@ -151,6 +152,17 @@ class _Binder:
             raise ShapeError(what, where=(*places[:_LISTED], *more), hint=hint)
         return BoundInputs(types=types, dims=dict(self.sizes))
 
+    def _filled(self, proto: onnx.TypeProto) -> ValueType:
+        """A sequence, map or optional, with the symbols inside that are bound."""
+        filled = onnx.TypeProto()
+        filled.CopyFrom(proto)
+        for dim in _inner_dims(filled):
+            if dim.dim_param in self.sizes:
+                dim.dim_value = self.sizes[dim.dim_param]
+        known = parse_type(filled.SerializeToString())
+        assert known is not None
+        return known
+
     def _size(self, name: str, axis: int, missing: dict[str, str]) -> int | None:
         axes = self.axes[name]
         assert axes is not None
@@ -165,6 +177,14 @@ class _Binder:
     def _keys(self) -> list[str]:
         unnamed = [f"{n}[{i}]" for n, axes in self.axes.items() for i, axis in enumerate(axes or ()) if axis is None]
         return [*sorted(self.symbols), *unnamed]
+
+
+def _inner_dims(proto: onnx.TypeProto) -> list[onnx.TensorShapeProto.Dimension]:
+    """Symbolic dimensions of the tensors in a sequence, map or optional."""
+    while (kind := proto.WhichOneof("value")) in ("sequence_type", "optional_type", "map_type"):
+        inner = getattr(proto, kind)
+        proto = inner.value_type if kind == "map_type" else inner.elem_type
+    return [dim for dim in proto.tensor_type.shape.dim if dim.dim_param] if kind == "tensor_type" else []
 
 
 def _nearest(name: str, known: list[str]) -> str:

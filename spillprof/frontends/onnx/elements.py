@@ -77,7 +77,8 @@ def parse_type(serialized: bytes) -> ValueType | None:
     if kind in ("sequence_type", "map_type", "optional_type"):
         return ValueType(kind.removesuffix("_type"), (), serialized)
     if kind != "tensor_type":
-        raise ModelError(f"values of kind '{kind.removesuffix('_type')}' are not supported")
+        what = f"values of kind '{kind.removesuffix('_type')}' are not supported"
+        raise ModelError(what, hint="export the model with a dense tensor in its place")
     tensor = proto.tensor_type
     if tensor.elem_type == 0:
         return None

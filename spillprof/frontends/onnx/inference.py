@@ -23,6 +23,9 @@ _FLOATS_MATTER = frozenset({"Resize", "Upsample", "Range"})
 _MISREAD_DEFAULTS = {"STFT": {"onesided": 1}}
 """Attributes whose default, as the standard states it, onnx's inference does not take when they are left out."""
 
+MISFIT_HINT = "check the sizes given with --dim, --shape, --batch or --assume; if none is, the model contradicts itself"
+"""What to do where an operator's inputs do not fit each other."""
+
 _SIZE_TYPES = frozenset(map(np.dtype, ("int64", "int32", "uint64", "uint32")))
 
 
@@ -107,7 +110,9 @@ def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array |
         text = (str(error).strip().splitlines() or [""])[0].removeprefix("[ShapeInferenceError] ")
         text = text.removeprefix("[TypeInferenceError] ").rstrip(".")[:300]
         where = (place(node), *_inputs_written(node, types))
-        raise ShapeError(f"the shapes do not fit: {text[:1].lower()}{text[1:]}", where=where) from error
+        raise ShapeError(
+            f"the shapes do not fit: {text[:1].lower()}{text[1:]}", where=where, hint=MISFIT_HINT
+        ) from error
 
 
 def _schema(node: Node) -> onnx.defs.OpSchema | None:

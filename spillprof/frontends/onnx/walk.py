@@ -19,7 +19,7 @@ from spillprof.frontends.onnx.control_flow import visit_bodies
 from spillprof.frontends.onnx.elements import ValueType, tensor_type
 from spillprof.frontends.onnx.folding import can_fold, fold
 from spillprof.frontends.onnx.folding_call import Call
-from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.inference import MISFIT_HINT, place
 from spillprof.frontends.onnx.rule import Case, Standard
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session, SizedBody
@@ -164,7 +164,8 @@ def _check_reshape(node: Node, before: ValueType | None, after: ValueType | None
         return
     old, new = before.sized_shape, after.sized_shape
     if math.prod(old) != math.prod(new):
-        raise ShapeError(f"the shapes do not fit: {list(old)} cannot become {list(new)}", where=(place(node),))
+        what = f"the shapes do not fit: {list(old)} cannot become {list(new)}"
+        raise ShapeError(what, where=(place(node),), hint=MISFIT_HINT)
 
 
 def _contents(
