@@ -121,6 +121,8 @@ def parse_config(text: str, path: Path) -> Config:
     target = settings.get("target")
     if isinstance(target, str):
         settings["target"] = resolve_path(target, path.parent)
+    if "op-times" in settings:
+        settings["op-times"] = str(path.parent / str(settings["op-times"]))
     targets = _targets(top)
     config = Config(
         path=path,

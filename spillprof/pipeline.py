@@ -7,7 +7,7 @@ from typing import Any
 from spillprof import __version__
 from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
 from spillprof.analysis.breakdown import breakdown
-from spillprof.analysis.facts import model_facts, oversized_operators, target_facts
+from spillprof.analysis.facts import model_facts, op_time_facts, oversized_operators, target_facts
 from spillprof.analysis.hotspots import buffer_costs, operator_costs
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.analysis.spill_timeline import events, spill_arcs
@@ -104,6 +104,7 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
         live_bytes=tuple(live_bytes_by_step(program, stored=True).tolist()),
         peak_buffers=live_at(program, peak_step),
         oversized=oversized_operators(program, fitted),
+        op_times=op_time_facts(program, options.lowering),
         ideal=Ideal(
             latency_s=ideal_s,
             energy_j=ideal.timeline.energy_j,
@@ -281,7 +282,9 @@ def _suggestions(results: Sequence[Result]) -> tuple[Suggestion, ...]:
 def configuration(options: AnalyzeOptions) -> dict[str, Any]:
     """The options under the names that reports show."""
     lowering, planning = options.lowering, options.planning
+    times = lowering.op_times
     return {
+        **({} if times is None else {"op_times": times.digest}),
         "strategies": list(options.strategies),
         "placement": planning.placement,
         "weights": str(lowering.weights),

@@ -98,6 +98,7 @@ def lowering_key(target: Target, options: LoweringOptions) -> tuple[object, ...]
         target.accumulator_bytes_per_output,
         target.strided_views,
         None if options.conv is ConvAlgorithm.DIRECT else target.sram_bytes,
+        None if options.op_times is None else target.clock_hz,
     )
 
 

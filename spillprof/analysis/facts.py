@@ -5,11 +5,14 @@ from spillprof.lowering.fitting import min_sram, stream_staging_bytes
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
-from spillprof.model.profile import ModelFacts, StreamedOperator, TargetFacts
+from spillprof.model.profile import ModelFacts, OpTimeFacts, StreamedOperator, TargetFacts
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.liveness import Bytes, step_demand_bytes
 from spillprof.planning.recorder import streamed_operands
+
+_MOST_LISTED = 200
+"""Names without a partner that a profile lists, of each side."""
 
 
 def oversized_operators(program: Program, fitted: Program) -> tuple[StreamedOperator, ...]:
@@ -68,6 +71,24 @@ def model_facts(
         assumptions=program.assumptions,
         control_flow=program.control_flow,
         notes=program.notes,
+    )
+
+
+def op_time_facts(program: Program, options: LoweringOptions) -> OpTimeFacts | None:
+    """What became of the measured times; None if there are none."""
+    times = options.op_times
+    if times is None:
+        return None
+    used = {name for step in program.steps for name in step.operators}
+    estimated = [step.name for step in program.steps if step.measured_s is None]
+    unused = [name for name, _ in times.times if name not in used]
+    return OpTimeFacts(
+        source=times.source,
+        measured_steps=len(program.steps) - len(estimated),
+        estimated_steps=len(estimated),
+        estimated=tuple(estimated[:_MOST_LISTED]),
+        unused_names=len(unused),
+        unused=tuple(unused[:_MOST_LISTED]),
     )
 
 

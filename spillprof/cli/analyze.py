@@ -17,6 +17,7 @@ from spillprof.cli.options import (
     lowering_options,
     model_options,
     nearest,
+    op_times_option,
     option,
     planning_options,
     read_lowering,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 @planning_options
 @lowering_options
 @dtype_options
+@op_times_option
 @option(
     "-o",
     "--output",

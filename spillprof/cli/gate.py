@@ -17,6 +17,7 @@ from spillprof.cli.options import (
     examples,
     is_given,
     lowering_options,
+    op_times_option,
     option,
     parsed,
     planning_options,
@@ -118,6 +119,7 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 @planning_options
 @lowering_options
 @dtype_options
+@op_times_option
 @option(
     "--format",
     "form",

@@ -13,6 +13,7 @@ from spillprof.errors import SpillprofError, UsageError
 from spillprof.frontends.targets import open_target
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
 from spillprof.model.dtypes import parse_dtype
+from spillprof.model.op_times import OpTimes
 from spillprof.model.target import Target, builtin_target_names
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Release, Start, WriteBack
 from spillprof.units import parse_rate, parse_size
@@ -140,6 +141,15 @@ def lowering_options(command: _Decorated) -> _Decorated:
     )  # fmt: skip
 
 
+def op_times_option(command: _Decorated) -> _Decorated:
+    """Times that were measured."""
+    return _apply(
+        command,
+        option("--op-times", metavar="FILE",
+               help="Measured times of operators, by name: CSV, a profile of ONNX Runtime, Vela's CSV of layers."),
+    )  # fmt: skip
+
+
 def dtype_options(command: _Decorated) -> _Decorated:
     """The element types that a float model is deployed in."""
     return _apply(
@@ -231,7 +241,14 @@ def read_lowering(values: Mapping[str, Any]) -> LoweringOptions:
         pin=tuple(values["pin"]),
         act_dtype=values["act_dtype"],
         weight_dtype=values["weight_dtype"],
+        op_times=_op_times(values.get("op_times")),
     )
+
+
+def _op_times(path: str | None) -> OpTimes | None:
+    from spillprof.frontends.op_times import read_op_times
+
+    return read_op_times(path) if path else None
 
 
 def read_planning(values: Mapping[str, Any]) -> PlanningOptions:

@@ -18,6 +18,7 @@ from spillprof.cli.options import (
     lowering_options,
     machine_options,
     nearest,
+    op_times_option,
     option,
     parsed,
     read_lowering,
@@ -132,6 +133,7 @@ def _parse_dtypes(text: str) -> tuple[str, ...]:
 @shape_options
 @transfer_options
 @lowering_options
+@op_times_option
 @config_options()
 @session_options
 @click.pass_obj

@@ -13,6 +13,7 @@ from spillprof.cli.options import (
     examples,
     lowering_options,
     model_options,
+    op_times_option,
     option,
     planning_options,
     read_lowering,
@@ -43,6 +44,7 @@ MAX_VIOLATIONS = 20
 @planning_options
 @lowering_options
 @dtype_options
+@op_times_option
 @option("--json", "as_json", is_flag=True, help="Violations and costs as JSON.")
 @config_options()
 @session_options

@@ -9,6 +9,7 @@ from spillprof.lowering.deployment import as_deployed
 from spillprof.lowering.draft import Draft
 from spillprof.lowering.folding import fold_constants
 from spillprof.lowering.fusion import fuse_chains
+from spillprof.lowering.measured import with_measured_times
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
 from spillprof.lowering.quantisation import absorb_quantisation
 from spillprof.lowering.schedule import first_draft
@@ -21,9 +22,11 @@ from spillprof.model.target import Target
 def lower(graph: Graph, target: Target, options: LoweringOptions) -> Program:
     """The Program of a Graph, not yet fitted to a memory: no capacity, no reservations, no streamed operands.
 
-    ``ModelError`` for a graph that cannot run, ``UsageError`` for a tensor that cannot be pinned.
+    ``ModelError`` for a graph that cannot run, ``UsageError`` for a tensor that cannot be pinned, or for
+    measured times of which none belongs to the model.
     """
-    return assemble(make_draft(graph, target, options), target, options)
+    program = assemble(make_draft(graph, target, options), target, options)
+    return program if options.op_times is None else with_measured_times(program, options.op_times, target)
 
 
 def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:

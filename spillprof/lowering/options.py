@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spillprof.model.op_times import OpTimes
+
 
 class Fuse(StrEnum):
     """Which operators are joined into one step."""
@@ -64,3 +66,4 @@ class LoweringOptions:
     pin: tuple[str, ...] = ()  # tensors that get a dedicated slot
     act_dtype: str | None = None  # of float activations, inputs and outputs; None: as in the file
     weight_dtype: str | None = None  # of float weights; None: as in the file
+    op_times: OpTimes | None = None  # measured, in place of the estimates; None: all are estimated

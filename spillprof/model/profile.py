@@ -81,6 +81,18 @@ class TargetFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpTimeFacts:
+    """Which steps have a measured time, and which names did not find a partner."""
+
+    source: str
+    measured_steps: int
+    estimated_steps: int
+    estimated: tuple[str, ...]  # the first of those without a measured time
+    unused_names: int  # in the file, but of no step of the model
+    unused: tuple[str, ...]  # the first of those
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepFact:
     """Name and type of a scheduled step, for axes and tables."""
 
@@ -319,6 +331,7 @@ class Profile:
     results: tuple[Result, ...]  # in the order asked for; the first is the one that reports lead with
     bounds: Bounds | None = None  # None: not asked for
     suggestions: tuple[Suggestion, ...] = ()
+    op_times: OpTimeFacts | None = None  # None: every time is estimated
     command: str = ""  # to reproduce
     schema: str = field(default=SCHEMA)
 

@@ -94,6 +94,7 @@ class Step:
     macs: int = 0  # multiply-accumulates
     mac_dtype: str = "float32"  # type of the multiplications
     touched_bytes: int = 0  # payload read and written by the step, weights included
+    measured_s: float | None = None  # compute time that the user measured, in place of the estimate; launch included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

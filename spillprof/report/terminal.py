@@ -11,6 +11,7 @@ from rich.text import Text
 
 from spillprof.model.profile import Profile, Result
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
+from spillprof.report.op_times import op_times_sentence
 from spillprof.report.text import count_of, label
 from spillprof.report.verdict import (
     above_bound,
@@ -86,6 +87,8 @@ def _header(profile: Profile) -> Iterable[RenderableType]:
         f"SRAM {format_size_exact(target.sram_bytes)}, align {target.alignment_bytes} B"
         f"   DRAM read {read} write {write}   target {label(target.name, 40)}"
     )
+    if profile.op_times is not None:
+        yield Text(op_times_sentence(profile.op_times))
 
 
 def _strategies(profile: Profile, lead: Result | None) -> RenderableType:

@@ -8,7 +8,8 @@ from spillprof.model.timeline import Seconds
 
 
 def step_times_s(program: Program, target: Target) -> Seconds:
-    """Compute time of each step: the larger of MACs / rate and bytes touched / SRAM bandwidth, plus the launch.
+    """Compute time of each step: the larger of MACs / rate and bytes touched / SRAM bandwidth, plus the launch;
+    where it was measured, what was measured.
 
     Shape (n_steps,), float64, seconds. Transfers and waits are not in it (the roofline of one operator).
     """
@@ -16,4 +17,6 @@ def step_times_s(program: Program, target: Target) -> Seconds:
     rates = {dtype: target.macs_rate(dtype) for dtype in {step.mac_dtype for step in program.steps}}
     rate = np.array([rates[step.mac_dtype] for step in program.steps], dtype=np.float64)
     touched = np.array([step.touched_bytes for step in program.steps], dtype=np.float64)
-    return np.maximum(macs / rate, touched / target.sram_bytes_per_s) + target.launch_overhead_s
+    estimated = np.maximum(macs / rate, touched / target.sram_bytes_per_s) + target.launch_overhead_s
+    measured = np.array([step.measured_s for step in program.steps], dtype=np.float64)  # None is nan
+    return np.where(np.isnan(measured), estimated, measured)

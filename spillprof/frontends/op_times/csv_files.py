@@ -1,0 +1,91 @@
+"""CSV with a header: a column of names and one of times; or what Vela writes of the layers of a network."""
+
+import csv
+import math
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median
+
+from spillprof.errors import UsageError
+from spillprof.model.op_times import OpTimes, TimeUnit
+from spillprof.units import parse_time
+
+_NAMES = ("name", "node", "node_name", "operator", "op", "op_name", "layer")
+_UNITS = {
+    "s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3,
+    "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "microseconds": 1e-6, "ns": 1e-9, "nanoseconds": 1e-9,
+}  # fmt: skip
+_HINT = "the header names an operator column and a time column with its unit, like name,time_us"
+
+
+def read_csv(text: str, path: str) -> OpTimes:
+    """Times from CSV text. An operator that is listed several times was measured several times: the median counts."""
+    lines = text.splitlines()
+    first = next((line for line in lines if line.strip()), "")
+    delimiter = max(",;\t", key=first.count)
+    try:
+        rows = [(i, row) for i, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1) if any(row)]
+    except csv.Error as error:
+        raise UsageError("the times are no CSV", where=(f"{path}: {error}",)) from None
+    if not rows:
+        raise UsageError("there is no time in the file", where=(path,), hint=_HINT)
+    header = [cell.strip() for cell in rows[0][1]]
+    if {"Name", "Op Cycles"} <= set(header):
+        return _vela(header, rows[1:], path)
+    return _plain(header, rows[1:], path)
+
+
+def _plain(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]], path: str) -> OpTimes:
+    words = [re.sub(r"[^a-zµμ]+", "_", cell.lower()).strip("_") for cell in header]
+    names = [i for i, word in enumerate(words) if word in _NAMES]
+    units = {i: _UNITS.get(word.rpartition("_")[2]) for i, word in enumerate(words) if i not in names}
+    timed = {i: unit for i, unit in units.items() if unit is not None or words[i] in ("time", "duration", "latency")}
+    if not names or not timed:
+        raise UsageError("no column of names, or none of times", where=(f"{path}: {', '.join(header)}",), hint=_HINT)
+    if len(timed) > 1:
+        listed = ", ".join(header[i] for i in timed)
+        raise UsageError("several columns give times", where=(f"{path}: {listed}",), hint="keep one of them")
+    ((column, unit),) = timed.items()
+    found: dict[str, list[float]] = defaultdict(list)
+    for line, row in rows:
+        if len(row) <= max(column, names[0]):
+            raise UsageError("a line has too few columns", where=(f"{path}:{line}",))
+        found[row[names[0]]].append(_time(row[column], unit, f"{path}:{line}"))
+    return OpTimes(source=path, times=tuple((name, median(values)) for name, values in found.items()))
+
+
+def _vela(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]], path: str) -> OpTimes:
+    """Cycles that a layer computes: the larger of NPU and SRAM cycles, since transfers off-chip are simulated here.
+
+    An operator that Vela split has several lines, which are added up. Names stand last, and may have commas in them.
+    """
+    parts = [i for i, cell in enumerate(header) if cell in ("NPU", "SRAM AC")] or [header.index("Op Cycles")]
+    name_at = header.index("Name")
+    found: dict[str, float] = defaultdict(float)
+    for line, row in rows:
+        if len(row) < len(header):
+            raise UsageError("a line has too few columns", where=(f"{path}:{line}",))
+        if [cell.strip() for cell in row] != list(header):  # written again for each part of the network
+            name = ",".join(row[name_at:]) if name_at == len(header) - 1 else row[name_at]
+            found[name] += max(_figure(row[i], f"{path}:{line}") for i in parts)
+    return OpTimes(source=path, times=tuple(found.items()), unit=TimeUnit.CYCLES)
+
+
+def _time(text: str, unit: float | None, where: str) -> float:
+    if unit is not None:
+        return _figure(text, where) * unit
+    try:
+        return parse_time(text)
+    except UsageError as error:
+        raise UsageError(error.message, where=(where,), hint=error.hint) from None
+
+
+def _figure(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0:
+        raise UsageError(f"'{text}' is no time", where=(where,), hint="write numbers from 0 up, the unit in the header")
+    return value
