@@ -9,6 +9,9 @@ from spillprof.model.program import Program
 from spillprof.model.timeline import JobKind, Timeline
 from spillprof.timing.dma import compulsory
 
+_ROUNDING = 1e-9
+"""A flow that takes longer than alone by less than this, relatively, lost nothing."""
+
 
 def breakdown(program: Program, plan: Plan, timeline: Timeline) -> Breakdown:
     """The makespan, cut into parts.
@@ -30,7 +33,8 @@ def breakdown(program: Program, plan: Plan, timeline: Timeline) -> Breakdown:
             parts["fragmentation"] += end - start
             continue
         flowing_s = max(end - max(start, flow_s[j]), 0.0)
-        share = min(alone_s[j] / (end_s[j] - flow_s[j]), 1.0) if end_s[j] > flow_s[j] else 1.0
+        took_s = end_s[j] - flow_s[j]
+        share = alone_s[j] / took_s if took_s > alone_s[j] * (1 + _ROUNDING) else 1.0
         parts["sync"] += end - start - flowing_s
         parts["contention"] += flowing_s * (1 - share)
         parts["compulsory" if expected[j] else "spill"] += flowing_s * share

@@ -95,3 +95,25 @@ class Timeline:
     def energy_j(self) -> float:
         """Joules of the whole run."""
         return self.energy.total_j
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BusCurve:
+    """What the bus carries, as a step function: each value holds from its moment to the next, the last one to the end.
+
+    Shape of each array: (n_moments,). Divided by the bandwidth of the direction, or of the bus: the share in use.
+    """
+
+    time_s: Seconds
+    read_bytes_per_s: Seconds
+    write_bytes_per_s: Seconds
+    background_bytes_per_s: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueueCurve:
+    """Transfers that wait for a channel, as a step function like ``BusCurve``."""
+
+    time_s: Seconds
+    reads: Indices
+    writes: Indices

@@ -15,8 +15,9 @@ from spillprof.report.columns import comparison_size_column, percent, time_colum
 from spillprof.report.plain_markdown import to_html
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
+from spillprof.report.time_words import TIME_WORDS, energy_parts, time_parts
 from spillprof.report.verdict import KIND_WORDS, above_bound, bound_scope, kind_parts, lead_result, verdict
-from spillprof.units import format_rate, format_size, format_size_exact, format_time
+from spillprof.units import format_energy, format_rate, format_size, format_size_exact, format_time
 
 MAX_TITLE = 60
 
@@ -188,6 +189,19 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
         "result": result,
         "kinds": [
             {"kind": k, "bytes": b, "share": b / total if total else 0.0, "meaning": KIND_WORDS[k]} for k, b in kinds
+        ],
+        "time": [
+            {
+                "part": part,
+                "s": s,
+                "share": s / result.latency_s if result.latency_s else 0.0,
+                "meaning": TIME_WORDS[part],
+            }
+            for part, s in (time_parts(result.breakdown) if result.breakdown else ())
+        ],
+        "energy": [
+            {"level": level, "text": format_energy(j), "share": j / (result.energy_j or 1.0)}
+            for level, j in (energy_parts(result.energy) if result.energy else ())
         ],
         "figures": figures.strategy_figures(profile, result) if profile.steps else (),
         "summaries": {

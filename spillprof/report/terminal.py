@@ -13,6 +13,7 @@ from spillprof.model.profile import Profile, Result
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
 from spillprof.report.op_times import op_times_sentence
 from spillprof.report.text import count_of, label
+from spillprof.report.time_words import time_parts
 from spillprof.report.verdict import (
     above_bound,
     bound_scope,
@@ -129,6 +130,9 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
         parts = " · ".join(f"{kind} {format_size(nbytes)}" for kind, nbytes in kind_parts(lead.kinds))
         chosen = ", least spill time" if len(profile.results) > 1 else ""
         yield _line(Text.assemble((f"why ({lead.strategy}{chosen}): ", "bold"), parts))
+    if lead.breakdown is not None and lead.latency_s:
+        where = " · ".join(f"{part} {percent(s / lead.latency_s)}" for part, s in time_parts(lead.breakdown) if s)
+        yield _line(Text.assemble((f"time ({lead.strategy}): ", "bold"), where))
     if lead.compaction_count:
         moved = f"{count_of(lead.compaction_count, 'compaction move')}, {format_size(lead.compaction_bytes)}"
         yield _line(f"{moved} inside SRAM under {lead.strategy}")

@@ -1,0 +1,89 @@
+"""Real models at shares of their peak: the timeline keeps to what no schedule can beat."""
+
+import csv
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from spillprof.analysis.breakdown import breakdown
+from spillprof.errors import CapacityError
+from spillprof.frontends.onnx import read_onnx
+from spillprof.lowering.fitting import fit
+from spillprof.lowering.options import LoweringOptions
+from spillprof.model.program import Program
+from spillprof.model.target import Target, load_target
+from spillprof.planning.options import Dma, PlanningOptions
+from spillprof.simulation import planned, prepare, sram_limits
+from spillprof.verify import recount
+
+CORPUS = Path(os.environ.get("SPILLPROF_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
+FEW_OPERATORS = int(os.environ.get("SPILLPROF_FEW_OPERATORS", "130"))
+MACHINES = {
+    "plain": {},
+    "shared": {
+        "dram_bus_bytes_per_s": 40e9, "background_bytes_per_s": 10e9, "dma_read_channels": 2, "cores": 2,
+    },
+}  # fmt: skip
+
+
+def models() -> dict[str, dict[str, int]]:
+    """Dimensions to bind, by file, of the models with few enough operators."""
+    index = CORPUS / "models.csv"
+    if not index.is_file():
+        return {}
+    rows = csv.DictReader(index.read_text(encoding="utf-8").splitlines())
+    return {
+        row["file"]: {re.sub(r"^\?(.*)\.(\d+)$", r"\1[\2]", k): n for k, n in json.loads(row["dims"] or "{}").items()}
+        for row in rows
+        if int(row["nodes"]) <= FEW_OPERATORS
+    }
+
+
+MODELS = models()
+
+
+def check(program: Program, target: Target, strategy: str) -> None:
+    on_demand = planned(program, target, strategy, PlanningOptions(dma=Dma.DEMAND))[1]
+    plan, t = planned(program, target, strategy, PlanningOptions())
+    assert t.makespan_s <= on_demand.makespan_s
+    traffic = recount(program, plan)
+    read = traffic.compulsory_read_bytes + traffic.spill_read_bytes + traffic.streamed_read_bytes
+    write = traffic.compulsory_write_bytes + traffic.spill_write_bytes + traffic.streamed_write_bytes
+    bus = target.dram_bus_bytes_per_s or float("inf")
+    bounds = (
+        t.compute_s / target.cores,
+        read / target.dram_read_bytes_per_s,
+        write / target.dram_write_bytes_per_s,
+        (read + write) / bus,
+    )
+    assert t.makespan_s >= max(bounds) * (1 - 1e-9)
+    b = breakdown(program, plan, t)
+    parts = (b.compute_s, b.compulsory_s, b.spill_s, b.sync_s, b.contention_s, b.fragmentation_s, b.tail_s)
+    assert min(parts) >= 0
+    assert sum(parts) == pytest.approx(t.makespan_s, rel=1e-6)
+    e = t.energy
+    assert e.dram_read_j + e.dram_write_j + e.sram_j + e.mac_j == pytest.approx(t.energy_j, rel=1e-9)
+
+
+@pytest.mark.skipif(not MODELS, reason=f"no model corpus at {CORPUS} (set SPILLPROF_CORPUS)")
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("file", MODELS or ["absent"])
+def test_timeline_bounds_at_shares_of_the_peak(file: str, machine: str) -> None:
+    graph = read_onnx(CORPUS / "models" / file, dims=MODELS[file])
+    target = load_target("generic-npu").with_overrides(**MACHINES[machine])
+    prepared = prepare(graph, target, LoweringOptions())
+    smallest, most = sram_limits(prepared, target, PlanningOptions())
+    sizes = {max(smallest, int(most * share) // 64 * 64) for share in (0.25, 0.5, 0.75)} | {
+        smallest * 3 // 4 // 64 * 64
+    }
+    for sram_bytes in sorted(sizes):
+        sized = target.with_overrides(sram_bytes=sram_bytes)
+        try:
+            fitted = fit(prepared.program, sized, LoweringOptions())
+        except CapacityError:
+            continue  # too small even with every operand streamed
+        for strategy in ("belady", "interval"):
+            check(fitted, sized, strategy)
