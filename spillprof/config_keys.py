@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from spillprof.errors import UsageError
-from spillprof.lowering.options import ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
+from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
 from spillprof.model.dtypes import AS_IN_FILE, parse_dtype
 from spillprof.model.target_fields import field_names, read_fields
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, Release, WriteBack
@@ -106,6 +106,18 @@ def _shapes(value: Any) -> dict[str, tuple[int, ...]]:
     return {name: tuple(_count(size, minimum=0) for size in shape) for name, shape in value.items()}
 
 
+def _branches(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{value!r} chooses no branches", hint='write it like branches = { "/model/If" = "then" }')
+    return {name: _one_of(("then", "else"), branch) for name, branch in value.items()}
+
+
+def _trips(value: Any) -> dict[str, int]:
+    if isinstance(value, dict):
+        return {name: _count(count, minimum=0) for name, count in value.items()}
+    return {"": _count(value, minimum=0)}
+
+
 def parse_budget(parse: Callable[[str], Any], text: str) -> Any:
     """A limit, which unlike a size may be nothing at all."""
     return 0 if text.strip() == "0" else parse(text)
@@ -143,8 +155,8 @@ SETTINGS: Mapping[str, Callable[[Any], Setting]] = {
     "dma": partial(_one_of, list(Dma)), "writeback": partial(_one_of, list(WriteBack)),
     "release": partial(_one_of, list(Release)), "cold": _flag, "weights": partial(_one_of, list(WeightsPolicy)),
     "fuse": partial(_one_of, list(Fuse)), "conv": partial(_one_of, list(ConvAlgorithm)), "inplace": _switch,
-    "views": partial(_one_of, list(Views)), "fold": _switch, "pin": _texts,
-    "oversized": partial(_one_of, list(Oversized)), "op-times": _text, "act-dtype": _dtype, "weight-dtype": _dtype,
+    "views": partial(_one_of, list(Views)), "fold": _switch, "control-flow": partial(_one_of, list(Control)),
+    "pin": _texts, "oversized": partial(_one_of, list(Oversized)), "op-times": _text, "act-dtype": _dtype, "weight-dtype": _dtype,
     "top": partial(_count, minimum=0),
 }  # fmt: skip
 """Settings of the file's own level, each as its option takes it."""
@@ -164,7 +176,7 @@ BUDGETS = {"max-spill": "spill_bytes", "max-latency": "latency_s", "max-peak": "
 
 MODEL_KEYS: Mapping[str, Callable[[Any], Any]] = {
     "path": _text, "name": _text, "dims": _dims, "shapes": _shapes, "batch": _count, "assume": _shapes,
-    "targets": _texts,
+    "branches": _branches, "trips": _trips, "targets": _texts,
     "max-spill": partial(_limit, parse_size), "max-latency": partial(_limit, parse_time),
     "max-peak": partial(_limit, parse_size), "max-energy": partial(_limit, parse_energy),
 }  # fmt: skip

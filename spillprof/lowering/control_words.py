@@ -45,13 +45,9 @@ def assumption_of(op: Operator, choice: Choice, *, is_unfolded: bool) -> Assumpt
 
 
 def _branch(op: Operator, choice: Choice) -> str:
-    (taken,) = choice.taken
-    others = ", ".join(f"{role_of(op, i)} is {_size(cost)}" for i, cost in enumerate(choice.costs) if i != taken)
-    role = role_of(op, taken)
-    return (
-        f"the branch that needs more memory is taken: {role} is {_size(choice.costs[taken])}, {others} "
-        f"(--branch {op.name}=then or else)"
-    )
+    sizes = [f"{role_of(op, i)} ({_size(cost)})" for i, cost in enumerate(choice.costs)]
+    taken = sizes.pop(choice.taken[0])
+    return f"{taken} is taken, not {', '.join(sizes)}, which needs no more memory (--branch {op.name}=then or else)"
 
 
 def _trips(op: Operator, choice: Choice) -> str:

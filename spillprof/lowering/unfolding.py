@@ -18,6 +18,7 @@ from spillprof.model.control_flow import ControlFlow
 from spillprof.model.graph import Assumption, AttributeValue, Graph, Operator, Tensor, TensorKind, TripBasis
 
 _LONGEST_PREFIX = 200
+_LISTED = 20
 _Frame: TypeAlias = Iterator["_Frame"]
 """A body that is being unfolded; it gives the bodies inside of it, to be done before it goes on."""
 
@@ -46,12 +47,19 @@ def unfold(graph: Graph, options: LoweringOptions) -> Unfolded:
             graph,
             operators=tuple(unfolder.operators),
             tensors=unfolder.tensors,
-            assumptions=(*graph.assumptions, *unfolder.assumptions.values()),
+            assumptions=(*graph.assumptions, *_shortened(tuple(unfolder.assumptions.values()))),
         ),
         blocks=unfolder.blocks,
         control_flow=tuple(unfolder.facts.values()),
         removed_operators=unfolder.removed_operators,
     )
+
+
+def _shortened(assumptions: Sequence[Assumption]) -> Iterator[Assumption]:
+    """The first ones, and how many there are more."""
+    yield from assumptions[:_LISTED]
+    if len(assumptions) > _LISTED:
+        yield Assumption(what="further control flow is decided by the same rules", count=len(assumptions) - _LISTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ import pytest
 from onnx import numpy_helper
 from onnx_builders import body, ints, model, node, read, value
 
-from spillprof.errors import ModelError, ShapeError
-from spillprof.model.graph import TensorKind
+from spillprof.errors import ModelError, ShapeError, UsageError
+from spillprof.model.graph import TensorKind, TripBasis, Trips
 
 BOOL, INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT64
 YES = numpy_helper.from_array(np.array(True), "yes")
@@ -159,3 +159,85 @@ def test_first_scan_has_a_batch() -> None:
 def test_malformed_control_flow_is_refused(made: onnx.NodeProto) -> None:
     with pytest.raises(ModelError):
         read(model([made], [C, X], "y"))
+
+
+# What the user says
+
+
+def open_loop(outputs: str = "last all") -> bytes:
+    """A Loop that runs as often as an input says."""
+    nodes = [node("Loop", "n - x", outputs, name="again", body=loop([node("Relu", "s", "o")], "go o o", STATE))]
+    return model(nodes, [X, value("n", [], INT64)], outputs.replace("-", ""))
+
+
+STATE = [value("s", [2, 3])]
+
+
+def test_trips_that_the_user_gives_size_what_a_loop_stacks() -> None:
+    for given in ({"again": 4}, {"": 4}):
+        graph = read(open_loop(), trips=given)
+        assert graph.tensors["all"].shape == (4, 2, 3)
+        assert graph.operators[0].trips == Trips(count=4, basis=TripBasis.GIVEN)
+        assert graph.notes == ("Loop 'again': 4 trips, as told",)
+    with pytest.raises(ShapeError) as error:
+        read(open_loop())
+    assert error.value.hint is not None
+    assert error.value.hint.startswith("--trips again=N")
+
+
+def test_length_that_nobody_gives_is_assumed_where_no_size_depends_on_it() -> None:
+    (op,) = read(open_loop("last")).operators
+    assert op.trips is not None
+    assert op.trips.basis is TripBasis.ASSUMED
+
+
+def test_known_length_is_not_overruled() -> None:
+    nodes = [node("Loop", "n - x", "last", name="again", body=loop([node("Relu", "s", "o")], "go o", STATE))]
+    data = model(nodes, [X], "last", initializers=[ints("n", 5)])
+    (op,) = read(data, trips={"": 3}).operators
+    assert op.trips == Trips(count=5, basis=TripBasis.KNOWN)
+    with pytest.raises(UsageError, match="exactly 5 times"):
+        read(data, trips={"again": 3})
+
+
+def test_growing_state_has_a_body_for_each_trip_that_the_user_gives() -> None:
+    body_ = loop([node("Concat", "s s", "o", axis=0)], "go o", STATE)
+    data = model([node("Loop", "n - x", "y", name="again", body=body_)], [X, value("n", [], INT64)], "y")
+    graph = read(data, trips={"": 3})
+    assert graph.tensors["y"].shape == (16, 3)
+    assert [sub.tensors["o"].shape for sub in graph.operators[0].subgraphs] == [(4, 3), (8, 3), (16, 3)]
+    with pytest.raises(ShapeError, match="65 times"):
+        read(data, trips={"": 65})
+
+
+def conditional() -> bytes:
+    made = node("If", "c", "y", name="choose", then_branch=branch("Relu", "x"), else_branch=branch("Neg", "x"))
+    return model([made], [value("c", [], BOOL), X], "y")
+
+
+def test_branch_that_the_user_chooses_is_the_only_one() -> None:
+    for chosen, op_type in (("then", "Relu"), ("else", "Neg")):
+        (op,) = read(conditional(), branches={"choose": chosen}).operators
+        assert [sub.operators[0].op_type for sub in op.subgraphs] == [op_type]
+        assert op.subgraph_names == (f"{chosen}_branch",)
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "hint"),
+    [
+        ({"branches": {"chose": "then"}}, "no If is called 'chose'", "did you mean 'choose'? There are 'choose'"),
+        ({"trips": {"choose": 3}}, "no Loop is called 'choose'", "the model runs no Loop"),
+    ],
+)
+def test_name_that_no_operator_has_is_refused(said: dict[str, dict[str, object]], message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read(conditional(), **said)
+    assert (error.value.message, error.value.hint) == (message, hint)
+
+
+def test_constant_condition_is_not_overruled() -> None:
+    made = node("If", "yes", "y", name="choose", then_branch=branch("Relu", "x"), else_branch=branch("Neg", "x"))
+    data = model([made], [X], "y", initializers=[YES])
+    assert len(read(data, branches={"choose": "then"}).operators[0].subgraphs) == 1
+    with pytest.raises(UsageError, match="only its then branch runs"):
+        read(data, branches={"choose": "else"})

@@ -40,8 +40,8 @@ def test_if_costs_the_branch_that_needs_more_memory():
     assert step.mac_dtype == "float32"
     assert [(a.what, a.count) for a in program.assumptions] == [
         (
-            "If 'y': the branch that needs more memory is taken: else is 2 operators, 128 MACs, 160 B live, "
-            "then is 2 operators, 64 MACs, 96 B live (--branch y=then or else)",
+            "If 'y': else (2 operators, 128 MACs, 160 B live) is taken, not then (2 operators, 64 MACs, 96 B live), "
+            "which needs no more memory (--branch y=then or else)",
             1,
         )
     ]

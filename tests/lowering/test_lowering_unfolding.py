@@ -270,12 +270,15 @@ def nested(levels: int) -> Graph:
 
 
 @pytest.mark.parametrize("control", Control)
-def test_bodies_nested_ten_thousand_deep_need_no_recursion(control: Control):
-    depth = 10_000
+def test_deeply_nested_bodies_need_no_recursion(control: Control):
+    depth = 2000
     assert depth > sys.getrecursionlimit()
     program = lowered(nested(depth), control=control)
     assert len(program.steps) == (depth + 1 if control is Control.UNFOLD else 1)
     assert max(len(step.name) for step in program.steps) < 400
+    said = [a for a in program.assumptions if a.what.startswith("If 'r'")]
+    assert len(program.assumptions) <= 21
+    assert sum(a.count for a in program.assumptions) == (depth if control is Control.UNFOLD else len(said))
 
 
 # Any body
