@@ -156,8 +156,8 @@ SETTINGS: Mapping[str, Callable[[Any], Setting]] = {
     "release": partial(_one_of, list(Release)), "cold": _flag, "weights": partial(_one_of, list(WeightsPolicy)),
     "fuse": partial(_one_of, list(Fuse)), "conv": partial(_one_of, list(ConvAlgorithm)), "inplace": _switch,
     "views": partial(_one_of, list(Views)), "fold": _switch, "control-flow": partial(_one_of, list(Control)),
-    "pin": _texts, "oversized": partial(_one_of, list(Oversized)), "op-times": _text, "act-dtype": _dtype, "weight-dtype": _dtype,
-    "top": partial(_count, minimum=0),
+    "pin": _texts, "oversized": partial(_one_of, list(Oversized)), "op-times": _text,
+    "act-dtype": _dtype, "weight-dtype": _dtype, "top": partial(_count, minimum=0),
 }  # fmt: skip
 """Settings of the file's own level, each as its option takes it."""
 
