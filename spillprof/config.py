@@ -222,8 +222,9 @@ def _targets(top: _Section) -> dict[str, Target]:
             except UsageError as error:
                 raise section.error(error.message, "inherit", error.hint) from None
         changes = {TARGET_FIELDS[key]: value for key, value in values.items()}
-        sources = {**parent.sources, **dict.fromkeys(changes, top.path.name), **changes.pop("sources", {})}
-        resolved[name] = parent.with_overrides(**{**changes, "name": name, "sources": sources})
+        own_sources = {**dict.fromkeys(changes, top.path.name), **changes.pop("sources", {})}
+        target = parent.with_overrides(**changes)
+        resolved[name] = target.with_overrides(name=name, sources={**target.sources, **own_sources})
         return resolved[name]
 
     for name in tables.mapping():

@@ -191,3 +191,11 @@ def test_a_file_that_inherits_from_nobody_is_an_error(tmp_path: Path) -> None:
 
 def _without_rates(instead: str) -> str:
     return SMALL.partition("[macs_per_s]")[0] + instead
+
+
+def test_a_bandwidth_set_on_top_widens_the_bus_that_could_not_carry_it() -> None:
+    target = load_target("ethos-u65")
+    assert target.with_overrides(dram_read_bytes_per_s=8e9).dram_bus_bytes_per_s == 8e9
+    assert target.with_overrides(dram_read_bytes_per_s=1e9).dram_bus_bytes_per_s == 3.75e9
+    narrow = target.with_overrides(dram_read_bytes_per_s=8e9, dram_bus_bytes_per_s=4e9)
+    assert narrow.dram_bus_bytes_per_s == 4e9, "what is said outright counts"

@@ -9,12 +9,15 @@ from click.core import ParameterSource
 from spillprof.cli.options import config_options, examples, session_options
 from spillprof.cli.output import print_result
 from spillprof.config_keys import GATE_SETTINGS, SETTINGS
+from spillprof.errors import UsageError
 from spillprof.model.target import builtin_target_names
+from spillprof.report.target_words import field_text
 from spillprof.report.text import label
 from spillprof.units import format_energy, format_rate, format_size, format_size_exact, format_time
 
 if TYPE_CHECKING:
     from spillprof.config import Config
+    from spillprof.model.target import Target
 
 STRATEGY_RULES = {
     "none": "infinite SRAM: the ideal that the others are compared with; always simulated",
@@ -35,17 +38,28 @@ PLACEMENT_RULES = {
 @click.command(
     "info",
     short_help="Targets, strategies, placements, settings.",
-    epilog=examples("spillprof info targets", "spillprof info strategies", "spillprof info config"),
+    epilog=examples(
+        "spillprof info targets",
+        "spillprof info targets ethos-u65",
+        "spillprof info config",
+    ),
 )
 @click.argument("topic", type=click.Choice(["targets", "strategies", "placements", "config"]))
+@click.argument("name", required=False)
 @config_options(lambda config: {})
 @session_options
-def command(topic: str, **values: Any) -> None:
+def command(topic: str, name: str | None, **values: Any) -> None:
     """List the names that --target, --strategy or --placement accept; or each setting and where it comes from.
 
+    With the NAME of a target (or its file): every field of it, and the source of each.
     Settings come from the command line, else from the environment, else from --config, else from the defaults.
     """
     config = values["config"]
+    if name is not None:
+        if topic != "targets":
+            raise UsageError(f"'{topic}' takes no name", hint="only a target can be looked at: info targets NAME")
+        print_result(_fields(config.target(name)))
+        return
     if topic == "config":
         print_result(_settings(config))
         return
@@ -57,6 +71,17 @@ def command(topic: str, **values: Any) -> None:
 def _targets(config: "Config") -> Iterable[tuple[str, str]]:
     for name in sorted({*builtin_target_names(), *config.targets}):
         yield name, _machine(config, name)
+
+
+def _fields(target: "Target") -> str:
+    """Each field, its value, and where it comes from."""
+    rows = [
+        (field, field_text(field, getattr(target, field)), target.sources.get(field, "-"))
+        for field in target.__dataclass_fields__
+        if field not in ("name", "sources")
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "".join(f"{f:<{widths[0]}}  {v:<{widths[1]}}  {label(s, 300)}\n" for f, v, s in rows)
 
 
 def _settings(config: "Config") -> str:

@@ -81,8 +81,10 @@ class Target:
     def with_overrides(self, **changes: Any) -> "Target":
         """A copy with some fields replaced (single flags override a target).
 
-        What the changed fields make void goes: their sources, and what said the same in another way.
+        What the changed fields make void goes: their sources, and what said the same in another way. The bus widens
+        to a bandwidth that it could not carry.
         """
+        changes = _with_bus(self.dram_bus_bytes_per_s, changes)
         void = {name: type(getattr(self, name))() for name in _made_void(changes) - changes.keys()}
         changed = {name for name, value in changes.items() if value != getattr(self, name)}
         sources = {k: v for k, v in self.sources.items() if k not in changed and k not in void}
@@ -98,6 +100,14 @@ _VOID = {
     "dram_write_setup_s": "dram_write_curve",
 }
 """Fields, and what they make void when they are set on top of another target: the same, said in another way."""
+
+
+def _with_bus(bus_bytes_per_s: float | None, changes: dict[str, Any]) -> dict[str, Any]:
+    """The changes, with a bus of the target below them that carries the bandwidths that they set."""
+    widest = max(changes.get("dram_read_bytes_per_s", 0.0), changes.get("dram_write_bytes_per_s", 0.0))
+    if bus_bytes_per_s is None or "dram_bus_bytes_per_s" in changes or widest <= bus_bytes_per_s:
+        return changes
+    return {**changes, "dram_bus_bytes_per_s": widest}
 
 
 def _made_void(changed: Iterable[str]) -> set[str]:
@@ -194,6 +204,7 @@ def _values(text: str, *, name: str, folder: Path, chain: tuple[str, ...]) -> di
 
 def _on_top(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """Fields of a target and, where it gives none, of the one that it inherits from."""
+    own = _with_bus(below.get("dram_bus_bytes_per_s"), own)
     kept = {name: value for name, value in below.items() if name not in _made_void(own)}
     sources = {name: text for name, text in kept.get("sources", {}).items() if name in kept and name not in own}
     return {**kept, **own, "sources": {**sources, **own.get("sources", {})}}
