@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from spillprof.frontends.onnx import read_onnx
+from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
 from spillprof.model.graph import Graph
 from spillprof.model.target import Target, load_target
@@ -92,3 +93,24 @@ def test_the_same_model_is_lowered_once_for_equal_keys(unet: Graph) -> None:
     assert prepare(unet, faster, LoweringOptions()) is first
     assert prepare(unet, TARGET, LoweringOptions(act_dtype="int8")) is not first
     assert prepare(replace(unet), TARGET, LoweringOptions()) is not first
+
+
+class _Watched:
+    """A target that remembers what was asked of it."""
+
+    def __init__(self, target: Target) -> None:
+        self.target, self.read = target, set[str]()
+
+    def __getattr__(self, name: str) -> object:
+        self.read.add(name)
+        return getattr(self.target, name)
+
+
+@pytest.mark.parametrize("conv", list(ConvAlgorithm))
+def test_lowering_reads_nothing_of_the_target_that_its_key_leaves_out(unet: Graph, conv: ConvAlgorithm) -> None:
+    options, lowers, asks = LoweringOptions(conv=conv), _Watched(TARGET), _Watched(TARGET)
+    lower(unet, lowers, options)  # type: ignore[arg-type]
+    lowering_key(asks, options)  # type: ignore[arg-type]
+    assert lowers.read
+    unused = {"sram_bytes"} if conv is ConvAlgorithm.DIRECT else set()  # looked up, but no block is cut
+    assert lowers.read <= asks.read | unused

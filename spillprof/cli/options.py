@@ -12,7 +12,7 @@ from spillprof.cli.session import Session
 from spillprof.errors import SpillprofError, UsageError
 from spillprof.frontends.targets import open_target
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
-from spillprof.model.dtypes import parse_dtype
+from spillprof.model.dtypes import AS_IN_FILE, NUMBER_DTYPES, SHORT_NAMES, parse_dtype
 from spillprof.model.op_times import OpTimes
 from spillprof.model.target import Target, builtin_target_names
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Release, Start, WriteBack
@@ -81,6 +81,11 @@ def run_options(command: _Decorated) -> _Decorated:
         option("--trips", multiple=True, callback=parsed(_parse_trips), metavar="[LOOP=]N",
                help="How often a Loop runs if the model does not say; without a name, every such Loop. Repeatable."),
     )  # fmt: skip
+
+
+def dtype_names() -> Sequence[str]:
+    """What options that take an element type complete."""
+    return (AS_IN_FILE, *SHORT_NAMES, *NUMBER_DTYPES)
 
 
 def target_options(command: _Decorated) -> _Decorated:
@@ -154,9 +159,9 @@ def dtype_options(command: _Decorated) -> _Decorated:
     """The element types that a float model is deployed in."""
     return _apply(
         command,
-        option("--act-dtype", callback=parsed(parse_dtype), metavar="TYPE",
+        option("--act-dtype", callback=parsed(parse_dtype), metavar="TYPE", shell_complete=completing(dtype_names),
                help="Element type of float activations, e.g. int8; file: as in the file, the default."),
-        option("--weight-dtype", callback=parsed(parse_dtype), metavar="TYPE",
+        option("--weight-dtype", callback=parsed(parse_dtype), metavar="TYPE", shell_complete=completing(dtype_names),
                help="Element type of float weights, e.g. int4. Biases and norms keep theirs below 16 bits."),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from spillprof.cli.model_file import read_bindings, read_model
 from spillprof.cli.options import (
     completing,
     config_options,
+    dtype_names,
     examples,
     lowering_options,
     machine_options,
@@ -116,8 +117,10 @@ def _parse_dtypes(text: str) -> tuple[str, ...]:
 @option("--dim", "dims", multiple=True, callback=parsed(_parse_dims), metavar="NAME=A,B",
         help="Sizes of a dimension: --dim batch=1,2,4, 1..8 (doubling) or 1..8/1 (step). Repeatable.")  # fmt: skip
 @option("--act-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(_parse_dtypes), metavar="A,B",
+        shell_complete=completing(dtype_names),
         help="Element types of float activations to sweep: file,fp16,int8.")  # fmt: skip
 @option("--weight-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(_parse_dtypes), metavar="A,B",
+        shell_complete=completing(dtype_names),
         help="Element types of float weights to sweep; below 16 bits biases and norms keep theirs.")  # fmt: skip
 @option("--order", default=str(PlanningOptions().order), show_default=True, callback=parsed(_parse_orders),
         metavar="A,B", help="Orders of operators to sweep: file,memory. Each search takes seconds.")  # fmt: skip
