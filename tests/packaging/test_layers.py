@@ -15,6 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("config_keys", "issue_times"),
     ("scheduling",),
     ("simulation",),
+    ("counterfactuals",),
     ("pipeline", "estimation", "config"),
     ("sweep", "gate", "diff"),
     ("history",),

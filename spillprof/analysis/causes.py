@@ -1,0 +1,114 @@
+"""Why each spilled byte spilled: one cause a byte, from re-simulations that take one disturbance away after another.
+
+The strategy's plan is compared with a ladder of counterfactual plans, each without one more disturbance: addresses,
+late release, the policy, the order. A rung that spills less says how many bytes its disturbance cost (never less than
+none: the ladder counts the least so far). Which bytes: those of spills that the rung does without, then others, the
+later first. What the last rung still spills is for want of capacity.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from spillprof.analysis.attribution import Charge
+from spillprof.model.plan import Plan
+from spillprof.model.profile import CauseBytes
+from spillprof.model.program import Program
+
+Place = tuple[str, str]
+"""A spill whatever the numbering: (buffer, operator of the use before it)."""
+
+FRAGMENTATION, LATE_RELEASE, POLICY, ORDER, CAPACITY = "fragmentation", "late release", "policy", "order", "capacity"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """A re-simulation without one more disturbance."""
+
+    cause: str  # what it is without
+    spill_bytes: int
+    spills: frozenset[Place]  # those that it still has
+
+
+def places(program: Program, plan: Plan) -> frozenset[Place]:
+    """The spills of a plan, by name."""
+    return frozenset((program.buffers[s.buffer].name, _last_use(program, s.last_use_step)) for s in plan.spills)
+
+
+def causes_by_step(
+    program: Program, charged: Sequence[Charge], streamed: Mapping[tuple[int, int], int], ladder: Sequence[Rung]
+) -> dict[int, CauseBytes]:
+    """Spill bytes of each step by cause; together they are all charged and streamed bytes.
+
+    ``streamed``: bytes beyond the compulsory by (buffer, step). They come last: only tiling finer could save them.
+    """
+    spills = [
+        (
+            (program.buffers[c.spill.buffer].name, _last_use(program, c.spill.last_use_step)),
+            c.spill.forced_by_step,
+            c.total_bytes,
+        )
+        for c in charged
+        if c.total_bytes
+    ]
+    own: list[tuple[Place | None, int, int]] = [*spills]
+    own = [(None, step, nbytes) for (_, step), nbytes in reversed(streamed.items())] + own
+    left = [nbytes for *_, nbytes in own]
+    found: dict[int, dict[str, int]] = {}
+    least = sum(left)
+    for rung in ladder:
+        gone = max(0, least - rung.spill_bytes)
+        least -= gone
+        spared = [k for k, (place, *_) in enumerate(own) if place is not None and place not in rung.spills]
+        kept = [k for k, (place, *_) in enumerate(own) if place is None or place in rung.spills]
+        for k in (*reversed(spared), *reversed(kept)):
+            taken = min(gone, left[k])
+            if taken:
+                left[k] -= taken
+                gone -= taken
+                by_cause = found.setdefault(own[k][1], {})
+                by_cause[rung.cause] = by_cause.get(rung.cause, 0) + taken
+            if not gone:
+                break
+    for (_, step, _), nbytes in zip(own, left, strict=True):
+        if nbytes:
+            by_cause = found.setdefault(step, {})
+            by_cause[CAPACITY] = by_cause.get(CAPACITY, 0) + nbytes
+    return {step: _cause_bytes(by_cause) for step, by_cause in sorted(found.items())}
+
+
+def added_up(parts: Sequence[CauseBytes]) -> CauseBytes:
+    """The sum of several."""
+    return CauseBytes(
+        capacity_bytes=sum(p.capacity_bytes for p in parts),
+        order_bytes=sum(p.order_bytes for p in parts),
+        policy_bytes=sum(p.policy_bytes for p in parts),
+        late_release_bytes=sum(p.late_release_bytes for p in parts),
+        fragmentation_bytes=sum(p.fragmentation_bytes for p in parts),
+    )
+
+
+def main_cause(parts: CauseBytes) -> str | None:
+    """The cause of most bytes; of equal ones the one that is hardest to change. None if there are no bytes."""
+    by_cause = {
+        CAPACITY: parts.capacity_bytes,
+        ORDER: parts.order_bytes,
+        POLICY: parts.policy_bytes,
+        LATE_RELEASE: parts.late_release_bytes,
+        FRAGMENTATION: parts.fragmentation_bytes,
+    }
+    best = max(by_cause, key=lambda cause: by_cause[cause])
+    return best if by_cause[best] else None
+
+
+def _cause_bytes(by_cause: Mapping[str, int]) -> CauseBytes:
+    return CauseBytes(
+        capacity_bytes=by_cause.get(CAPACITY, 0),
+        order_bytes=by_cause.get(ORDER, 0),
+        policy_bytes=by_cause.get(POLICY, 0),
+        late_release_bytes=by_cause.get(LATE_RELEASE, 0),
+        fragmentation_bytes=by_cause.get(FRAGMENTATION, 0),
+    )
+
+
+def _last_use(program: Program, step: int) -> str:
+    return program.steps[step].name if 0 <= step < len(program.steps) else ""

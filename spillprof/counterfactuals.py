@@ -1,0 +1,103 @@
+"""Re-simulations that tell why a strategy spills: without addresses, released in time, planned and ordered better."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from spillprof.analysis.causes import FRAGMENTATION, LATE_RELEASE, ORDER, POLICY, Rung, places
+from spillprof.errors import CapacityError
+from spillprof.lowering.fitting import fit
+from spillprof.lowering.options import LoweringOptions
+from spillprof.lowering.reordering import reordered
+from spillprof.model.plan import Plan
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.planning.options import PERFECT, Order, PlanningOptions, Release
+from spillprof.planning.ordering.any_order import any_order_bytes
+from spillprof.planning.ordering.search import effort
+from spillprof.planning.planner import make_plan
+from spillprof.planning.traffic import count_traffic
+from spillprof.scheduling import memory_order
+
+MOST_STEPS = 20_000
+"""Longer programs are not re-simulated for causes: every rung is a run of its own."""
+
+MOST_STEPS_ORDERED = 3_000
+"""In longer programs another order is not searched for unless it is asked for."""
+
+_POLICIES = ("size", "belady", "cost", "interval")
+_NEVER = 1 << 62  # bytes: more than any plan spills
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counterfactuals:
+    """What a fitted program would spill under other circumstances. Each is simulated once, when first asked for."""
+
+    program: Program  # not fitted, in the order that was asked for
+    fitted: Program
+    target: Target
+    lowering: LoweringOptions
+    planning: PlanningOptions
+    plans: tuple[Plan, ...]  # known plans of the fitted program: none of them beats the best policy
+
+    def ladder(self, strategy: str | None, spill_bytes: int) -> tuple[Rung, ...]:
+        """Rungs below the plan of a strategy (None: of somebody else, who cannot be asked what else they would do).
+
+        Empty where nothing is spilled, or the program is too long.
+        """
+        if not spill_bytes or len(self.fitted.steps) > MOST_STEPS:
+            return ()
+        rungs: list[Rung] = []
+        if strategy is not None:
+            undisturbed = replace(self.planning, placement=PERFECT)
+            rungs.append(self._simulated(FRAGMENTATION, self.fitted, strategy, undisturbed))
+            if self.planning.release is not Release.LAST_USE:
+                rungs.append(self._simulated(LATE_RELEASE, self.fitted, strategy, replace(undisturbed, release=Release.LAST_USE)))
+        rungs.append(self.best_policy)
+        if self.best_order is not None:
+            rungs.append(self.best_order)
+        return tuple(rungs)
+
+    @cached_property
+    def best_policy(self) -> Rung:
+        """The least that is known in this order, without addresses and released in time."""
+        known = [_rung(POLICY, self.fitted, plan) for plan in self.plans]
+        return min((*known, *self._policies(POLICY, self.fitted)), key=lambda rung: rung.spill_bytes)
+
+    @cached_property
+    def best_order(self) -> Rung | None:
+        """The least that is known in the best order found; None if that is this one."""
+        if self.better_order is None:
+            return None
+        fitted = fit(reordered(self.program, self.better_order), self.target, self.lowering)
+        return min(self._policies(ORDER, fitted), key=lambda rung: rung.spill_bytes)
+
+    @cached_property
+    def better_order(self) -> tuple[int, ...] | None:
+        """Positions of the steps in an order that spills less; None if none was found, or none is looked for."""
+        if self.planning.order is not Order.FILE or len(self.program.steps) > MOST_STEPS_ORDERED:
+            return None
+        if self.best_policy.spill_bytes <= (self.unavoidable_bytes or 0):
+            return None
+        trials = effort(len(self.program.steps))
+        order = memory_order(self.program, self.target, self.lowering, self.planning, trials)
+        return None if order == tuple(range(len(order))) else order
+
+    @cached_property
+    def unavoidable_bytes(self) -> int | None:
+        """Proven: what every policy spills in every order, streamed operands left out. None if it is not known."""
+        return any_order_bytes(self.fitted, self.planning)
+
+    def _policies(self, cause: str, fitted: Program) -> list[Rung]:
+        options = replace(self.planning, placement=PERFECT, release=Release.LAST_USE)
+        return [self._simulated(cause, fitted, strategy, options) for strategy in _POLICIES]
+
+    def _simulated(self, cause: str, fitted: Program, strategy: str, options: PlanningOptions) -> Rung:
+        try:
+            return _rung(cause, fitted, make_plan(fitted, self.target, strategy, options))
+        except CapacityError:
+            return Rung(cause=cause, spill_bytes=_NEVER, spills=frozenset())
+
+
+def _rung(cause: str, fitted: Program, plan: Plan) -> Rung:
+    return Rung(cause=cause, spill_bytes=count_traffic(fitted, plan).spill_bytes, spills=places(fitted, plan))
