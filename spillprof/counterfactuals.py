@@ -1,6 +1,5 @@
 """Re-simulations that tell why a strategy spills: without addresses, released in time, planned and ordered better."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -40,19 +39,23 @@ class Counterfactuals:
     planning: PlanningOptions
     plans: tuple[Plan, ...]  # known plans of the fitted program: none of them beats the best policy
 
-    def ladder(self, strategy: str | None, spill_bytes: int) -> tuple[Rung, ...]:
+    def ladder(self, strategy: str | None, spill_bytes: int) -> tuple[Rung, ...] | None:
         """Rungs below the plan of a strategy (None: of somebody else, who cannot be asked what else they would do).
 
-        Empty where nothing is spilled, or the program is too long.
+        Empty where nothing is spilled; None where the program is too long to be simulated again.
         """
-        if not spill_bytes or len(self.fitted.steps) > MOST_STEPS:
+        if not spill_bytes:
             return ()
+        if len(self.fitted.steps) > MOST_STEPS:
+            return None
         rungs: list[Rung] = []
         if strategy is not None:
             undisturbed = replace(self.planning, placement=PERFECT)
             rungs.append(self._simulated(FRAGMENTATION, self.fitted, strategy, undisturbed))
             if self.planning.release is not Release.LAST_USE:
-                rungs.append(self._simulated(LATE_RELEASE, self.fitted, strategy, replace(undisturbed, release=Release.LAST_USE)))
+                rungs.append(
+                    self._simulated(LATE_RELEASE, self.fitted, strategy, replace(undisturbed, release=Release.LAST_USE))
+                )
         rungs.append(self.best_policy)
         if self.best_order is not None:
             rungs.append(self.best_order)

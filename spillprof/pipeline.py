@@ -7,10 +7,12 @@ from typing import Any
 from spillprof import __version__
 from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
 from spillprof.analysis.breakdown import breakdown
+from spillprof.analysis.causes import Rung, added_up, causes_by_step
 from spillprof.analysis.facts import model_facts, op_time_facts, oversized_operators, target_facts
-from spillprof.analysis.hotspots import buffer_costs, operator_costs
+from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.analysis.spill_timeline import events, spill_arcs
+from spillprof.counterfactuals import Counterfactuals
 from spillprof.errors import CapacityError
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
@@ -86,8 +88,12 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
     machine = on_machine(prepare(graph, target, options.lowering), target, options.planning)
     program, fitted, ideal = machine.program, machine.fitted, machine.ideal
     case = _Case(program=program, fitted=fitted, target=target, options=options)
+    played = {s: _played(case, s) for s in options.strategies if s != IDEAL}
+    causes = _counterfactuals(case, [p[0] for p in played.values() if not isinstance(p, CapacityError)])
     simulated = [
-        _result(replace(case, fitted=ideal.program), ideal.plan, ideal.timeline) if s == IDEAL else _simulated(case, s)
+        _result(replace(case, fitted=ideal.program), ideal.plan, ideal.timeline, (), ())
+        if s == IDEAL
+        else _simulated(case, s, played[s], causes)
         for s in options.strategies
     ]
     ideal_s = min([machine.ideal_s, *(r.latency_s for r in simulated if r.feasible)])
@@ -143,25 +149,53 @@ def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json:
     if violations:
         return PlanCheck(violations=violations, result=None)
     case = _Case(program=machine.program, fitted=fitted, target=target, options=options)
-    result = _result(case, plan, simulate(fitted, plan, target))
+    ours = plan.strategy if plan.strategy in STRATEGIES else None
+    ladder = _counterfactuals(case, [plan]).ladder(ours, count_traffic(fitted, plan).spill_bytes)
+    charged = charges(fitted, plan, options.planning)
+    result = _result(case, plan, simulate(fitted, plan, target), charged, ladder)
     return PlanCheck(violations=(), result=_against(min(machine.ideal_s, result.latency_s), result))
 
 
-def _simulated(case: _Case, strategy: str) -> Result:
-    """The result of a strategy, with what a dedicated slot would change for the buffers that oscillate."""
+def _played(case: _Case, strategy: str) -> tuple[Plan, Timeline] | CapacityError:
+    """The plan of a strategy and its timeline, or why there is none."""
     try:
-        plan, timeline = planned(case.fitted, case.target, strategy, case.options.planning)
+        return planned(case.fitted, case.target, strategy, case.options.planning)
     except CapacityError as error:
-        return Result(strategy=strategy, feasible=False, reason=error.message)
+        return error
+
+
+def _counterfactuals(case: _Case, plans: Sequence[Plan]) -> Counterfactuals:
+    return Counterfactuals(
+        program=case.program,
+        fitted=case.fitted,
+        target=case.target,
+        lowering=case.options.lowering,
+        planning=case.options.planning,
+        plans=tuple(plans),
+    )
+
+
+def _simulated(
+    case: _Case, strategy: str, played: tuple[Plan, Timeline] | CapacityError, causes: Counterfactuals
+) -> Result:
+    """The result of a strategy, with what a dedicated slot would change for the buffers that oscillate."""
+    if isinstance(played, CapacityError):
+        return Result(strategy=strategy, feasible=False, reason=played.message)
+    plan, timeline = played
+    spill_bytes = count_traffic(case.fitted, plan).spill_bytes
     charged = charges(case.fitted, plan, case.options.planning)
-    result = _result(case, plan, timeline, charged)
+    result = _result(case, plan, timeline, charged, causes.ladder(strategy, spill_bytes))
     return replace(result, oscillations=_oscillations(case, strategy, charged))
 
 
-def _result(case: _Case, plan: Plan, timeline: Timeline, charged: Sequence[Charge] | None = None) -> Result:
+def _result(
+    case: _Case, plan: Plan, timeline: Timeline, charged: Sequence[Charge], ladder: Sequence[Rung] | None
+) -> Result:
+    """The result of a plan. ``ladder``: what explains its spills; None if that is not known."""
     program = case.fitted
-    if charged is None:
-        charged = charges(program, plan, case.options.planning)
+    causes = None
+    if ladder is not None:
+        causes = causes_by_step(program, charged, streamed_beyond_compulsory(program, plan), ladder)
     traffic = count_traffic(program, plan)
     in_use = in_use_by_step(program, plan)
     evictions = [c for c in charged if c.evicted]
@@ -189,8 +223,9 @@ def _result(case: _Case, plan: Plan, timeline: Timeline, charged: Sequence[Charg
             sram_j=timeline.energy.sram_j,
             mac_j=timeline.energy.mac_j,
         ),
+        causes=None if causes is None else added_up(tuple(causes.values())),
         kinds=bytes_by_kind(charged, traffic.streamed_bytes),
-        operators=operator_costs(program, plan, charged, timeline),
+        operators=operator_costs(program, plan, charged, timeline, causes),
         buffers=buffer_costs(program, plan, charged, lifetimes(program)),
         in_use_bytes=tuple(in_use.tolist()),
         arcs=spill_arcs(program, plan, charged, timeline),

@@ -7,6 +7,7 @@ from spillprof.model.graph import Assumption
 from spillprof.model.profile import (
     Bounds,
     BufferCost,
+    CauseBytes,
     Event,
     Ideal,
     KindBytes,
@@ -183,6 +184,8 @@ def without_spills(profile: Profile) -> Profile:
     results = tuple(
         Result(strategy=r.strategy, feasible=True, latency_s=profile.ideal.latency_s, energy_j=0.05,
                peak_bytes=44 * MIB, in_use_bytes=profile.live_bytes,
+               causes=CauseBytes(capacity_bytes=0, order_bytes=0, policy_bytes=0, late_release_bytes=0,
+                                 fragmentation_bytes=0),
                kinds=KindBytes(capacity_bytes=0, lifetime_bytes=0, fragmentation_bytes=0, oversized_bytes=0))
         for r in profile.results
     )  # fmt: skip
@@ -257,12 +260,13 @@ def _result(strategy: str, period: int, steps: tuple[StepFact, ...]) -> Result:
             spill_write_bytes=sum(w for _, _, w, _ in victims), spill_read_bytes=sum(r for _, _, _, r in victims),
             streamed_bytes=30 * MIB if step == 9 else 0, stall_s=stall, stall_buffer=victims[0][0],
             cause="fragmentation" if step % 7 == 0 else "capacity",
+            kind="fragmentation" if step % 7 == 0 else "capacity",
             victims=tuple(sorted((v[0] for v in victims), key=lambda v: -dict(SKIPS)[v])),
         ))  # fmt: skip
     if not any(o.step == 9 for o in operators):
         operators.append(OperatorCost(step=9, name=steps[9].name, op_type="Conv", spill_write_bytes=0,
                                       spill_read_bytes=0, streamed_bytes=30 * MIB, stall_s=0.0, stall_buffer=None,
-                                      cause="oversized", victims=()))  # fmt: skip
+                                      cause="capacity", kind="oversized", victims=()))  # fmt: skip
     operators.sort(key=lambda o: (-(o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes), o.step))
     writes = sum(o.spill_write_bytes for o in operators)
     reads = sum(o.spill_read_bytes for o in operators)
@@ -290,6 +294,8 @@ def _result(strategy: str, period: int, steps: tuple[StepFact, ...]) -> Result:
         serial_cost_s=serial,
         hidden_share=0.5,
         energy_j=0.06,
+        causes=CauseBytes(capacity_bytes=writes + reads - fragmentation + 30 * MIB - 2 * MIB, order_bytes=MIB,
+                          policy_bytes=MIB, late_release_bytes=0, fragmentation_bytes=fragmentation),
         kinds=KindBytes(capacity_bytes=writes + reads - fragmentation, lifetime_bytes=0,
                         fragmentation_bytes=fragmentation, oversized_bytes=30 * MIB),
         operators=tuple(operators),

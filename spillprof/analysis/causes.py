@@ -50,8 +50,8 @@ def causes_by_step(
         for c in charged
         if c.total_bytes
     ]
-    own: list[tuple[Place | None, int, int]] = [*spills]
-    own = [(None, step, nbytes) for (_, step), nbytes in reversed(streamed.items())] + own
+    own: list[tuple[Place | None, int, int]] = [(None, step, nbytes) for (_, step), nbytes in streamed.items()]
+    own += spills
     left = [nbytes for *_, nbytes in own]
     found: dict[int, dict[str, int]] = {}
     least = sum(left)

@@ -1,11 +1,12 @@
 """Operators and buffers ranked by what they cost."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from spillprof.analysis.attribution import OVERSIZED, Charge
+from spillprof.analysis.causes import main_cause
 from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.profile import BufferCost, OperatorCost
+from spillprof.model.profile import BufferCost, CauseBytes, OperatorCost
 from spillprof.model.program import BufferKind, Program
 from spillprof.model.timeline import JobKind, Timeline
 from spillprof.planning.liveness import Lifetime
@@ -16,9 +17,16 @@ COMPACTION = "(compaction moves)"
 
 
 def operator_costs(
-    program: Program, plan: Plan, charged: Sequence[Charge], timeline: Timeline
+    program: Program,
+    plan: Plan,
+    charged: Sequence[Charge],
+    timeline: Timeline,
+    causes: Mapping[int, CauseBytes] | None = None,
 ) -> tuple[OperatorCost, ...]:
-    """Steps that force spills, stream operands or wait for a spill transfer, dearest first."""
+    """Steps that force spills, stream operands or wait for a spill transfer, dearest first.
+
+    ``causes``: spill bytes of each step by cause; None if they are not known.
+    """
     forced: defaultdict[int, list[Charge]] = defaultdict(list)
     for charge in charged:
         forced[charge.spill.forced_by_step].append(charge)
@@ -35,6 +43,7 @@ def operator_costs(
     costs = []
     for i in sorted({*forced, *streamed_by_step, *waiting}):
         step, own = program.steps[i], forced.get(i, [])
+        kind, by_cause = _main_kind(own, streamed_by_step[i]), None if causes is None else causes.get(i)
         costs.append(
             OperatorCost(
                 step=i,
@@ -45,8 +54,10 @@ def operator_costs(
                 streamed_bytes=streamed_by_step[i],
                 stall_s=stalls[i],
                 stall_buffer=_waits_for(program, plan, blamed[i], kinds[i]),
-                cause=_main_kind(own, streamed_by_step[i]),
+                cause=kind if by_cause is None else main_cause(by_cause),
                 victims=_victims(program, own),
+                kind=kind,
+                causes=by_cause,
             )
         )
     costs.sort(key=lambda c: (-(c.spill_write_bytes + c.spill_read_bytes + c.streamed_bytes), -c.stall_s, c.step))

@@ -126,8 +126,10 @@ class OperatorCost:
     streamed_bytes: int
     stall_s: float
     stall_buffer: str | None  # the buffer whose transfer came last
-    cause: str | None  # "capacity", "lifetime", "fragmentation" or "oversized": most of its bytes
+    cause: str | None  # of most of its bytes: as in CauseBytes, e.g. "late release"; as ``kind`` if none were simulated
     victims: tuple[str, ...]  # buffers that it forced out, largest first
+    kind: str | None = None  # "capacity", "lifetime", "fragmentation" or "oversized": most of its bytes
+    causes: "CauseBytes | None" = None  # its spill bytes by cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,17 @@ class Residency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CauseBytes:
+    """Spill bytes by cause, from re-simulation; they add up to all of them."""
+
+    capacity_bytes: int  # left in the best order found, with the best policy known: streamed operands too
+    order_bytes: int  # gone in the best order found
+    policy_bytes: int  # gone under the best plan known for this order
+    late_release_bytes: int  # gone when buffers are freed at their last use
+    fragmentation_bytes: int  # gone when bytes need no addresses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KindBytes:
     """Spill bytes by kind (semantics: capacity against lifetime), adding up to the strategy's spill bytes."""
 
@@ -258,6 +271,7 @@ class Result:
     energy_j: float = 0.0
     breakdown: Breakdown | None = None
     energy: EnergyParts | None = None
+    causes: CauseBytes | None = None  # None: too many steps to simulate again
     kinds: KindBytes | None = None
     operators: tuple[OperatorCost, ...] = ()
     buffers: tuple[BufferCost, ...] = ()

@@ -10,6 +10,7 @@ from spillprof.model.profile import OperatorCost, Profile, Result
 from spillprof.report.columns import MISSING, Scale, size_scale, time_scale
 from spillprof.report.figures import MAX_LIVE, largest_arcs, largest_residencies, wanted_bytes
 from spillprof.report.text import label
+from spillprof.report.verdict import shown_cause
 
 HTML_ROWS = 100
 """Rows that are real HTML: they show without JavaScript and in print."""
@@ -79,7 +80,7 @@ def operators_table(result: Result) -> DataTable:
         result.operators,
         lambda o: (o.step, label(o.name, 64), label(o.op_type, 24), spill_bytes(o), o.spill_write_bytes,
                    o.spill_read_bytes, o.streamed_bytes, o.stall_s,
-                   None if o.stall_buffer is None else label(o.stall_buffer, 32), o.cause, _names(o.victims)),
+                   None if o.stall_buffer is None else label(o.stall_buffer, 32), shown_cause(o), _names(o.victims)),
     )  # fmt: skip
 
 

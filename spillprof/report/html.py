@@ -16,7 +16,7 @@ from spillprof.report.plain_markdown import to_html
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.report.time_words import TIME_WORDS, energy_parts, time_parts
-from spillprof.report.verdict import KIND_WORDS, above_bound, bound_scope, kind_parts, lead_result, verdict
+from spillprof.report.verdict import CAUSE_WORDS, above_bound, bound_scope, lead_result, verdict, why_parts
 from spillprof.units import format_energy, format_rate, format_size, format_size_exact, format_time
 
 MAX_TITLE = 60
@@ -180,15 +180,22 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
         "arcs": tables.arcs_table(result),
         "addresses": tables.addresses_table(result),
     }
-    kinds = kind_parts(result.kinds) if result.kinds is not None else ()
-    total = sum(nbytes for _, nbytes in kinds)
+    causes = why_parts(result)
+    total = sum(nbytes for _, nbytes in causes)
     return {
         "index": index,
         "strategy": result.strategy,
         "lead": is_lead,
         "result": result,
-        "kinds": [
-            {"kind": k, "bytes": b, "share": b / total if total else 0.0, "meaning": KIND_WORDS[k]} for k, b in kinds
+        "causes": [
+            {
+                "cause": cause,
+                "key": cause.replace(" ", "-"),
+                "bytes": nbytes,
+                "share": nbytes / total if total else 0.0,
+                "meaning": CAUSE_WORDS[cause],
+            }
+            for cause, nbytes in causes
         ],
         "time": [
             {

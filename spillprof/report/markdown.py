@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from spillprof.model.profile import Profile, Result
 from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
 from spillprof.report.text import count_of, label, printable
-from spillprof.report.verdict import deployed_as, kind_parts, lead_result, verdict
+from spillprof.report.verdict import deployed_as, lead_result, shown_cause, verdict, why_parts
 from spillprof.units import format_rate, format_size
 
 TOP_OPERATORS = 10
@@ -74,7 +74,7 @@ def _strategies(profile: Profile) -> Iterable[str]:
 
 def _operators(lead: Result) -> Iterable[str]:
     if lead.kinds is not None:
-        parts = " · ".join(f"{kind} {format_size(nbytes)}" for kind, nbytes in kind_parts(lead.kinds))
+        parts = " · ".join(f"{cause} {format_size(nbytes)}" for cause, nbytes in why_parts(lead))
         yield f"Why ({lead.strategy}): {parts}"
         yield ""
     rows = lead.operators[:TOP_OPERATORS]
@@ -85,7 +85,7 @@ def _operators(lead: Result) -> Iterable[str]:
     for o, nbytes, stall in zip(rows, spilled, stalls, strict=True):
         victims = ", ".join(code(name) for name in o.victims[:3])
         more = f" +{len(o.victims) - 3}" if len(o.victims) > 3 else ""
-        yield f"| #{o.step} {code(o.name)} | {nbytes} | {stall} | {o.cause or '-'} | {victims}{more} |"
+        yield f"| #{o.step} {code(o.name)} | {nbytes} | {stall} | {shown_cause(o) or '-'} | {victims}{more} |"
     if len(lead.operators) > len(rows):
         yield ""
         yield f"{len(lead.operators) - len(rows):,} more operators have a figure."

@@ -7,6 +7,7 @@ import pandas as pd
 
 from spillprof.model.profile import Profile
 from spillprof.report.text import printable
+from spillprof.report.verdict import shown_cause
 
 OPERATOR_COLUMNS = (
     "strategy", "rank", "step", "name", "op_type", "spill_bytes", "spill_write_bytes", "spill_read_bytes",
@@ -43,7 +44,8 @@ def operators_table(profile: Profile) -> pd.DataFrame:
             (
                 result.strategy, rank, o.step, printable(o.name), printable(o.op_type),
                 o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes, o.spill_write_bytes, o.spill_read_bytes,
-                o.streamed_bytes, o.stall_s, None if o.stall_buffer is None else printable(o.stall_buffer), o.cause,
+                o.streamed_bytes, o.stall_s, None if o.stall_buffer is None else printable(o.stall_buffer),
+                shown_cause(o),
                 " ".join(printable(victim) for victim in o.victims),
             )
             for result in profile.results

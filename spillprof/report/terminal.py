@@ -19,9 +19,10 @@ from spillprof.report.verdict import (
     bound_scope,
     deployed_as,
     infeasible_sentence,
-    kind_parts,
     lead_result,
     no_spill_sentence,
+    shown_cause,
+    why_parts,
 )
 from spillprof.units import format_rate, format_size, format_size_exact
 
@@ -127,7 +128,7 @@ def _infeasible(profile: Profile) -> Iterable[RenderableType]:
 
 def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[RenderableType]:
     if lead.kinds is not None:
-        parts = " · ".join(f"{kind} {format_size(nbytes)}" for kind, nbytes in kind_parts(lead.kinds))
+        parts = " · ".join(f"{cause} {format_size(nbytes)}" for cause, nbytes in why_parts(lead))
         chosen = ", least spill time" if len(profile.results) > 1 else ""
         yield _line(Text.assemble((f"why ({lead.strategy}{chosen}): ", "bold"), parts))
     if lead.breakdown is not None and lead.latency_s:
@@ -149,7 +150,9 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
     shown_victims = 2 if width >= DEFAULT_WIDTH else 1
     for operator, nbytes, stall in zip(rows, spilled, stalls, strict=True):
         name = f"#{operator.step} {label(operator.name, name_width - len(str(operator.step)) - 2)}"
-        table.add_row(Text(name), nbytes, stall, operator.cause or "-", Text(_victims(operator.victims, shown_victims)))
+        table.add_row(
+            Text(name), nbytes, stall, shown_cause(operator) or "-", Text(_victims(operator.victims, shown_victims))
+        )
     yield _line(f"Top operators under {lead.strategy}", "bold")
     yield Padding(table, (0, 0, 0, 2))
     hidden = len(lead.operators) - len(rows)

@@ -1,25 +1,31 @@
 """Which result reports lead with, and what they say about it in one sentence."""
 
-from spillprof.model.profile import KindBytes, Profile, Result
+from spillprof.model.profile import OperatorCost, Profile, Result
 from spillprof.report.columns import MISSING, percent
 from spillprof.report.text import label
 from spillprof.units import format_size, format_size_pair, format_time
 
-KIND_WORDS = {
-    "capacity": "what was live at once exceeds the memory",
-    "lifetime": "dead buffers held the space",
-    "fragmentation": "free bytes sufficed, but not in one piece",
+CAUSE_WORDS = {
+    "capacity": "left in the best order found, with the best policy known",
     "oversized": "operators too large for the memory, tiled through DRAM",
+    "order": "gone in the best order of operators found",
+    "policy": "gone under the best plan known for this order",
+    "late release": "gone when buffers are freed at their last use",
+    "fragmentation": "gone when free bytes need not lie in one piece",
+    "lifetime": "dead buffers held the space",
 }
-"""Kinds of spilled bytes in the order of reports, and what each means."""
+"""Causes of spilled bytes in the order of reports, and what each means. A part of capacity is told apart: oversized."""
 
 BECAUSE = {
     "capacity": "for want of capacity",
-    "lifetime": "because buffers are freed late",
-    "fragmentation": "because of fragmentation",
     "oversized": "because of operators too large for it",
+    "order": "because of the order of operators",
+    "policy": "because of the policy",
+    "late release": "because buffers are freed late",
+    "fragmentation": "because of fragmentation",
+    "lifetime": "because buffers are freed late",
 }
-"""Kinds of spilled bytes as the reason in a sentence."""
+"""Causes of spilled bytes as the reason in a sentence."""
 
 
 def lead_result(profile: Profile) -> Result | None:
@@ -43,7 +49,7 @@ def verdict(profile: Profile) -> str:
     ideal = profile.ideal.latency_s
     slower = f", {percent(lead.spill_time_s / ideal)} over the run without spills" if ideal > 0 else ""
     return (
-        f"Strategy {lead.strategy} spills {format_size(lead.spill_bytes)} at {sram} of SRAM{_mostly(lead.kinds)}: "
+        f"Strategy {lead.strategy} spills {format_size(lead.spill_bytes)} at {sram} of SRAM{_mostly(lead)}: "
         f"{format_time(lead.spill_time_s)}{slower}."
     )
 
@@ -87,16 +93,35 @@ def infeasible_sentence(profile: Profile) -> str:
     return f"No strategy can run this in {sram} of SRAM{why}. The smallest SRAM without tiling is {smallest}."
 
 
-def kind_parts(kinds: KindBytes) -> tuple[tuple[str, int], ...]:
-    """(kind, bytes) in the order of reports."""
-    return tuple((kind, int(getattr(kinds, f"{kind}_bytes"))) for kind in KIND_WORDS)
+def why_parts(result: Result) -> tuple[tuple[str, int], ...]:
+    """(cause, bytes) in the order of reports, adding up to the spill bytes; by kind where causes were not simulated."""
+    kinds, causes = result.kinds, result.causes
+    if kinds is None:
+        return ()
+    if causes is None:
+        names = ("capacity", "oversized", "lifetime", "fragmentation")
+        return tuple((name, int(getattr(kinds, f"{name}_bytes"))) for name in names)
+    too_large = min(kinds.oversized_bytes, causes.capacity_bytes)
+    return (
+        ("capacity", causes.capacity_bytes - too_large),
+        *((("oversized", too_large),) if too_large else ()),
+        ("order", causes.order_bytes),
+        ("policy", causes.policy_bytes),
+        ("late release", causes.late_release_bytes),
+        ("fragmentation", causes.fragmentation_bytes),
+    )
 
 
-def _mostly(kinds: KindBytes | None) -> str:
-    """``, mostly for want of capacity`` where one kind makes more than half of the bytes."""
-    parts = kind_parts(kinds) if kinds is not None else ()
+def shown_cause(operator: OperatorCost) -> str | None:
+    """The cause of most of an operator's bytes, as reports name it."""
+    return "oversized" if operator.cause == "capacity" and operator.kind == "oversized" else operator.cause
+
+
+def _mostly(result: Result) -> str:
+    """``, mostly for want of capacity`` where one cause makes more than half of the bytes."""
+    parts = why_parts(result)
     total = sum(nbytes for _, nbytes in parts)
-    return next((f", mostly {BECAUSE[kind]}" for kind, nbytes in parts if 2 * nbytes > total), "")
+    return next((f", mostly {BECAUSE[cause]}" for cause, nbytes in parts if 2 * nbytes > total), "")
 
 
 def deployed_as(profile: Profile) -> list[str]:

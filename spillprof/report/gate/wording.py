@@ -16,6 +16,9 @@ NAMES = {
 }
 CAUSES = {
     "capacity": "more is live than fits",
+    "order": "another order of operators would avoid it",
+    "policy": "another policy would avoid it",
+    "late release": "dead buffers hold the space",
     "lifetime": "dead buffers hold the space",
     "fragmentation": "the free bytes are not in one piece",
     "oversized": "it cannot fit at all",
