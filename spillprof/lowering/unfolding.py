@@ -14,10 +14,10 @@ from spillprof.lowering.bodies import UNFOLD_LIMIT, Choice, Choices, choose
 from spillprof.lowering.control_words import assumption_of, fact_of, role_of
 from spillprof.lowering.families import CONTROL_DOMAIN
 from spillprof.lowering.options import Control, LoweringOptions
+from spillprof.lowering.unfolded import UnfoldedGraph
 from spillprof.model.control_flow import ControlFlow
-from spillprof.model.graph import Assumption, AttributeValue, Graph, Operator, Tensor, TensorKind, TripBasis
+from spillprof.model.graph import Assumption, Graph, Operator, TensorKind, TripBasis
 
-_LONGEST_PREFIX = 200
 _LISTED = 20
 _Frame: TypeAlias = Iterator["_Frame"]
 """A body that is being unfolded; it gives the bodies inside of it, to be done before it goes on."""
@@ -45,8 +45,8 @@ def unfold(graph: Graph, options: LoweringOptions) -> Unfolded:
     return Unfolded(
         graph=replace(
             graph,
-            operators=tuple(unfolder.operators),
-            tensors=unfolder.tensors,
+            operators=tuple(unfolder.made.operators),
+            tensors=unfolder.made.tensors,
             assumptions=(*graph.assumptions, *_shortened(tuple(unfolder.assumptions.values()))),
         ),
         blocks=unfolder.blocks,
@@ -78,8 +78,7 @@ class _Scope:
 
 class _Unfolder:
     def __init__(self, graph: Graph, choices: Choices, options: LoweringOptions) -> None:
-        self.operators: list[Operator] = []
-        self.tensors: dict[str, Tensor] = dict(graph.tensors)
+        self.made = UnfoldedGraph(graph)
         self.blocks: dict[str, Block] = {}
         self.facts: dict[int, ControlFlow] = {}
         self.removed_operators = 0
@@ -88,8 +87,6 @@ class _Unfolder:
         self._choices = choices
         self._options = options
         self._left = UNFOLD_LIMIT
-        self._operator_names = _Names(op.name for op in graph.operators)
-        self._tensor_names = _Names(graph.tensors)
         self._places: dict[tuple[int, str, str], int] = {}
         self._weights: dict[tuple[int, str], str] = {}
 
@@ -142,11 +139,11 @@ class _Unfolder:
         body = op.subgraphs[choice.taken[0]]
         role = role_of(op, choice.taken[0])
         if len(op.subgraphs) > 1:
-            self._add(op, scope.prefix + op.name, map(scope.of, op.inputs), ())
+            self.made.decide(op, scope.prefix + op.name, map(scope.of, op.inputs), ())
         pairs = [(inner, scope.of(outer)) for inner, outer in zip(body.outputs, op.outputs, strict=False) if outer]
         inner = self._enter(op, body, scope, role, None, {}, _assigned(body, pairs))
         yield self._operators(body, inner)
-        self._pass_on((inner.of(name), outer) for name, outer in pairs)
+        self.made.pass_on((inner.of(name), outer) for name, outer in pairs)
 
     def _loop(self, op: Operator, choice: Choice, scope: _Scope) -> _Frame:
         limit, going = (*map(scope.of, op.inputs[:2]), "", "")[:2]
@@ -157,13 +154,13 @@ class _Unfolder:
         counter = ""
         for trip in range(choice.trips.count):
             body = op.subgraphs[choice.subgraph(trip)]
-            prefix = self._prefix(scope, op, str(trip))
-            going = going or self._constant(prefix, "condition", "bool")
+            prefix = self.made.prefix(scope.prefix, op.name, str(trip))
+            going = going or self.made.constant(prefix, "condition", "bool")
             if decides:
-                before, counter = counter, self._new(prefix, "trip", "int64", TensorKind.ACTIVATION)
-                self._add(op, prefix.removesuffix("/"), (limit, going, before), (counter,))
+                before, counter = counter, self.made.scalar(prefix, "trip", "int64", TensorKind.ACTIVATION)
+                self.made.decide(op, prefix.removesuffix("/"), (limit, going, before), (counter,))
             else:
-                counter = self._constant(prefix, "trip", "int64")
+                counter = self.made.constant(prefix, "trip", "int64")
             given = dict(zip(body.inputs, (counter, going, *state), strict=True))
             is_last = trip == choice.trips.count - 1
             kept = [(n, r) for n, r in zip(body.outputs[1:], results[: len(state)], strict=False) if r and is_last]
@@ -172,9 +169,10 @@ class _Unfolder:
             going, *after = map(inner.of, body.outputs)
             state = after[: len(state)]
             slices = after[len(state) :]
-            stacks = self._stack(op, prefix, slices, stacks, results[len(state) :], is_last=is_last)
+            stacks = self.made.stack(prefix, slices, stacks, results[len(state) :], is_last=is_last)
         if decides and going:
-            self._add(op, f"{self._prefix(scope, op, 'end')}".removesuffix("/"), (going, counter), ())
+            end = self.made.prefix(scope.prefix, op.name, "end")
+            self.made.decide(op, end.removesuffix("/"), (going, counter), ())
         self._finish(op, choice, state, results)
 
     def _scan(self, op: Operator, choice: Choice, scope: _Scope) -> _Frame:
@@ -186,9 +184,9 @@ class _Unfolder:
         axes = op.attributes.get("scan_input_axes", ())
         for trip in range(choice.trips.count):
             body = op.subgraphs[choice.subgraph(trip)]
-            prefix = self._prefix(scope, op, str(trip))
+            prefix = self.made.prefix(scope.prefix, op.name, str(trip))
             slices = [
-                self._slice(prefix, scope.of(source), body.tensors[name], axes, index)
+                self.made.slice_of(prefix, scope.of(source), body.tensors[name], axes, index)
                 for index, (source, name) in enumerate(zip(op.inputs[n_states:], body.inputs[n_states:], strict=True))
             ]
             given = dict(zip(body.inputs, (*state, *slices), strict=True))
@@ -198,76 +196,17 @@ class _Unfolder:
             yield self._operators(body, inner)
             after = [inner.of(name) for name in body.outputs]
             state = after[:n_states]
-            stacks = self._stack(op, prefix, after[n_states:], stacks, results[n_states:], is_last=is_last)
+            stacks = self.made.stack(prefix, after[n_states:], stacks, results[n_states:], is_last=is_last)
         self._finish(op, choice, state, results)
-
-    def _slice(self, prefix: str, source: str, part: Tensor, axes: AttributeValue, index: int) -> str:
-        """One trip's part of a scanned tensor: a view where it lies in one piece, else a copy."""
-        shape = self.tensors[source].shape
-        axis = int(axes[index]) if isinstance(axes, tuple) and index < len(axes) else 0
-        is_one_piece = all(size == 1 for size in shape[: axis % max(len(shape), 1)])
-        result = self._tensor(prefix, part)
-        self.operators.append(
-            Operator(
-                name=self._operator_names.take(f"{prefix}slice"),
-                op_type="ScanView" if is_one_piece else "ScanSlice",
-                domain=CONTROL_DOMAIN,
-                inputs=(source,),
-                outputs=(result,),
-            )
-        )
-        return result
-
-    def _stack(
-        self,
-        op: Operator,
-        prefix: str,
-        slices: Sequence[str],
-        stacks: Sequence[str],
-        results: Sequence[str],
-        *,
-        is_last: bool,
-    ) -> list[str]:
-        """The buffers that collect one slice a trip, each with this trip's slice in it."""
-        after = []
-        for part, stack, result in zip(slices, stacks, results, strict=False):
-            if not result:
-                after.append("")
-                continue
-            filled = result if is_last else self._tensor(prefix, replace(self.tensors[result], name="stack"))
-            self.operators.append(
-                Operator(
-                    name=self._operator_names.take(f"{prefix}stack"),
-                    op_type="ScanAppend",
-                    domain=CONTROL_DOMAIN,
-                    inputs=(stack, part) if stack else (part,),
-                    outputs=(filled,),
-                )
-            )
-            after.append(filled)
-        return after
 
     def _finish(self, op: Operator, choice: Choice, state: Sequence[str], results: Sequence[str]) -> None:
         """What the last trip did not write under the operator's own names."""
-        self._pass_on(zip(state, results, strict=False))
+        self.made.pass_on(zip(state, results, strict=False))
         if choice.trips.count == 0:
             for result in filter(None, results[len(state) :]):
-                name = self._operator_names.take(f"{op.name}/stack")
+                name = self.made.name(f"{op.name}/stack")
                 made = Operator(name=name, op_type="ScanAppend", domain=CONTROL_DOMAIN, inputs=(), outputs=(result,))
-                self.operators.append(made)
-
-    def _pass_on(self, pairs: Iterable[tuple[str, str]]) -> None:
-        for source, result in pairs:
-            if result and source != result:
-                self.operators.append(
-                    Operator(
-                        name=self._operator_names.take(f"{result}/identity"),
-                        op_type="Identity",
-                        domain="",
-                        inputs=(source,),
-                        outputs=(result,),
-                    )
-                )
+                self.made.operators.append(made)
 
     def _enter(
         self,
@@ -281,29 +220,29 @@ class _Unfolder:
     ) -> _Scope:
         """The scope of one run: captures are the tensors outside, all that the body makes gets a name of its own."""
         place = self._places.setdefault((around.place, op.name, role), len(self._places) + 1)
-        stem = self._prefix(around, op, role) if prefix is None else prefix
+        stem = self.made.prefix(around.prefix, op.name, role) if prefix is None else prefix
         names = {name: around.of(name) for name in body.captures}
         names |= given
         for inner in body.operators:
             for name in filter(None, inner.outputs):
-                names[name] = assigned.get(name) or self._tensor(stem, body.tensors[name])
+                names[name] = assigned.get(name) or self.made.tensor(stem, body.tensors[name])
         for name, tensor in body.tensors.items():
             if name and name not in names:
                 key = (place, name)
                 if key not in self._weights:
-                    shared = stem if prefix is None else self._prefix(around, op, "")
-                    self._weights[key] = self._tensor(shared, tensor)
+                    shared = stem if prefix is None else self.made.prefix(around.prefix, op.name, "")
+                    self._weights[key] = self.made.tensor(shared, tensor)
                 names[name] = self._weights[key]
         return _Scope(names=names, prefix=stem, place=place, is_repeated=around.is_repeated or prefix is not None)
 
     def _emit(self, op: Operator, scope: _Scope) -> None:
         if scope.names is None:
-            self.operators.append(op)
+            self.made.operators.append(op)
             return
-        self.operators.append(
+        self.made.operators.append(
             replace(
                 op,
-                name=self._operator_names.take(scope.prefix + op.name),
+                name=self.made.name(scope.prefix + op.name),
                 inputs=tuple(map(scope.of, op.inputs)),
                 outputs=tuple(map(scope.of, op.outputs)),
                 captures=(),
@@ -312,9 +251,9 @@ class _Unfolder:
 
     def _emit_block(self, op: Operator, scope: _Scope) -> None:
         block = block_of(op, self._choices)
-        name = op.name if scope.names is None else self._operator_names.take(scope.prefix + op.name)
+        name = op.name if scope.names is None else self.made.name(scope.prefix + op.name)
         self.blocks[name] = replace(block, weights={f"{name}/{w}": n for w, n in block.weights.items()})
-        self.operators.append(
+        self.made.operators.append(
             replace(
                 op,
                 name=name,
@@ -325,55 +264,6 @@ class _Unfolder:
                 subgraph_names=(),
             )
         )
-
-    def _add(self, op: Operator, name: str, inputs: Iterable[str], outputs: tuple[str, ...]) -> None:
-        """The step in which control flow decides how it goes on."""
-        own = name == op.name  # at the top the operator itself is gone, and its name free
-        self.operators.append(
-            Operator(
-                name=name if own else self._operator_names.take(name),
-                op_type=op.op_type,
-                domain=CONTROL_DOMAIN,
-                inputs=tuple(filter(None, inputs)),
-                outputs=outputs,
-            )
-        )
-
-    def _prefix(self, scope: _Scope, op: Operator, part: str) -> str:
-        text = f"{scope.prefix}{op.name}/{part}/" if part else f"{scope.prefix}{op.name}/"
-        if len(text) <= _LONGEST_PREFIX:
-            return text
-        return self._operator_names.take(f"{text[: _LONGEST_PREFIX // 2]}~") + "/"
-
-    def _tensor(self, prefix: str, tensor: Tensor) -> str:
-        name = self._tensor_names.take(prefix + tensor.name)
-        kind = tensor.kind if tensor.kind is TensorKind.WEIGHT else TensorKind.ACTIVATION
-        self.tensors[name] = replace(tensor, name=name, kind=kind)
-        return name
-
-    def _new(self, prefix: str, name: str, dtype: str, kind: TensorKind) -> str:
-        return self._tensor(prefix, Tensor(name=name, dtype=dtype, shape=(), kind=kind))
-
-    def _constant(self, prefix: str, name: str, dtype: str) -> str:
-        return self._new(prefix, name, dtype, TensorKind.WEIGHT)
-
-
-class _Names:
-    """Gives out names that nobody has yet."""
-
-    def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
-        self._next: dict[str, int] = {}
-
-    def take(self, wanted: str) -> str:
-        """The name, or the name with a number behind it."""
-        name = wanted
-        while name in self._taken:
-            number = self._next.get(wanted, 1)
-            self._next[wanted] = number + 1
-            name = f"{wanted}_{number}"
-        self._taken.add(name)
-        return name
 
 
 def _assigned(body: Graph, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -386,15 +276,15 @@ def _assigned(body: Graph, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _dead_control_flow(body: Graph) -> frozenset[int]:
-    """Identities of the operators with bodies that no output needs, directly or through others."""
+    """Identities of the operators with bodies that no output needs, directly or through others, in any order."""
     if not body.outputs or not any(op.subgraphs for op in body.operators):
         return frozenset()
-    needed = set(body.outputs)
-    dead: set[int] = set()
-    for op in reversed(body.operators):
-        if op.outputs and needed.isdisjoint(filter(None, op.outputs)):
-            if op.subgraphs:
-                dead.add(id(op))
-        else:
-            needed.update(op.inputs, op.captures)
-    return frozenset(dead)
+    writers = {name: op for op in body.operators for name in op.outputs if name}
+    live: set[int] = set()
+    ready = [*body.outputs, *(n for op in body.operators if not any(op.outputs) for n in (*op.inputs, *op.captures))]
+    while ready:
+        op = writers.get(ready.pop())
+        if op is not None and id(op) not in live:
+            live.add(id(op))
+            ready += (*op.inputs, *op.captures)
+    return frozenset(id(op) for op in body.operators if op.subgraphs and any(op.outputs) and id(op) not in live)

@@ -93,6 +93,12 @@ def test_if_whose_result_nobody_reads_is_left_out_with_its_condition():
     assert program.removed_operators == 2
 
 
+def test_result_that_is_read_earlier_in_the_file_keeps_its_if():
+    ops = ["Softmax y -> z", op("If c -> y", captures="x", subgraphs=[unary("x"), unary("x")])]
+    program = lowered(graph({"c": COND, "x": X}, ops, "z", tensors={"y": X, "z": X}))
+    assert picture(program) == ["If c ->", "Softmax x -> y", "Softmax y -> z"]
+
+
 def test_each_branch_says_what_it_costs():
     product = graph({}, ["MatMul x w -> m", "ReduceSum m -> r"], "r", weights={"w": (4, 8)},
                     tensors={"x": X, "m": (8,), "r": X})  # fmt: skip

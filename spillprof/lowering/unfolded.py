@@ -1,0 +1,135 @@
+"""The graph that control flow is unfolded into, while it grows: operators, tensors, and names that nobody has yet."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from spillprof.lowering.families import CONTROL_DOMAIN
+from spillprof.model.graph import AttributeValue, Graph, Operator, Tensor, TensorKind
+
+_LONGEST_PREFIX = 200
+
+
+class UnfoldedGraph:
+    """What was unfolded so far, and how slices, stacks and decisions of loops are written."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.operators: list[Operator] = []
+        self.tensors: dict[str, Tensor] = dict(graph.tensors)
+        self._operator_names = _Names(op.name for op in graph.operators)
+        self._tensor_names = _Names(graph.tensors)
+
+    def name(self, wanted: str) -> str:
+        """A name for an operator."""
+        return self._operator_names.take(wanted)
+
+    def prefix(self, around: str, name: str, part: str) -> str:
+        """What the names made in a body begin with; one that grows too long is cut, and numbered instead."""
+        text = f"{around}{name}/{part}/" if part else f"{around}{name}/"
+        if len(text) <= _LONGEST_PREFIX:
+            return text
+        return self._operator_names.take(f"{text[: _LONGEST_PREFIX // 2]}~") + "/"
+
+    def tensor(self, prefix: str, tensor: Tensor) -> str:
+        """The name of a new tensor that is like the given one."""
+        name = self._tensor_names.take(prefix + tensor.name)
+        kind = tensor.kind if tensor.kind is TensorKind.WEIGHT else TensorKind.ACTIVATION
+        self.tensors[name] = replace(tensor, name=name, kind=kind)
+        return name
+
+    def scalar(self, prefix: str, name: str, dtype: str, kind: TensorKind) -> str:
+        """The name of a new tensor without axes."""
+        return self.tensor(prefix, Tensor(name=name, dtype=dtype, shape=(), kind=kind))
+
+    def constant(self, prefix: str, name: str, dtype: str) -> str:
+        """The name of a new scalar that is known before the run."""
+        return self.scalar(prefix, name, dtype, TensorKind.WEIGHT)
+
+    def decide(self, op: Operator, name: str, inputs: Iterable[str], outputs: tuple[str, ...]) -> None:
+        """The step in which control flow decides how it goes on."""
+        own = name == op.name  # at the top the operator itself is gone, and its name free
+        self.operators.append(
+            Operator(
+                name=name if own else self._operator_names.take(name),
+                op_type=op.op_type,
+                domain=CONTROL_DOMAIN,
+                inputs=tuple(filter(None, inputs)),
+                outputs=outputs,
+            )
+        )
+
+    def slice_of(self, prefix: str, source: str, part: Tensor, axes: AttributeValue, index: int) -> str:
+        """One trip's part of a scanned tensor: a view where it lies in one piece, else a copy."""
+        shape = self.tensors[source].shape
+        axis = int(axes[index]) if isinstance(axes, tuple) and index < len(axes) else 0
+        is_one_piece = all(size == 1 for size in shape[: axis % max(len(shape), 1)])
+        result = self.tensor(prefix, part)
+        self.operators.append(
+            Operator(
+                name=self._operator_names.take(f"{prefix}slice"),
+                op_type="ScanView" if is_one_piece else "ScanSlice",
+                domain=CONTROL_DOMAIN,
+                inputs=(source,),
+                outputs=(result,),
+            )
+        )
+        return result
+
+    def stack(
+        self,
+        prefix: str,
+        slices: Sequence[str],
+        stacks: Sequence[str],
+        results: Sequence[str],
+        *,
+        is_last: bool,
+    ) -> list[str]:
+        """The buffers that collect one slice a trip, each with this trip's slice in it."""
+        after = []
+        for part, stack, result in zip(slices, stacks, results, strict=False):
+            if not result:
+                after.append("")
+                continue
+            filled = result if is_last else self.tensor(prefix, replace(self.tensors[result], name="stack"))
+            self.operators.append(
+                Operator(
+                    name=self._operator_names.take(f"{prefix}stack"),
+                    op_type="ScanAppend",
+                    domain=CONTROL_DOMAIN,
+                    inputs=(stack, part) if stack else (part,),
+                    outputs=(filled,),
+                )
+            )
+            after.append(filled)
+        return after
+
+    def pass_on(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Gives results the values of other tensors, which they share unless views are copied."""
+        for source, result in pairs:
+            if result and source != result:
+                self.operators.append(
+                    Operator(
+                        name=self._operator_names.take(f"{result}/identity"),
+                        op_type="Identity",
+                        domain="",
+                        inputs=(source,),
+                        outputs=(result,),
+                    )
+                )
+
+
+class _Names:
+    """Gives out names that nobody has yet."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
+
+    def take(self, wanted: str) -> str:
+        """The name, or the name with a number behind it."""
+        name = wanted
+        while name in self._taken:
+            number = self._next.get(wanted, 1)
+            self._next[wanted] = number + 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
