@@ -99,6 +99,7 @@ def lowering_key(target: Target, options: LoweringOptions) -> tuple[object, ...]
         target.strided_views,
         None if options.conv is ConvAlgorithm.DIRECT else target.sram_bytes,
         None if options.op_times is None else target.clock_hz,
+        tuple(sorted(target.conv_time_factors.items())),
     )
 
 

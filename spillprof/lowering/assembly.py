@@ -15,7 +15,7 @@ from spillprof.lowering.macs import MacCount, count_macs
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.pinning import pinned_storages
 from spillprof.lowering.reordering import with_updates
-from spillprof.lowering.workspace import workspaces
+from spillprof.lowering.workspace import conv_algorithm, conv_time_factor, workspaces
 from spillprof.model.dtypes import is_float
 from spillprof.model.graph import Assumption
 from spillprof.model.program import Buffer, BufferKind, Phase, Program, Step, Workspace
@@ -139,6 +139,7 @@ def _step(
         workspaces=(*workspaces(task, draft, target, options.conv), *_body_workspace(task, draft, target)),
         weight_stream_bytes=_streamed_bytes(weights, options.weights),
         macs=count.macs,
+        macs_time_factor=conv_time_factor(target, conv_algorithm(task, draft, target, options.conv)),
         mac_dtype=_mac_dtype(task, draft, options),
         touched_bytes=(
             max(_read_bytes(operands, parts, draft), 0 if block is None else block.touched_bytes)

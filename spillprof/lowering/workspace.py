@@ -15,33 +15,49 @@ _WINOGRAD_IN = 16  # elements of a transformed tile of F(2x2, 3x3): 4 x 4
 _WINOGRAD_OUT = 2  # output rows and columns of a tile
 
 
+def conv_algorithm(task: Task, draft: Draft, target: Target, conv: ConvAlgorithm) -> ConvAlgorithm | None:
+    """How a convolution is computed; None for a task that is none.
+
+    - ``winograd``: F(2x2, 3x3) is for 3 x 3 at stride 1 alone, others run directly.
+    - ``auto``: the fastest by the target's factors whose workspace, in one piece, stays under half of the SRAM; of
+      equally fast ones winograd, then im2col, then direct.
+    """
+    if not is_one_of(task.lead, CONVOLUTIONS) or (operands := _operands(task, draft)) is None:
+        return None
+    image, kernel, result = operands
+    winograd_bytes = sum(nbytes for _, nbytes, _, _ in _winograd(task, image, kernel, result))
+    if conv is ConvAlgorithm.WINOGRAD:
+        return ConvAlgorithm.WINOGRAD if winograd_bytes else ConvAlgorithm.DIRECT
+    if conv is not ConvAlgorithm.AUTO:
+        return conv
+    half = target.sram_bytes // 2
+    fitting = [ConvAlgorithm.WINOGRAD] if 0 < winograd_bytes <= half else []
+    if _im2col_bytes(image, kernel, result, _rows(result)) <= half:
+        fitting.append(ConvAlgorithm.IM2COL)
+    return min([*fitting, ConvAlgorithm.DIRECT], key=lambda algorithm: conv_time_factor(target, algorithm))
+
+
+def conv_time_factor(target: Target, algorithm: ConvAlgorithm | None) -> float:
+    """What the multiply-accumulates of a task take, relative to the target's rate."""
+    return 1.0 if algorithm is None else target.conv_time_factors.get(str(algorithm), 1.0)
+
+
 def workspaces(task: Task, draft: Draft, target: Target, conv: ConvAlgorithm) -> tuple[Workspace, ...]:
     """Workspaces of a task, sizes aligned; those of size 0 left out.
 
     - ``direct``: none but the accumulator, if the target keeps accumulators in SRAM (matrix products too).
     - ``im2col``: the matrix of all output positions, N · C/groups · kernel · output positions; where that passes
       half of the SRAM, one block of output rows: the rows split into the fewest equal blocks that stay under half.
-    - ``winograd``: transformed input and output tiles of F(2x2, 3x3); only 3 x 3 at stride 1, others run directly.
-    - ``auto``: the first of winograd, im2col (in one piece) and direct that stays under half of the SRAM.
-
-    The algorithm changes memory alone: time does not depend on it yet.
+    - ``winograd``: transformed input and output tiles of F(2x2, 3x3).
     """
     if not is_one_of(task.lead, LEADERS):
         return ()
-    half = target.sram_bytes // 2
     found: tuple[tuple[str, int, Phase, Phase], ...] = _accumulator(task, draft, target)
-    if is_one_of(task.lead, CONVOLUTIONS) and (operands := _operands(task, draft)) is not None:
-        image, kernel, result = operands
-        winograd = _winograd(task, image, kernel, result)
-        if conv is ConvAlgorithm.IM2COL:
-            found = _im2col(image, kernel, result, half)
-        elif conv is ConvAlgorithm.WINOGRAD:
-            found = winograd or found
-        elif conv is ConvAlgorithm.AUTO:
-            if winograd and sum(nbytes for _, nbytes, _, _ in winograd) <= half:
-                found = winograd
-            elif _im2col_bytes(image, kernel, result, _rows(result)) <= half:
-                found = _im2col(image, kernel, result, half)
+    algorithm, operands = conv_algorithm(task, draft, target, conv), _operands(task, draft)
+    if operands is not None and algorithm is ConvAlgorithm.IM2COL:
+        found = _im2col(*operands, target.sram_bytes // 2)
+    elif operands is not None and algorithm is ConvAlgorithm.WINOGRAD:
+        found = _winograd(task, *operands)
     return tuple(
         Workspace(purpose=purpose, size_bytes=align(nbytes, target.alignment_bytes), first=first, last=last)
         for purpose, nbytes, first, last in found

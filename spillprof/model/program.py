@@ -92,6 +92,7 @@ class Step:
     stream_staging_bytes: int = 0  # on-chip all through the step while operands are streamed
     weight_stream_bytes: int = 0  # weights that pass through the weight staging area for this step
     macs: int = 0  # multiply-accumulates
+    macs_time_factor: float = 1.0  # of their time: by the algorithm of a convolution
     mac_dtype: str = "float32"  # type of the multiplications
     touched_bytes: int = 0  # payload read and written by the step, weights included
     measured_s: float | None = None  # compute time that the user measured, in place of the estimate; launch included

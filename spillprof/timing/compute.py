@@ -13,7 +13,7 @@ def step_times_s(program: Program, target: Target) -> Seconds:
 
     Shape (n_steps,), float64, seconds. Transfers and waits are not in it (the roofline of one operator).
     """
-    macs = np.array([step.macs for step in program.steps], dtype=np.float64)
+    macs = np.array([step.macs * step.macs_time_factor for step in program.steps], dtype=np.float64)
     rates = {dtype: target.macs_rate(dtype) for dtype in {step.mac_dtype for step in program.steps}}
     rate = np.array([rates[step.mac_dtype] for step in program.steps], dtype=np.float64)
     touched = np.array([step.touched_bytes for step in program.steps], dtype=np.float64)

@@ -1,9 +1,11 @@
 """Sizes as stored, and what convolutions need besides their operands."""
 
+import pytest
 from graphs import MACHINE, buffer_named, graph, lowered, op
 
 from spillprof.lowering.options import ConvAlgorithm, WeightsPolicy
 from spillprof.model.program import Phase, Workspace
+from spillprof.timing.compute import step_times_s
 
 X, W, Y = (1, 4, 8, 8), (16, 4, 3, 3), (1, 16, 6, 6)
 
@@ -108,6 +110,32 @@ def test_auto_takes_the_fastest_under_half_of_the_memory():
     assert purposes(2 * 11520 - 1) == ["im2col"]
     assert purposes(2 * 5184) == ["im2col"]
     assert purposes(2 * 5184 - 1) == []
+
+
+def test_auto_goes_by_the_factors_of_the_target():
+    """im2col is the fastest here; where it does not fit, direct is faster than winograd."""
+    target = MACHINE.with_overrides(sram_bytes=2 * 11520, conv_time_factors={"im2col": 0.5, "winograd": 1.5})
+    assert [w[0] for w in conv(target, ConvAlgorithm.AUTO)] == ["im2col"]
+    tight = target.with_overrides(sram_bytes=2 * 5184 - 1)
+    assert conv(tight, ConvAlgorithm.AUTO) == []
+
+
+def test_the_multiply_accumulates_of_a_convolution_take_the_factor_of_its_algorithm():
+    g = graph({"x": X}, ["Conv x w -> c", "Gemm c v -> y"], "y", weights={"w": W, "v": (4,)}, tensors={"c": Y, "y": Y})
+    target = MACHINE.with_overrides(conv_time_factors={"im2col": 1.5, "direct": 1.25})
+
+    def factors(algorithm):
+        return [step.macs_time_factor for step in lowered(g, target, conv=algorithm).steps]
+
+    assert factors(ConvAlgorithm.IM2COL) == [1.5, 1.0]
+    assert factors(ConvAlgorithm.DIRECT) == [1.25, 1.0]
+    assert factors(ConvAlgorithm.WINOGRAD) == [1.0, 1.0]
+    fast_sram = target.with_overrides(sram_bytes_per_s=1e30, launch_overhead_s=0.0)
+    direct_s, im2col_s = (
+        step_times_s(lowered(g, fast_sram, conv=each), fast_sram)[0]
+        for each in (ConvAlgorithm.DIRECT, ConvAlgorithm.IM2COL)
+    )
+    assert im2col_s / direct_s == pytest.approx(1.5 / 1.25)
 
 
 def test_quantised_convolution_finds_its_kernel():
