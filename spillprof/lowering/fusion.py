@@ -9,13 +9,16 @@ from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import ACTIVATIONS, LEADERS, SCALINGS, is_one_of
 
 _NORMALISATION = frozenset({"BatchNormalization"})
+_INTEGER_PRODUCTS = frozenset({"MatMulInteger", "ConvInteger"})
+_CAST = frozenset({"Cast"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Uses:
-    """Who reads each storage: positions in ``draft.tasks``, and the storages that are graph outputs."""
+    """Who writes and reads each storage: positions in ``draft.tasks``; and the storages that are graph outputs."""
 
     draft: Draft
+    writer: Mapping[str, int]
     readers: Mapping[str, Sequence[int]]
     outputs: frozenset[str]
 
@@ -26,7 +29,9 @@ def fuse_chains(draft: Draft) -> Draft:
     A BatchNormalization by itself takes the activation after it. The chain grows while the value between two
     operators has one reader, is no graph output and keeps its number of elements; the only other thing that a
     follower may read is weights, so the step runs where its first operator stood. ``x * sigmoid(x)`` counts as one
-    activation. Run after views are resolved: a Reshape inside of a chain does not break it.
+    activation. The sums of an integer product take in their conversion to float, and the scale that is known before.
+
+    Run after views are resolved: a Reshape inside of a chain does not break it.
     """
     uses = _reading(draft)
     fused: dict[int, Task] = {}
@@ -47,7 +52,9 @@ def _reading(draft: Draft) -> _Uses:
     for i, task in enumerate(draft.tasks):
         for storage in dict.fromkeys(map(draft.storage, task.inputs)):
             readers[storage].append(i)
-    return _Uses(draft=draft, readers=readers, outputs=frozenset(map(draft.storage, draft.graph.outputs)))
+    writer = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.outputs}
+    outputs = frozenset(map(draft.storage, draft.graph.outputs))
+    return _Uses(draft=draft, writer=writer, readers=readers, outputs=outputs)
 
 
 def _chain(first: int, uses: _Uses) -> list[int]:
@@ -61,7 +68,10 @@ def _chain(first: int, uses: _Uses) -> list[int]:
         if value in uses.outputs:
             break
         readers = uses.readers.get(value, ())
-        if len(readers) == 1 and _follows(tasks[readers[0]], value, uses.draft, after_product=leads_with_product):
+        if len(readers) == 1 and (
+            _follows(tasks[readers[0]], value, uses.draft, after_product=leads_with_product)
+            or _rescales(tasks[readers[0]], value, first, uses)
+        ):
             followers = [readers[0]]
         elif _is_swish(readers, value, uses):
             followers = list(readers)
@@ -84,6 +94,21 @@ def _follows(task: Task, value: str, draft: Draft, *, after_product: bool) -> bo
     if is_one_of(task.lead, _NORMALISATION):
         return after_product and task.inputs[0] == operands[0] and not task.lead.attributes.get("training_mode", 0)
     return after_product and is_one_of(task.lead, SCALINGS)
+
+
+def _rescales(task: Task, value: str, first: int, uses: _Uses) -> bool:
+    """Whether the task turns sums of an integer product into floats, or scales them by what is known before it."""
+    draft = uses.draft
+    if not is_one_of(draft.tasks[first].lead, _INTEGER_PRODUCTS) or not _same_elements(task, value, draft):
+        return False
+    storages = [draft.storage(name) for name in task.inputs]
+    if storages.count(value) != 1 or not draft.strided.isdisjoint(task.inputs):
+        return False
+    if is_one_of(task.lead, _CAST):
+        return True
+    return is_one_of(task.lead, frozenset({"Mul"})) and all(
+        storage == value or draft.is_weight(storage) or uses.writer.get(storage, -1) < first for storage in storages
+    )
 
 
 def _is_swish(readers: Sequence[int], value: str, uses: _Uses) -> bool:

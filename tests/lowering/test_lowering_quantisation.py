@@ -137,3 +137,36 @@ def test_concat_of_two_quantised_branches_and_a_pool_stay_in_int8():
     program = lowered(g)
     assert picture(program) == ["Conv qx -> qa", "Conv qx -> qb", "Concat qa qb -> qc", "MaxPool qc -> q"]
     assert [buffer_named(program, n).payload_bytes for n in ("qa", "qb", "qc", "q")] == [144, 144, 288, 72]
+
+
+DYNAMIC = ["DynamicQuantizeLinear x -> q qs qz", "Mul qs s -> k"]
+PRODUCT = ["MatMulInteger q w qz z -> a", "Cast a -> f", "Mul f k -> r", "Add r b -> y"]
+
+
+def dynamic(ops):
+    """A product of two rows of 8 in int8: sums ``a`` in int32, scale ``k`` computed from that of the input."""
+    return graph(
+        {"x": (2, 8)}, ops, "y", weights={"s": (), "w": ("int8", (8, 4)), "z": ("int8", ()), "b": (4,)},
+        tensors={
+            "q": ("uint8", (2, 8)), "qs": (), "qz": ("uint8", ()), "k": (), "a": ("int32", (2, 4)),
+            **dict.fromkeys("fry", (2, 4)),
+        },
+    )  # fmt: skip
+
+
+def test_integer_product_takes_in_its_conversion_scale_and_bias():
+    program = lowered(dynamic([*DYNAMIC, *PRODUCT]))
+    assert picture(program) == [
+        "DynamicQuantizeLinear x -> q qs qz", "Mul qs -> qs=>k", "MatMulInteger q qz k -> y"
+    ]  # fmt: skip
+    assert program.steps[2].mac_dtype == "uint8"
+    assert (program.steps[2].macs, program.steps[2].weight_stream_bytes) == (64, 32 + 1 + 16)
+
+
+def test_scale_that_is_computed_after_the_product_is_no_part_of_it():
+    ops = [DYNAMIC[0], *PRODUCT[:2], DYNAMIC[1], *PRODUCT[2:]]
+    program = lowered(dynamic(ops))
+    assert [(s.op_type, s.operators) for s in program.steps] == [
+        ("DynamicQuantizeLinear", ("q",)), ("MatMulInteger", ("a", "f")), ("Mul", ("k",)), ("Mul", ("r",)),
+        ("Add", ("y",)),
+    ]  # fmt: skip
