@@ -21,7 +21,10 @@ def parts_read(task: Task, graph: Graph) -> dict[str, Fraction]:
     if rule is None:
         return {}
     shares: dict[str, Fraction] = {}
-    elements = rule(task.lead, graph)
+    try:
+        elements = rule(task.lead, graph)
+    except (LookupError, ArithmeticError, TypeError, ValueError):
+        return {}  # operands that the rule does not foresee are read whole
     present = [i for i, name in enumerate(task.lead.inputs) if name]
     for position, name in enumerate(task.inputs):
         index = present[position] if position < len(present) else None  # behind the lead's: scales, captures

@@ -28,5 +28,5 @@ def operator_macs(op: Operator, graph: Graph) -> int | None:
         return None if cost_class(op.domain, op.op_type) is Cost.UNKNOWN else 0
     try:
         return rule(Operands(op=op, graph=graph))
-    except (IndexError, KeyError, ValueError, TypeError, ZeroDivisionError):
+    except (LookupError, ArithmeticError, ValueError, TypeError):
         return None  # operands that the rule does not foresee

@@ -1,5 +1,6 @@
 """Multiply-accumulates of convolutions, matrix products, recurrent layers and transforms."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from math import prod
 
@@ -143,11 +144,13 @@ def _einsum(o: Operands) -> int:
     for index, term in enumerate(terms):
         for letter, size in zip(term, o.input(index), strict=True):
             sizes[letter] = max(size, sizes.get(letter, 1))
+    last = {letter: index for index, term in enumerate(terms) for letter in term}
+    last |= dict.fromkeys(result, len(terms))
     macs, left = 0, set(terms[0])
     for index, term in enumerate(terms[1:], start=1):
-        pair = left | set(term)
-        macs += prod(sizes[letter] for letter in pair)
-        left = pair & (set(result).union(*terms[index + 1 :]))
+        left |= set(term)
+        macs += prod(sizes[letter] for letter in left)
+        left = {letter for letter in left if last[letter] > index}
     return macs
 
 
@@ -158,20 +161,24 @@ def _letters(o: Operands) -> tuple[list[list[str]], list[str]]:
     if len(written) != len(o.op.inputs):
         raise ValueError(left)
     terms = [_spelled_out(term, len(o.input(i))) for i, term in enumerate(written)]
+    count = Counter(letter for term in terms for letter in term)
+    hidden = [letter for letter in count if letter.startswith(_HIDDEN)]
     if arrow:
-        most = max((sum(letter.isdigit() for letter in term) for term in terms), default=0)
-        return terms, _spelled_out(right, len(right.replace("...", "")) + (most if "..." in right else 0))
-    every = [letter for term in terms for letter in term]
-    return terms, [letter for letter in every if letter.isdigit() or every.count(letter) == 1]
+        shown = right.replace(_HIDDEN, "")
+        return terms, [*shown, *(hidden if shown != right else ())]
+    return terms, [*hidden, *(letter for letter, times in count.items() if times == 1)]
+
+
+_HIDDEN = "..."
 
 
 def _spelled_out(term: str, rank: int) -> list[str]:
-    """Letters of a term, an ellipsis replaced by numbers counted from its end."""
-    before, dots, after = term.partition("...")
+    """Letters of a term, an ellipsis replaced by a name for each of its axes, counted from its end."""
+    before, dots, after = term.partition(_HIDDEN)
     hidden = rank - len(before) - len(after)
     if hidden < 0 or (hidden > 0 and not dots):
         raise ValueError(term)
-    return [*before, *(str(i) for i in reversed(range(hidden))), *after]
+    return [*before, *(f"{_HIDDEN}{i}" for i in reversed(range(hidden))), *after]
 
 
 PRODUCT_RULES: Mapping[str, Callable[[Operands], int]] = {

@@ -1,5 +1,6 @@
 """Memory that an operator needs besides its operands, and in which phases."""
 
+from dataclasses import replace
 from math import prod
 
 from spillprof.lowering.draft import Draft, Task
@@ -13,6 +14,9 @@ from spillprof.model.target import Target
 
 _WINOGRAD_IN = 16  # elements of a transformed tile of F(2x2, 3x3): 4 x 4
 _WINOGRAD_OUT = 2  # output rows and columns of a tile
+
+_CHANNELS_LAST = frozenset({"NhwcConv", "NhwcFusedConv"})
+_KERNEL_CHANNELS_LAST = frozenset({"NhwcConv"})
 
 
 def conv_algorithm(task: Task, draft: Draft, target: Target, conv: ConvAlgorithm) -> ConvAlgorithm | None:
@@ -73,15 +77,24 @@ def _accumulator(task: Task, draft: Draft, target: Target) -> tuple[tuple[str, i
 
 
 def _operands(task: Task, draft: Draft) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Image (as it is stored), kernel and result of a convolution; None if they have no spatial axes."""
+    """Image (as it is stored), kernel and result of a convolution, channels on axis 1; None without spatial axes."""
     op = task.lead
     kernel_at = 3 if op.op_type == "QLinearConv" else 1
-    if len(op.inputs) <= kernel_at or not op.outputs:
+    if len(op.inputs) <= kernel_at or not (op.inputs[0] and op.inputs[kernel_at] and op.outputs and op.outputs[0]):
         return None
     tensors = draft.graph.tensors
     image, kernel, result = tensors[task.inputs[0]], tensors[op.inputs[kernel_at]], tensors[op.outputs[0]]
     sized = image.dtype not in UNSIZED_DTYPES and prod(result.shape) > 0
-    return (image, kernel, result) if sized and len(kernel.shape) >= 3 and len(result.shape) >= 3 else None
+    if not sized or len(kernel.shape) < 3 or len(result.shape) < 3:
+        return None
+    if op.op_type in _CHANNELS_LAST or op.attributes.get("channels_last"):
+        image, result = _channels_first(image), _channels_first(result)
+    return image, _channels_first(kernel) if op.op_type in _KERNEL_CHANNELS_LAST else kernel, result
+
+
+def _channels_first(tensor: Tensor) -> Tensor:
+    batch, *space, channels = tensor.shape
+    return replace(tensor, shape=(batch, channels, *space))
 
 
 def _rows(result: Tensor) -> int:

@@ -3,11 +3,19 @@
 import numpy as np
 import onnx
 import pytest
+from graphs import MACHINE
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from onnx_builders import model, node, read, value
 
-from spillprof.errors import ShapeError
+from spillprof.errors import ShapeError, SpillprofError
+from spillprof.frontends.onnx.contrib import CONTRIB_RULES
 from spillprof.lowering.costs import Cost, cost_class
+from spillprof.lowering.lower import lower
+from spillprof.lowering.macs_attention import ATTENTION_RULES
+from spillprof.lowering.macs_products import PRODUCT_RULES
+from spillprof.lowering.options import LoweringOptions
 
 ELEMENTS = {
     "f": onnx.TensorProto.FLOAT, "h": onnx.TensorProto.FLOAT16, "i": onnx.TensorProto.INT32,
@@ -231,3 +239,41 @@ def test_operator_nobody_knows_is_sized_from_the_file_and_its_cost_is_an_assumpt
     assert g.tensors["y"].shape == (9,)
     assert [a.what for a in g.assumptions] == ["a size that cannot be inferred is taken from the file's value_info"]
     assert cost_class("acme", "Mystery") is Cost.UNKNOWN
+
+
+NUMBERS = st.integers(-2, 9)
+SETTINGS = (
+    "num_heads", "kv_num_heads", "transA", "transBatchA", "axis", "size", "step", "dim", "bits", "K", "N", "k",
+    "block_size", "sparse_block_size", "hidden_size", "channels_last", "gather_axis", "channels", "keepdims", "dtype",
+    "expert_weight_bits", "local_window_size", "past_present_share_buffer",
+)  # fmt: skip
+LISTS = ("qkv_hidden_sizes", "kernel_shape", "strides", "pads", "dilations", "axes", "scales", "inputdimensions")
+
+
+@given(data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_no_operands_break_a_rule(data: st.DataObject) -> None:
+    """Whatever is fed to an operator, it is sized, or refused with an error of ours; and so is its cost."""
+    domain = data.draw(st.sampled_from(["com.microsoft", "com.microsoft.nchwc", "ai.onnx.ml"]))
+    op_type = data.draw(st.sampled_from(sorted({*CONTRIB_RULES[domain], *PRODUCT_RULES, *ATTENTION_RULES})))
+    shapes = data.draw(st.lists(st.none() | st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=9))
+    element = data.draw(st.sampled_from(list(ELEMENTS.values())))
+    chosen = data.draw(st.dictionaries(st.sampled_from(SETTINGS), NUMBERS, max_size=6))
+    chosen |= data.draw(st.dictionaries(st.sampled_from(LISTS), st.lists(NUMBERS, min_size=1, max_size=4), max_size=3))
+    names = ["-" if shape is None else f"x{i}" for i, shape in enumerate(shapes)]
+    outputs = data.draw(st.sampled_from(["y", "y y1", "- y", "y y1 y2 y3"]))
+    built = node(op_type, " ".join(names), outputs, domain=domain, **chosen)
+    fed = [value(f"x{i}", shape, element) for i, shape in enumerate(shapes) if shape is not None]
+    is_stored = data.draw(st.booleans())
+    said = [value(name, [2, 3]) for name in outputs.split() if name != "-"] if is_stored else []
+    refused = None
+    try:
+        g = read(model([built], fed, "y", domains={domain: 1}, value_info=said))
+        (step,) = lower(g, MACHINE, LoweringOptions(fold=False)).steps
+    except SpillprofError as error:
+        refused = error
+    else:
+        assert step.macs >= 0
+        assert step.touched_bytes >= 0
+        assert all(size >= 0 for t in g.tensors.values() for size in t.shape)
+    assert refused is None or refused.message

@@ -144,3 +144,13 @@ def test_quantised_convolution_finds_its_kernel():
               tensors={"y": ("uint8", Y)})  # fmt: skip
     (step,) = lowered(g, conv=ConvAlgorithm.IM2COL).steps
     assert step.workspaces[0].size_bytes == 4 * 9 * 36
+
+
+def test_im2col_with_channels_last_is_as_large_as_with_channels_first():
+    """36 positions x (4 channels x 9) x 4 B."""
+    nhwc = op("NhwcConv x w -> y", domain="com.microsoft")
+    g = graph({"x": (1, 8, 8, 4)}, [nhwc], "y", weights={"w": (6, 3, 3, 4)}, tensors={"y": (1, 6, 6, 6)})
+    (workspace,) = lowered(g, conv=ConvAlgorithm.IM2COL).steps[0].workspaces
+    assert workspace.size_bytes == 36 * 36 * 4
+    (before, after) = lowered(g, conv=ConvAlgorithm.WINOGRAD).steps[0].workspaces
+    assert (before.size_bytes, after.size_bytes) == (16 * 4 * 9 * 4, 16 * 6 * 9 * 4)

@@ -34,7 +34,7 @@ def apply_rule(rule: Rule, case: Case) -> tuple[ValueType | None, ...] | Standar
         if isinstance(result, Standard):
             return result
         found = [_value_type(dtype, shape) for dtype, shape in result]
-    except (LookupError, ValueError, TypeError, ModelError):
+    except (LookupError, ArithmeticError, ValueError, TypeError, ModelError):
         return None
     count = len(case.node.outputs)
     return tuple((found + [None] * count)[:count])
@@ -43,6 +43,8 @@ def apply_rule(rule: Rule, case: Case) -> tuple[ValueType | None, ...] | Standar
 def _value_type(dtype: str, shape: tuple[int, ...]) -> ValueType | None:
     if dtype == "sequence":
         return parse_type(_SEQUENCE_OF_MAPS)
+    if any(size < 0 for size in shape):
+        raise ValueError(shape)
     return tensor_type(dtype, shape)
 
 
