@@ -10,7 +10,7 @@ from spillprof.frontends.onnx.bounds import BOUNDED
 from spillprof.frontends.onnx.contrib import CONTRIB_RULES
 from spillprof.lowering.access import READ_IN_PART
 from spillprof.lowering.costs import ASSUMED, CONTRIB_BYTES, PAST, Cost, cost_class
-from spillprof.lowering.families import ACTIVATIONS, ELEMENTWISE, LEADERS, SCALINGS, VIEWS
+from spillprof.lowering.families import ACTIVATIONS, ELEMENTWISE, LEADERS, PARTS, SCALINGS, STACKS, STRIDED_VIEWS, VIEWS
 
 BODIES_REFUSED = ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")
 CONTRIB_UNKNOWN = (
@@ -21,7 +21,7 @@ CONTRIB_UNKNOWN = (
 COSTS = {
     Cost.COUNTED: "multiply-accumulates are counted",
     Cost.BYTES: "by bytes: elementwise, reduction, movement, look-up",
-    Cost.BODIES: "what its bodies cost",
+    Cost.BODIES: "those of the operators that it runs",
     Cost.UNKNOWN: "by bytes, and counted as *operators of unknown cost*",
 }
 INTRODUCTION = """# Operators: supported, assumed, refused
@@ -54,8 +54,8 @@ Each of these is counted and shown with every result that rests on it.
 | outputs that depend on the data | the largest size is taken |
 | strings, sequences, maps, optionals | counted as 0 bytes |
 | sparse weights | counted as dense |
-| If | conditionals are costed by their larger branch; branches of different sizes count as the larger |
-| Loop, Scan | a loop of unknown trip count is costed as one iteration |
+| If of unknown condition | the branch that needs more memory is taken, outputs at their larger size (`--branch`) |
+| Loop of unknown trips | taken to run so often as its limit says, or as is stated with it (`--trips`) |
 | Einsum of three or more operands | contracted in pairs, from the left |
 | attention with a past ({past}) | the keys and values of the past are copied, none are appended in place |
 | parameters in attributes (`ai.onnx.ml`) | weights of 8 bytes a whole number, 4 any other |
@@ -114,7 +114,7 @@ def render() -> str:
             scalings=_names(SCALINGS),
             elementwise=_names(ELEMENTWISE - ACTIVATIONS - SCALINGS) + ", and those of the two rows above",
             views=_names(VIEWS),
-            partial=_names(READ_IN_PART),
+            partial=_names({*(READ_IN_PART - PARTS - STACKS - STRIDED_VIEWS), "Slice"}),
         )
     )
     return "\n".join(parts)
