@@ -13,6 +13,7 @@ from spillprof.errors import UsageError
 from spillprof.gate.values import Check
 
 SCHEMA_VERSION = 1
+_RECORD_ANEW = "take the file from a backup, or record into a new one"
 _COLUMNS = {
     Metric.SPILL_BYTES: "spill_bytes",
     Metric.LATENCY: "latency_ns",
@@ -115,6 +116,11 @@ def read_history(path: Path) -> tuple[Series, ...]:
         ).fetchall()
     found: dict[tuple[str, str], list[Run]] = {}
     for commit, model, target, verdict, config, sha256, *figures in rows:
+        texts = (commit, model, target, verdict, config, sha256)
+        if not (all(isinstance(t, str) for t in texts) and all(isinstance(f, int) for f in figures)):
+            raise UsageError(
+                "the history is damaged: a value has the wrong type", where=(str(path),), hint=_RECORD_ANEW
+            )
         run = Run(commit=commit, model=model, target=target, verdict=verdict, config=config, model_sha256=sha256,
                   figures=tuple(figures))  # fmt: skip
         found.setdefault((model, target), []).append(run)
@@ -153,5 +159,5 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(path, timeout=30)) as connection:
             yield connection
-    except sqlite3.Error as error:
-        raise UsageError("the history cannot be used", where=(f"{path}: {error}",)) from None
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the library cannot decode its own message on damaged names
+        raise UsageError("the history cannot be used", where=(f"{path}: {error}",), hint=_RECORD_ANEW) from None

@@ -30,6 +30,12 @@ def report_failure(failure: BaseException, session: Session) -> int:
         case OSError(errno=errno.EPIPE):
             discard_stdout()
             return BROKEN_PIPE_EXIT_CODE
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EIO):
+            discard_stdout()
+            where = () if failure.filename is None else (str(failure.filename),)
+            reason = (failure.strerror or "the disk failed").lower()
+            _print_error(session, f"cannot write the result: {reason}", where, "make room, or write it elsewhere")
+            return COULD_NOT_EVALUATE_EXIT_CODE
         case SpillprofError():
             _print_error(session, failure.message, failure.where, failure.hint)
             return failure.exit_code

@@ -12,19 +12,18 @@ from spillprof.model.graph import Graph
 
 def read_model(model: str, values: Mapping[str, Any], session: Session) -> Graph:
     """The graph in a file, or on stdin for ``-``. Every file is read as ONNX: there is no other front end yet."""
-    from spillprof.frontends.onnx import read_onnx, read_onnx_bytes
+    from spillprof.frontends.onnx import read_onnx, read_onnx_stream
 
     given = read_bindings(values)
-    bound: dict[str, Any] = {
-        "dims": given.dims, "shapes": given.shapes, "batch": given.batch, "assume": given.assume,
-        "branches": given.branches, "trips": given.trips,
-    }  # fmt: skip
     session.detail(f"reading {model}")
     if model == "-":
         if sys.stdin is None:
             raise UsageError("there is no stdin to read a model from", hint="give the path of a file")
-        return read_onnx_bytes(sys.stdin.buffer.read(), name="-", **bound)
-    return read_onnx(model, **bound)
+        return read_onnx_stream(sys.stdin.buffer, name="-", bindings=given)
+    return read_onnx(
+        model, dims=given.dims, shapes=given.shapes, batch=given.batch, assume=given.assume, branches=given.branches,
+        trips=given.trips,
+    )  # fmt: skip
 
 
 def read_bindings(values: Mapping[str, Any]) -> Bindings:

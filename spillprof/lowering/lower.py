@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from spillprof.errors import ModelError
 from spillprof.lowering.aliasing import share_views
 from spillprof.lowering.assembly import assemble
 from spillprof.lowering.dead import remove_dead
@@ -17,6 +18,7 @@ from spillprof.lowering.unfolding import unfold
 from spillprof.model.graph import Graph
 from spillprof.model.program import Program
 from spillprof.model.target import Target
+from spillprof.units import LARGEST_SIZE
 
 
 def lower(graph: Graph, target: Target, options: LoweringOptions) -> Program:
@@ -26,7 +28,21 @@ def lower(graph: Graph, target: Target, options: LoweringOptions) -> Program:
     measured times of which none belongs to the model.
     """
     program = assemble(make_draft(graph, target, options), target, options)
+    _check_total(program)
     return program if options.op_times is None else with_measured_times(program, options.op_times, target)
+
+
+def _check_total(program: Program) -> None:
+    """``ModelError`` if sums of sizes would not stay exact, or would pass for infinite memory."""
+    total = sum(b.size_bytes for b in program.buffers)
+    total += sum(w.size_bytes for step in program.steps for w in step.workspaces)
+    if total > LARGEST_SIZE:
+        largest = max(program.buffers, key=lambda b: b.size_bytes, default=None)
+        raise ModelError(
+            f"the tensors of the model add up to more than {LARGEST_SIZE:,} bytes",
+            where=() if largest is None else (f"the largest is {largest.name} with {largest.size_bytes:,} bytes",),
+            hint="are the dimensions right? a smaller batch, --dim or --shape binds others",
+        )
 
 
 def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:

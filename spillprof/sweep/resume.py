@@ -14,8 +14,11 @@ _WHOLE = (
     "compaction_count", "peak_bytes", "spill_bytes_lower",
 )  # fmt: skip
 _REAL = ("latency_s", "energy_j", "ideal_latency_s")
+MAX_FIGURE = 1 << 80
+"""Above any byte count, time or energy of a sweep; NaN and infinity are none either."""
+
 _TEXT = ("model", "target", "strategy", "placement", "status", "key")
-_FIGURES = tuple(name for name in (*_WHOLE, *_REAL) if name not in ("sram_bytes", "ideal_latency_s"))
+_FIGURES = tuple(name for name in (*_WHOLE, *_REAL) if name not in ("sram_bytes", "spill_bytes_lower"))
 
 
 def read_rows(path: str) -> dict[str, Row]:
@@ -26,7 +29,7 @@ def read_rows(path: str) -> dict[str, Row]:
         rows = [_row(record) for record in records]
     except OSError as error:
         raise UsageError(f"cannot read '{path}'", where=[error.strerror or str(error)]) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, csv.Error) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, csv.Error) as error:
         raise UsageError(
             f"'{path}' is no result of a sweep",
             where=[f"{type(error).__name__}: {error}"],
@@ -53,6 +56,8 @@ def _row(record: Mapping[str, Any]) -> Row:
     values |= {name: _number(record[name], float) for name in _REAL}
     if values["sram_bytes"] is None or (values["status"] == OK and any(values[name] is None for name in _FIGURES)):
         raise ValueError(f"a row that lacks figures: {values['key']}")
+    if values["status"] != OK and values["latency_s"] is not None:
+        raise ValueError(f"a row that failed has figures: {values['key']}")
     return Row(**values)
 
 
@@ -61,4 +66,7 @@ def _number(value: Any, kind: type[int] | type[float]) -> Any:
         return None
     if isinstance(value, bool):
         raise ValueError(f"{value!r} is no number")
-    return kind(value)
+    number = kind(value)
+    if not 0 <= number <= MAX_FIGURE:
+        raise ValueError(f"{number!r} is no figure of a sweep")
+    return number

@@ -77,7 +77,7 @@ class Run:
             if case.graph is None:
                 self._add(make_row(case, sram_bytes, placement, strategy, status=case.error))
             elif known is not None:
-                self._add(_as_of(case, known))
+                self._add(_as_of(case, sram_bytes, placement, strategy, known))
                 self.reused += 1
             else:
                 missing.append((placement, strategy))
@@ -106,9 +106,12 @@ def _with_spill_time(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _as_of(case: Case, known: Row) -> Row:
-    """A row of an earlier run under the names of this one: a file may have been moved."""
-    return replace(known, model=case.model, target=case.target.name, dims=case.dims, settings=case.settings)
+def _as_of(case: Case, sram_bytes: int, placement: str, strategy: str, known: Row) -> Row:
+    """A row of an earlier run under the names of this one: a file may have been moved. Its key alone is trusted."""
+    return replace(
+        known, model=case.model, target=case.target.name, dims=case.dims, settings=case.settings,
+        sram_bytes=sram_bytes, placement=placement, strategy=strategy,
+    )  # fmt: skip
 
 
 def _is_settled(row: Row) -> bool:

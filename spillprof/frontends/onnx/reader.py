@@ -4,9 +4,11 @@ import hashlib
 import mmap
 import os
 import stat
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import onnx
 
@@ -24,6 +26,10 @@ from spillprof.frontends.onnx.wire import strip_payloads
 from spillprof.kept import Kept
 from spillprof.model.bindings import Bindings
 from spillprof.model.graph import Assumption, Graph, TensorKind
+from spillprof.units import format_size
+
+MAX_FILE_BYTES = 1 << 32
+"""Of one model file: twice where protobuf ends. Whoever has larger weights keeps them in files beside it."""
 
 _CHUNK_BYTES = 1 << 20
 _NO_DIMS: Mapping[str, int] = {}
@@ -59,24 +65,31 @@ def read_onnx(
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a pipe could wait for ever
             raise ModelError("not a regular file", where=(shown,), hint="pipe a model through '-' instead")
         with open(path, "rb") as file:
-            digest = hashlib.sha256()
-            while chunk := file.read(_CHUNK_BYTES):
-                digest.update(chunk)
-            if file.tell() == 0:
-                raise ModelError("the file is empty", where=(shown,), hint="was the download or export cut off?")
-            sha256 = digest.hexdigest()
-            if (known := _read.get((sha256, bindings.key))) is not None:
-                return known if known.path == shown else replace(known, path=shown)
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                stripped = _stripped(data, shown)
+            stripped, sha256 = _contents(file, shown)
     except IsADirectoryError:
         raise ModelError("this is a directory, not a model file", where=(shown,)) from None
     except FileNotFoundError:
         raise ModelError("there is no such file", where=(shown,)) from None
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ModelError(f"the file cannot be read: {reason.lower()}", where=(shown,)) from error
+        raise _unreadable(error, shown) from error
     return _graph(stripped, shown, sha256, bindings)
+
+
+def read_onnx_stream(stream: IO[bytes], *, name: str, bindings: Bindings) -> Graph:
+    """The graph of a model that comes through a pipe; ``name`` stands for its path. Otherwise as ``read_onnx``.
+
+    It goes through a temporary file, so that its weights are not in memory here either.
+    """
+    try:
+        with tempfile.TemporaryFile() as file:
+            while chunk := stream.read(_CHUNK_BYTES):
+                file.write(chunk)
+                _check_size(file.tell(), name)
+            file.flush()
+            stripped, sha256 = _contents(file, name)
+    except (OSError, ValueError) as error:  # ValueError: a stream that was closed
+        raise _unreadable(error, name) from error
+    return _graph(stripped, name, sha256, bindings)
 
 
 def read_onnx_bytes(
@@ -95,9 +108,36 @@ def read_onnx_bytes(
         raise ModelError("the input is empty", where=(name,), hint="was the download or export cut off?")
     bindings = Bindings(dims=dims, shapes=shapes, batch=batch, assume=assume, branches=branches, trips=trips)
     sha256 = hashlib.sha256(data).hexdigest()
-    if (known := _read.get((sha256, bindings.key))) is not None:
-        return known if known.path == name else replace(known, path=name)
     return _graph(_stripped(data, name), name, sha256, bindings)
+
+
+def _contents(file: IO[bytes], shown: str) -> tuple[bytes, str]:
+    """(model without payloads, SHA-256 of the whole file). Nonsense is refused before all of it is read."""
+    size = os.fstat(file.fileno()).st_size
+    if not size:
+        raise ModelError("the file is empty", where=(shown,), hint="was the download or export cut off?")
+    _check_size(size, shown)
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        stripped = _stripped(data, shown)
+    digest = hashlib.sha256()
+    file.seek(0)
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+    return stripped, digest.hexdigest()
+
+
+def _check_size(size_bytes: int, shown: str) -> None:
+    if size_bytes > MAX_FILE_BYTES:
+        raise ModelError(
+            f"the file is larger than {format_size(MAX_FILE_BYTES)}, which no ONNX file is",
+            where=(shown,),
+            hint="protobuf ends at 2 GiB: larger models keep their weights in files beside the model",
+        )
+
+
+def _unreadable(error: Exception, shown: str) -> ModelError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return ModelError(f"the file cannot be read: {reason.lower()}", where=(shown,))
 
 
 def _stripped(data: bytes | mmap.mmap, shown: str) -> bytes:
@@ -111,6 +151,8 @@ def _stripped(data: bytes | mmap.mmap, shown: str) -> bytes:
 
 def _graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -> Graph:
     """The graph of a stripped model; errors name the file."""
+    if (known := _read.get((sha256, bindings.key))) is not None:
+        return known if known.path == shown else replace(known, path=shown)
     try:
         graph = _sized_graph(stripped, shown, sha256, bindings)
     except ModelError as error:

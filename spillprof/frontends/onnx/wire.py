@@ -19,11 +19,11 @@ from spillprof.frontends.onnx.payload import TensorFacts
 MAX_NESTING = 100
 """Messages inside messages. Protobuf itself refuses more."""
 
-MAX_FIELDS = 50_000_000
-"""Fields in one file: far above any real model, low enough to end in a minute."""
+MAX_FIELDS = 5_000_000
+"""Fields in one file: a graph of 100,000 operators has less than a million; read in seconds."""
 
-MAX_STRIPPED_BYTES = 1 << 30
-"""What may be left without payloads. The largest real graphs have a few megabytes."""
+MAX_STRIPPED_BYTES = 1 << 27
+"""What may be left without payloads, and is held a few times over. Large real graphs have a few megabytes."""
 
 MAX_TEXT_BYTES = 1 << 24
 """One name. Hostile files have names of kilobytes; none has megabytes."""
