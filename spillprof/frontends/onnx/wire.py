@@ -19,7 +19,7 @@ from spillprof.frontends.onnx.payload import TensorFacts
 MAX_NESTING = 100
 """Messages inside messages. Protobuf itself refuses more."""
 
-MAX_FIELDS = 5_000_000
+MAX_FIELDS = 3_000_000
 """Fields in one file: a graph of 100,000 operators has less than a million; read in seconds."""
 
 MAX_STRIPPED_BYTES = 1 << 27
