@@ -70,6 +70,12 @@ def lay_out(problem: LayoutProblem, capacity_bytes: int | None, effort: Effort) 
     )
 
 
+def greedy_peaks(problem: LayoutProblem) -> dict[str, int]:
+    """The peak of each greedy method on the whole problem, bytes, by name. Empty if there is nothing to place."""
+    whole = instance(problem)
+    return {name: peak(whole, offsets) * whole.unit_bytes for name, offsets in _greedy_layouts(whole)}
+
+
 def _pieces(whole: Instance, base: int, offsets: Ints) -> Iterator[_Piece]:
     """Components, without the buffers that live all through one: those get their offsets here, at its bottom."""
     waiting = [_Piece(whole, base)]
