@@ -80,7 +80,7 @@ FEW_STRATEGIES = ("lru",)
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write a report: .html, .json, .md or .csv; '-' for JSON on stdout. Repeatable.",
+    help="Write a report: .html, .json, .md, .csv or .minimalloc.csv; '-' for JSON on stdout. Repeatable.",
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @option("--events", is_flag=True, help="List every transfer in the JSON.")

@@ -13,6 +13,8 @@ from spillprof.units import format_size
 
 _RESERVED_ON_WINDOWS = {"CON", "PRN", "AUX", "NUL", *(f"{port}{i}" for port in ("COM", "LPT") for i in range(1, 10))}
 _MAX_STEM = 100
+RESIDENCIES_SUFFIX = ".minimalloc.csv"
+"""Ends the name of a file that holds a placement problem; any other ``.csv`` is a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +32,9 @@ def destination(path: str, *, events: bool) -> Destination:
         ".json": lambda profile: render_json(profile, events=events),
         ".md": _render_markdown,
         ".csv": _render_csv,
+        RESIDENCIES_SUFFIX: _render_residencies,
     }
-    suffix = Path(path).suffix.lower()
+    suffix = RESIDENCIES_SUFFIX if path.lower().endswith(RESIDENCIES_SUFFIX) else Path(path).suffix.lower()
     if suffix not in renderers:
         raise UsageError(
             f"'{path}' has no suffix that names a format", hint=f"end it with {', '.join(renderers)}; or '-' for JSON"
@@ -119,3 +122,9 @@ def _render_csv(profile: Profile) -> str:
     from spillprof.report.tables import render_csv
 
     return render_csv(profile)
+
+
+def _render_residencies(profile: Profile) -> str:
+    from spillprof.report.packing import render_residencies
+
+    return render_residencies(profile)

@@ -1,8 +1,7 @@
 """Plans whose gaps were chosen beforehand: all addresses are given offline, then the plan is assembled.
 
-The chosen gaps say what is off-chip and when; packing gives every residency block an address in several greedy
-orders, each with its own repair; the one that spills least beyond the chosen gaps wins. Programs of very many
-blocks are placed in order of time only: the other orders compare all blocks with all.
+The chosen gaps say what is off-chip and when; packing gives every residency block an address, and spills as little as
+it can beyond the chosen gaps. Where addresses given step by step do as well, they are taken.
 """
 
 from collections.abc import Mapping
@@ -14,16 +13,15 @@ from spillprof.planning.blocks import BlockBuilder
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.free_list import FreeList
 from spillprof.planning.gaps import Gap, GapOption
+from spillprof.planning.offline_packing import best_packings
 from spillprof.planning.options import PlanningOptions
-from spillprof.planning.packing import IN_TIME_ORDER, ORDERS, Fit, Packing, pack
+from spillprof.planning.packing import Packing
 from spillprof.planning.placement import make_placement
 from spillprof.planning.placement.owner import Owner
 from spillprof.planning.setting import OffChip, Setting
 from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies.online import cost
 from spillprof.planning.traffic import count_traffic
-
-MANY_BLOCKS = 6_000
 
 
 def plan_offline(
@@ -39,15 +37,9 @@ def plan_offline(
     online = _assemble(program, target, off, unplaced, strategy, options)
     if program.capacity_bytes is None or _spills_no_more(online, off):
         return online
-    builder = BlockBuilder(program, options)
-    n_blocks = len(builder.all_blocks(set(off)))
-    tries = [(IN_TIME_ORDER, Fit.BEST)]
-    if n_blocks <= MANY_BLOCKS:
-        tries += [(order, Fit.FIRST) for order in ORDERS]
-    packings = [pack(program, builder, off, order, fit) for order, fit in tries]
-    best = min(packings, key=lambda packing: (not packing.complete, packing.extra_bytes))
-    packed = _assemble(program, target, off, best, strategy, options)
-    return min((online, packed), key=lambda plan: _preference(program, plan))
+    packings = best_packings(program, BlockBuilder(program, options), off)
+    plans = [online, *(_assemble(program, target, off, packing, strategy, options) for packing in packings)]
+    return min(plans, key=lambda plan: _preference(program, plan))
 
 
 def _spills_no_more(plan: Plan, chosen: Mapping[Gap, int]) -> bool:

@@ -4,7 +4,7 @@ Where a block finds no hole, the cheapest extra spill makes one: either blocks i
 there and leave for that gap, or the block itself leaves in a gap of its own and its parts are placed apart.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
@@ -47,15 +47,34 @@ class Packing:
     off: dict[Gap, int] = field(default_factory=dict)  # gap -> the step that forces it
     complete: bool = True  # False: some block found no place whatever leaves
     extra_bytes: int = 0  # moved by the gaps that repair added
+    repaired: tuple[int, ...] = ()  # first buffers of the chains whose blocks found no hole
 
 
-def pack(program: Program, builder: BlockBuilder, off: dict[Gap, int], order: str, fit: Fit) -> Packing:
-    """Place all blocks in the given order, spilling more where nothing fits."""
-    return _Packer(program, builder, off, order, fit).run()
+def pack(
+    program: Program,
+    builder: BlockBuilder,
+    off: dict[Gap, int],
+    order: str,
+    fit: Fit,
+    urgency: Mapping[int, int] | None = None,
+) -> Packing:
+    """Place all blocks in the given order, spilling more where nothing fits.
+
+    ``urgency``: by the first buffer of a chain; the blocks of more urgent chains come before all others.
+    """
+    return _Packer(program, builder, off, order, fit, urgency or {}).run()
 
 
 class _Packer:
-    def __init__(self, program: Program, builder: BlockBuilder, off: dict[Gap, int], order: str, fit: Fit) -> None:
+    def __init__(
+        self,
+        program: Program,
+        builder: BlockBuilder,
+        off: dict[Gap, int],
+        order: str,
+        fit: Fit,
+        urgency: Mapping[int, int],
+    ) -> None:
         if program.capacity_bytes is None:
             raise ValueError("infinite memory needs no packing")
         self._program = program
@@ -64,17 +83,18 @@ class _Packer:
         self._off_gaps = set(off)
         self._written = {b for b, _ in off}
         self._low, self._high = program.reserved_bytes, program.capacity_bytes
-        self._priority = priority = ORDERS[order]
-        self._in_time_order = order == IN_TIME_ORDER
+        self._order, self._urgency = ORDERS[order], urgency
+        self._in_time_order = order == IN_TIME_ORDER and not urgency
         self._fit = fit
         blocks = builder.all_blocks(self._off_gaps)
-        self._queue = [(*priority(block), k) for k, block in enumerate(blocks)]
+        self._queue = [(*self._priority(block), k) for k, block in enumerate(blocks)]
         heapify(self._queue)
         self._blocks = blocks
         self._placed = _PlacedPieces(len(blocks))
         self._address: dict[int, int] = {}
         self._complete = True
         self._extra_bytes = 0
+        self._repaired: list[int] = []
 
     def run(self) -> Packing:
         while self._queue:
@@ -86,13 +106,26 @@ class _Packer:
             address = self._hole(block, neighbours)
             if address is not None:
                 self._place(k, address)
-            elif not self._repair(k, neighbours):
-                self._complete = False
+            else:
+                if block.chain is not None:
+                    self._repaired.append(block.chain)
+                if not self._repair(k, neighbours):
+                    self._complete = False
         addresses: dict[Owner, list[int]] = {}
         for k, address in sorted(self._address.items()):
             for owner in self._blocks[k].owners:
                 addresses.setdefault(owner, []).append(address)
-        return Packing(addresses=addresses, off=self._off, complete=self._complete, extra_bytes=self._extra_bytes)
+        return Packing(
+            addresses=addresses,
+            off=self._off,
+            complete=self._complete,
+            extra_bytes=self._extra_bytes,
+            repaired=tuple(self._repaired),
+        )
+
+    def _priority(self, block: Block) -> tuple[int, ...]:
+        urgency = 0 if block.chain is None else self._urgency.get(block.chain, 0)
+        return -urgency, *self._order(block)
 
     def _hole(self, block: Block, neighbours: list[int]) -> int | None:
         """The lowest hole, or the smallest, that is large enough."""

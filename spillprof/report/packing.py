@@ -1,12 +1,16 @@
 """A layout for the terminal, as CSV in the form of google/minimalloc, and as JSON."""
 
 import csv
+from collections import Counter
 from io import StringIO
 from typing import Any
 
 from spillprof.frontends.minimalloc import COLUMNS, IGNORED_COLUMNS
-from spillprof.model.layout_problem import Layout, LayoutProblem
+from spillprof.model.layout_problem import Layout, LayoutBuffer, LayoutProblem
+from spillprof.model.profile import Profile
+from spillprof.model.program import PHASES_PER_STEP
 from spillprof.report.text import label
+from spillprof.report.verdict import lead_result
 from spillprof.units import format_size_exact
 
 
@@ -19,6 +23,26 @@ def render_csv(problem: LayoutProblem, layout: Layout | None) -> str:
         row = (b.name, b.lower, b.upper, b.size_bytes)
         writer.writerow(row if layout is None else (*row, layout.offsets[k]))
     return text.getvalue()
+
+
+def render_residencies(profile: Profile) -> str:
+    """Where the leading strategy has its buffers on-chip, as a problem for other allocators. Time is in ticks."""
+    result = lead_result(profile)
+    seen: Counter[str] = Counter()
+    buffers = []
+    for residency in result.residencies if result is not None else ():
+        lower, upper = (round(PHASES_PER_STEP * step) for step in (residency.start_step, residency.end_step))
+        name = f"{residency.buffer}@{lower}"
+        seen[name] += 1
+        buffers.append(
+            LayoutBuffer(
+                name=name if seen[name] == 1 else f"{name}#{seen[name]}",
+                lower=lower,
+                upper=upper,
+                size_bytes=residency.size_bytes,
+            )
+        )
+    return render_csv(LayoutProblem(buffers=tuple(buffers)), None)
 
 
 def render(problem: LayoutProblem, layout: Layout, *, name: str, sram_bytes: int | None) -> str:

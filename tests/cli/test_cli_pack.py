@@ -89,3 +89,13 @@ def test_a_hundred_thousand_rows_go_through(folder: Path, capsys: pytest.Capture
     assert run(["pack", "big.csv", "-o", "big.out.csv"]) == 0
     assert "100,000 buffers" in capsys.readouterr().out
     assert len((folder / "big.out.csv").read_text().splitlines()) == 100_001
+
+
+def test_the_plan_of_a_model_is_a_problem_that_fits(folder: Path) -> None:
+    unet = str(Path(__file__).parents[2] / "sample_models" / "unet.onnx")
+    options = ["--sram", "12MB", "--strategy", "interval", "-q"]
+    assert run(["analyze", unet, *options, "-o", "unet.minimalloc.csv", "-o", "unet.json"]) == 0
+    problem = read_minimalloc(folder / "unet.minimalloc.csv", alignment_bytes=64)
+    [result] = json.loads((folder / "unet.json").read_text())["results"]
+    assert len(problem.buffers) > len(result["buffers"]) // 2
+    assert run(["pack", "unet.minimalloc.csv", "--sram", "12MB", "--align", "64", "-q"]) == 0

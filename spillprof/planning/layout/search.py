@@ -70,6 +70,12 @@ def lay_out(problem: LayoutProblem, capacity_bytes: int | None, effort: Effort) 
     )
 
 
+def most_live_bytes(problem: LayoutProblem) -> int:
+    """Bytes live at once, at most, sizes rounded up to the alignment: no layout has a lower peak."""
+    whole = instance(problem)
+    return whole.lower_bound * whole.unit_bytes
+
+
 def greedy_peaks(problem: LayoutProblem) -> dict[str, int]:
     """The peak of each greedy method on the whole problem, bytes, by name. Empty if there is nothing to place."""
     whole = instance(problem)
