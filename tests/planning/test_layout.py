@@ -11,7 +11,7 @@ from spillprof.model.layout_problem import LayoutBuffer, LayoutProblem
 from spillprof.planning.layout.beam import BeamSearch
 from spillprof.planning.layout.greedy import ORDERS, Fit, colored, in_order, in_time_order, peak, skyline
 from spillprof.planning.layout.instance import instance
-from spillprof.planning.layout.search import Effort, lay_out
+from spillprof.planning.layout.search import Effort, greedy_peaks, lay_out
 from spillprof.verify.layout import layout_faults
 
 
@@ -111,15 +111,13 @@ def test_the_example_of_the_format_fits_exactly() -> None:
     assert layout_faults(asked, layout.offsets) == ()
 
 
-def test_what_greedy_orders_miss_the_search_finds() -> None:
-    # 12 at most at once; the long ones must leave their ends of the memory to different neighbours.
-    asked = problem(
-        (0, 2, 5), (0, 4, 4), (0, 1, 3), (1, 4, 3), (2, 5, 3), (2, 3, 2), (3, 6, 2), (4, 8, 4), (4, 6, 3), (5, 8, 3),
-        (6, 8, 5),
-    )  # fmt: skip
-    layout = lay_out(asked, None, Effort(runs=60))
+def test_what_every_greedy_method_misses_the_search_finds() -> None:
+    asked = problem((1, 5, 4), (3, 5, 4), (5, 6, 6), (1, 3, 6), (2, 4, 5), (2, 6, 5), (4, 7, 6))
+    assert min(greedy_peaks(asked).values()) == 21
+    layout = lay_out(asked, None, Effort(runs=30))
     assert layout_faults(asked, layout.offsets) == ()
-    assert layout.peak_bytes == layout.lower_bound_bytes == 12
+    assert layout.peak_bytes == layout.lower_bound_bytes == 20  # b0, b3, b4 and b5 in [2, 3)
+    assert layout.found_by == "beam search"
 
 
 def test_sections_are_the_largest_sets_that_live_at_once() -> None:

@@ -1,0 +1,76 @@
+"""Addresses of all blocks at once: laid out whole where they fit, repaired in an order that learns where not."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import program, target
+from random_programs import random_program
+
+from spillprof.planning.blocks import Block, BlockBuilder
+from spillprof.planning.offline import plan_offline
+from spillprof.planning.offline_packing import best_packings
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.packing import Fit, pack
+from spillprof.planning.strategies.interval import choose_gaps
+from spillprof.verify import verify
+
+DEFAULTS = PlanningOptions()
+IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c ->", "-> n", "b ->"], capacity=60)
+"""b lies between a and c, which die; then n takes 40 of 60 while b is idle."""
+
+
+def test_a_block_that_found_no_hole_comes_first_in_the_next_round() -> None:
+    builder = BlockBuilder(IN_THE_MIDDLE, DEFAULTS)
+    first = pack(IN_THE_MIDDLE, builder, {}, "start", Fit.FIRST)
+    assert (first.repaired, first.extra_bytes) == ((3,), 40)
+    # n at 0..40; a does not meet it: 0; b meets both: 40; c meets a and b: 20.
+    second = pack(IN_THE_MIDDLE, builder, {}, "start", Fit.FIRST, {3: 1})
+    assert (second.repaired, second.extra_bytes) == ((), 0)
+    assert second.addresses == {(0, 1): [0], (1, 1): [40], (2, 1): [20], (3, 7): [0]}
+
+
+def test_what_fits_whole_is_laid_out_without_repair() -> None:
+    [packing] = best_packings(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), {})
+    assert (packing.complete, packing.off, packing.extra_bytes) == (True, {}, 0)
+
+
+def test_addresses_begin_above_what_is_reserved() -> None:
+    p = program({"a": 20, "n": 30}, ["-> a", "-> n", "a ->"], capacity=62, reservations=[("weight staging", 12)])
+    [packing] = best_packings(p, BlockBuilder(p, DEFAULTS), {})
+    assert sorted(address for found in packing.addresses.values() for address in found) in ([12, 32], [12, 42])
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_blocks_that_share_a_tick_share_no_byte_and_no_order_alone_is_better(seed: int) -> None:
+    p = random_program(seed, max_steps=20)
+    builder = BlockBuilder(p, DEFAULTS)
+    off = {(g.buffer, g.last_use): i for g, i in choose_gaps(p, target(), DEFAULTS)}
+    found = best_packings(p, builder, off)
+    for packing in found:
+        given = {owner: list(addresses) for owner, addresses in packing.addresses.items()}
+        placed: list[tuple[Block, int]] = []
+        for block in builder.all_blocks(set(packing.off)):
+            addresses = {given[owner].pop(0) for owner in block.owners if given.get(owner)}
+            assert len(addresses) == 1 or not packing.complete
+            placed += [(block, address) for address in addresses]
+        assert p.capacity_bytes is not None
+        for k, (a, at) in enumerate(placed):
+            assert p.reserved_bytes <= at <= p.capacity_bytes - a.size_bytes
+            for b, bt in placed[:k]:
+                if any(s < f and t < e for s, e in a.ticks for t, f in b.ticks):
+                    assert at + a.size_bytes <= bt or bt + b.size_bytes <= at
+    alone = pack(p, builder, off, "size", Fit.FIRST)
+    assert min((not f.complete, f.extra_bytes) for f in found) <= (not alone.complete, alone.extra_bytes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_where_all_fits_the_plan_spills_the_chosen_gaps_and_no_more(seed: int) -> None:
+    p = random_program(seed, max_steps=20)
+    chosen = choose_gaps(p, target(), DEFAULTS)
+    off = {(g.buffer, g.last_use): i for g, i in chosen}
+    plan = plan_offline(p, target(), chosen, "interval", DEFAULTS)
+    assert verify(p, plan) == ()
+    best = best_packings(p, BlockBuilder(p, DEFAULTS), off)[-1]
+    if best.complete and not best.extra_bytes:
+        assert {(spill.buffer, spill.last_use_step) for spill in plan.spills} <= set(off)
