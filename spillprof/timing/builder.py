@@ -1,6 +1,6 @@
 """From a plan to its work, for steps that run one after another."""
 
-from spillprof.model.plan import Move, Plan, StreamedOperand, TransferKind
+from spillprof.model.plan import Move, Plan, StreamedOperand, Transfer, TransferKind
 from spillprof.model.program import PHASES_PER_STEP, Phase, Program
 from spillprof.model.timeline import JobKind
 from spillprof.timing.addresses import AddressMap
@@ -32,12 +32,15 @@ class WorkBuilder:
         self._filled: dict[int, int] = {}  # segment -> job that fills it
         self._pending = AddressMap()  # write jobs that empty a range
         self._staging_bytes = sum(r.size_bytes for r in program.reservations if r.what == WEIGHT_STAGING)
-        self._issued: list[list[int]] = [[] for _ in range(n + 1)]  # transfers by issue step
-        self._landing: list[list[int]] = [[] for _ in range(n + 1)]  # reads by the step that needs them
+        self._writes: dict[int, list[int]] = {}  # transfers by issue step
+        self._reads: dict[int, list[int]] = {}
+        self._landing: dict[int, list[int]] = {}  # reads by the step that needs them
         for t, transfer in enumerate(plan.transfers):
-            self._issued[transfer.issue_step].append(t)
             if transfer.kind.is_read:
-                self._landing[transfer.needed_step].append(t)
+                self._reads.setdefault(transfer.issue_step, []).append(t)
+                self._landing.setdefault(transfer.needed_step, []).append(t)
+            else:
+                self._writes.setdefault(transfer.issue_step, []).append(t)
         self._claims = _claims(program, plan)
         self._moves: dict[int, list[Move]] = {}
         for move in plan.moves:
@@ -50,13 +53,13 @@ class WorkBuilder:
         """All steps, then what is issued after the last of them."""
         early = self._early_weights(0)
         for i in range(self.n):
-            self._issue(i, reads=False)
+            self._issue_writes(i)
             if i in self._moves:
                 self._move(i)
-            self._issue(i, reads=True)
+            self._issue_reads(i)
             self._step(i, early)
             early = self._early_weights(i + 1) if i + 1 < self.n else None
-        self._issue(self.n, reads=False)
+        self._issue_writes(self.n)
         return self.work
 
     # --- nodes
@@ -75,29 +78,33 @@ class WorkBuilder:
 
     # --- one step
 
-    def _issue(self, i: int, *, reads: bool) -> None:
-        for t in self._issued[i]:
-            transfer = self.plan.transfers[t]
-            if transfer.kind.is_read is not reads:
-                continue
-            node = self.job(_KINDS[transfer.kind], transfer.size_bytes, transfer.needed_step, t)
-            self.transfer_node[t] = node
-            address = self.plan.segments[transfer.segment].address
-            if reads:
-                self.follow(node, *self._pending.claim(address, transfer.size_bytes))
-                self._follow_copy(node, transfer.buffer)
-                if i in self._moves:
-                    self.follow(node, self.move_node[i])
-                self._filled[transfer.segment] = node
-            else:
-                if transfer.segment in self._filled:
-                    self.follow(node, self._filled[transfer.segment])
-                self._copied.setdefault(transfer.buffer, node)
-                self._pending.put(address, transfer.size_bytes, node)
+    def _issue_writes(self, i: int) -> None:
+        for t in self._writes.get(i, ()):
+            transfer, node = self._transfer(t)
+            if transfer.segment in self._filled:
+                self.follow(node, self._filled[transfer.segment])
+            self._copied.setdefault(transfer.buffer, node)
+            self._pending.put(self.plan.segments[transfer.segment].address, transfer.size_bytes, node)
             self._schedule(i, 0, node)
 
+    def _issue_reads(self, i: int) -> None:
+        for t in self._reads.get(i, ()):
+            transfer, node = self._transfer(t)
+            address = self.plan.segments[transfer.segment].address
+            self.follow(node, *self._pending.claim(address, transfer.size_bytes))
+            self._follow_copy(node, transfer.buffer)
+            if i in self._moves:
+                self.follow(node, self.move_node[i])
+            self._filled[transfer.segment] = node
+            self._schedule(i, 0, node)
+
+    def _transfer(self, t: int) -> tuple[Transfer, int]:
+        transfer = self.plan.transfers[t]
+        node = self.transfer_node[t] = self.job(_KINDS[transfer.kind], transfer.size_bytes, transfer.needed_step, t)
+        return transfer, node
+
     def _step(self, i: int, early: int | None) -> None:
-        for t in self._landing[i]:
+        for t in self._landing.get(i, ()):
             self.follow(i, self.transfer_node[t])
         for address, size in self._claims[i]:
             self.follow(i, *self._pending.claim(address, size))
