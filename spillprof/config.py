@@ -223,7 +223,10 @@ def _targets(top: _Section) -> dict[str, Target]:
                 raise section.error(error.message, "inherit", error.hint) from None
         changes = {TARGET_FIELDS[key]: value for key, value in values.items()}
         own_sources = {**dict.fromkeys(changes, top.path.name), **changes.pop("sources", {})}
-        target = parent.with_overrides(**changes)
+        try:
+            target = parent.with_overrides(**changes)
+        except UsageError as error:  # each field is sound, but not all of them together
+            raise section.error(error.message, hint=error.hint) from None
         resolved[name] = target.with_overrides(name=name, sources={**target.sources, **own_sources})
         return resolved[name]
 
