@@ -69,7 +69,10 @@ class _Context:
 
 def _body(graph: onnx.GraphProto, context: _Context, depth: int) -> Body:
     if depth > MAX_BODY_DEPTH:
-        raise ModelError(f"control flow is nested more than {MAX_BODY_DEPTH} deep")
+        raise ModelError(
+            f"control flow is nested more than {MAX_BODY_DEPTH} deep",
+            hint="export the model with fewer nested branches and loops",
+        )
     rename = context.rename
     body = Body(
         name=graph.name,
