@@ -20,8 +20,7 @@ MANY_BLOCKS = 6_000
 """Beyond, blocks are placed in order of time only: the other orders compare all blocks with all."""
 
 _LAID_OUT = 2_000  # blocks: beyond, no layout of the whole is tried
-_SEARCH_BUDGET = 3_000  # blocks x runs of beam search
-_MOST_RUNS = 20
+_EFFORT = Effort(runs=20, work=1_500_000)  # of the beam: about a second at most
 _ROUND_BUDGET = 2_000  # blocks x rounds in which the order learns
 _MOST_ROUNDS = 8
 
@@ -79,8 +78,7 @@ def _laid_out(program: Program, blocks: Sequence[Block]) -> dict[Owner, list[int
     pool_bytes = program.capacity_bytes - program.reserved_bytes
     if most_live_bytes(problem) > pool_bytes:
         return None
-    runs = min(_MOST_RUNS, _SEARCH_BUDGET // max(len(blocks), 1))
-    layout = lay_out(problem, pool_bytes, Effort(runs=runs))
+    layout = lay_out(problem, pool_bytes, _EFFORT)
     if layout.peak_bytes > pool_bytes:
         return None
     addresses: dict[Owner, list[int]] = {}

@@ -45,6 +45,11 @@ class Instance:
         return np.cumsum(change)[:-1]
 
     @property
+    def cells(self) -> int:
+        """Pairs of a buffer and a section that it covers: what one look at everything costs."""
+        return int((self.stop - self.first).sum())
+
+    @property
     def lower_bound(self) -> int:
         """Units below which no peak can be: the largest load."""
         return int(self.loads.max(initial=0))

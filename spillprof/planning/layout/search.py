@@ -17,6 +17,7 @@ from spillprof.planning.layout.instance import Instance, Ints, instance
 
 _MANY = 3_000  # buffers of a piece: beyond, only the methods that are near O(n log n)
 _MANY_SEARCHED = 1_500  # buffers of a piece: beyond, no search
+_MOST_CELLS = 50_000  # of a piece that is searched: memory is in proportion to them
 _WIDTH = 40  # of the beam
 _ROUND = ("goal",) * 12 + ("halfway",) * 3
 """What the runs of the beam aim at, in turn: the goal, or half the way from there to the best peak known."""
@@ -24,12 +25,13 @@ _ROUND = ("goal",) * 12 + ("halfway",) * 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """When a search ends: after ``runs`` of the beam on each piece, or when the clock says so.
+    """When a search ends: after ``runs`` of the beam on each piece, or ``work``, or when the clock says so.
 
-    With ``runs`` alone the result is always the same.
+    Without the clock the result is always the same.
     """
 
     runs: int | None = None
+    work: int | None = None  # runs x buffers x cells of a piece
     out_of_time: Callable[[], bool] = lambda: False
 
 
@@ -52,7 +54,7 @@ def lay_out(problem: LayoutProblem, capacity_bytes: int | None, effort: Effort) 
     for piece in sorted(pieces, key=lambda piece: len(piece.instance)):
         target = max(goal, highest) - piece.base  # where another piece is higher, this one need be no lower
         name, placed = _best_greedy(piece.instance, target)
-        if peak(piece.instance, placed) > target and len(piece.instance) <= _MANY_SEARCHED:
+        if peak(piece.instance, placed) > target and _is_searched(piece.instance):
             lower = _Search(piece.instance, target, effort)
             improved = lower.than(placed)
             cut_off |= lower.cut_off
@@ -95,6 +97,10 @@ def _pieces(whole: Instance, base: int, offsets: Ints) -> Iterator[_Piece]:
             tops = piece.base + np.cumsum(part.sizes[through])
             offsets[part.members[through]] = tops - part.sizes[through]
             waiting.append(_Piece(part.part(np.flatnonzero(~through)), int(tops[-1])))
+
+
+def _is_searched(piece: Instance) -> bool:
+    return len(piece) <= _MANY_SEARCHED and piece.cells <= _MOST_CELLS
 
 
 def _best_greedy(piece: Instance, target: int) -> tuple[str, Ints]:
@@ -152,4 +158,5 @@ class _Search:
 
     def _ended(self, runs: int) -> bool:
         self.cut_off = self._effort.out_of_time()
-        return self.cut_off or runs == self._effort.runs
+        work = (runs + 1) * len(self._piece) * self._piece.cells  # with the next
+        return self.cut_off or runs == self._effort.runs or (self._effort.work is not None and work > self._effort.work)
