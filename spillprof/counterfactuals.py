@@ -13,16 +13,15 @@ from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.options import PERFECT, Order, PlanningOptions, Release
 from spillprof.planning.ordering.any_order import any_order_bytes
-from spillprof.planning.ordering.search import effort
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
-from spillprof.scheduling import memory_order
+from spillprof.scheduling import memory_order, steps_to_judge
 
 MOST_STEPS = 20_000
 """Longer programs are not re-simulated for causes: every rung is a run of its own."""
 
-MOST_STEPS_ORDERED = 3_000
-"""In longer programs another order is not searched for unless it is asked for."""
+MOST_STEPS_TO_ORDER = 1_200
+"""Where it takes more steps to judge one order, none is searched for unless it is asked for."""
 
 _POLICIES = ("size", "belady", "cost", "interval")
 _NEVER = 1 << 62  # bytes: more than any plan spills
@@ -78,13 +77,17 @@ class Counterfactuals:
     @cached_property
     def better_order(self) -> tuple[int, ...] | None:
         """Positions of the steps in an order that spills less; None if none was found, or none is looked for."""
-        if self.planning.order is not Order.FILE or len(self.program.steps) > MOST_STEPS_ORDERED:
+        if not self.order_is_searched or self.planning.order is not Order.FILE:
             return None
         if self.best_policy.spill_bytes <= (self.unavoidable_bytes or 0):
             return None
-        trials = effort(len(self.program.steps))
-        order = memory_order(self.program, self.target, self.lowering, self.planning, trials)
+        order = memory_order(self.program, self.target, self.lowering, self.planning)
         return None if order == tuple(range(len(order))) else order
+
+    @property
+    def order_is_searched(self) -> bool:
+        """Whether what a better order would save is known: looked for here, or because the options asked for one."""
+        return self.planning.order is not Order.FILE or steps_to_judge(self.program) <= MOST_STEPS_TO_ORDER
 
     @cached_property
     def unavoidable_bytes(self) -> int | None:

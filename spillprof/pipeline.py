@@ -150,9 +150,11 @@ def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json:
         return PlanCheck(violations=violations, result=None)
     case = _Case(program=machine.program, fitted=fitted, target=target, options=options)
     ours = plan.strategy if plan.strategy in STRATEGIES else None
-    ladder = _counterfactuals(case, [plan]).ladder(ours, count_traffic(fitted, plan).spill_bytes)
+    causes = _counterfactuals(case, [plan])
+    ladder = causes.ladder(ours, count_traffic(fitted, plan).spill_bytes)
     charged = charges(fitted, plan, options.planning)
     result = _result(case, plan, simulate(fitted, plan, target), charged, ladder)
+    result = replace(result, order_searched=causes.order_is_searched)
     return PlanCheck(violations=(), result=_against(min(machine.ideal_s, result.latency_s), result))
 
 
@@ -185,7 +187,11 @@ def _simulated(
     spill_bytes = count_traffic(case.fitted, plan).spill_bytes
     charged = charges(case.fitted, plan, case.options.planning)
     result = _result(case, plan, timeline, charged, causes.ladder(strategy, spill_bytes))
-    return replace(result, oscillations=_oscillations(case, strategy, charged))
+    return replace(
+        result,
+        oscillations=_oscillations(case, strategy, charged),
+        order_searched=causes.order_is_searched,
+    )
 
 
 def _result(

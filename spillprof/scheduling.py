@@ -10,23 +10,30 @@ from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.options import Order, PlanningOptions
 from spillprof.planning.ordering.dependencies import dependencies
-from spillprof.planning.ordering.search import Effort, effort, least_order
+from spillprof.planning.ordering.search import effort, least_order
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
 
 JUDGE = "cost"
 """The strategy whose spill bytes decide between orders: quick, and seldom far from the best."""
 
+_INFERENCES = 6
+
 
 def scheduled(program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions) -> Program:
     """The (not yet fitted) program in the order that the options ask for."""
     if planning.order is Order.FILE:
         return program
-    return reordered(program, memory_order(program, target, lowering, planning, effort(len(program.steps))))
+    return reordered(program, memory_order(program, target, lowering, planning))
+
+
+def steps_to_judge(program: Program) -> int:
+    """How many steps are simulated to judge one order: of cached weights, more than one inference."""
+    return len(program.steps) * (_INFERENCES if program.weights_persist else 1)
 
 
 def memory_order(
-    program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions, trials: Effort
+    program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions
 ) -> tuple[int, ...]:
     """Positions of the present steps in the order that spills least under ``JUDGE``; never more than the present one.
 
@@ -42,4 +49,4 @@ def memory_order(
             return (float("inf"), 0.0)
         return float(traffic.spill_bytes), float(traffic.moved_bytes)
 
-    return least_order(dependencies(program), judge, target.sram_bytes, trials)
+    return least_order(dependencies(program), judge, target.sram_bytes, effort(steps_to_judge(program)))

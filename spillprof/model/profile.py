@@ -207,7 +207,7 @@ class CauseBytes:
     """Spill bytes by cause, from re-simulation; they add up to all of them."""
 
     capacity_bytes: int  # left in the best order found, with the best policy known: streamed operands too
-    order_bytes: int  # gone in the best order found
+    order_bytes: int  # gone in the best order found; 0 if none was searched, see Result.order_searched
     policy_bytes: int  # gone under the best plan known for this order
     late_release_bytes: int  # gone when buffers are freed at their last use
     fragmentation_bytes: int  # gone when bytes need no addresses
@@ -272,6 +272,7 @@ class Result:
     breakdown: Breakdown | None = None
     energy: EnergyParts | None = None
     causes: CauseBytes | None = None  # None: too many steps to simulate again
+    order_searched: bool = True  # False: what a better order would save is not known, and counts as capacity
     kinds: KindBytes | None = None
     operators: tuple[OperatorCost, ...] = ()
     buffers: tuple[BufferCost, ...] = ()

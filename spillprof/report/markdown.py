@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from spillprof.model.profile import Profile, Result
 from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
 from spillprof.report.text import count_of, label, printable
-from spillprof.report.verdict import deployed_as, lead_result, shown_cause, verdict, why_parts
+from spillprof.report.verdict import deployed_as, lead_result, shown_cause, verdict, why_line
 from spillprof.units import format_rate, format_size
 
 TOP_OPERATORS = 10
@@ -74,8 +74,7 @@ def _strategies(profile: Profile) -> Iterable[str]:
 
 def _operators(lead: Result) -> Iterable[str]:
     if lead.kinds is not None:
-        parts = " · ".join(f"{cause} {format_size(nbytes)}" for cause, nbytes in why_parts(lead))
-        yield f"Why ({lead.strategy}): {parts}"
+        yield f"Why ({lead.strategy}): {why_line(lead)}"
         yield ""
     rows = lead.operators[:TOP_OPERATORS]
     spilled = size_column([o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes for o in rows])

@@ -22,7 +22,7 @@ from spillprof.report.verdict import (
     lead_result,
     no_spill_sentence,
     shown_cause,
-    why_parts,
+    why_line,
 )
 from spillprof.units import format_rate, format_size, format_size_exact
 
@@ -128,9 +128,8 @@ def _infeasible(profile: Profile) -> Iterable[RenderableType]:
 
 def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[RenderableType]:
     if lead.kinds is not None:
-        parts = " · ".join(f"{cause} {format_size(nbytes)}" for cause, nbytes in why_parts(lead))
         chosen = ", least spill time" if len(profile.results) > 1 else ""
-        yield _line(Text.assemble((f"why ({lead.strategy}{chosen}): ", "bold"), parts))
+        yield _line(Text.assemble((f"why ({lead.strategy}{chosen}): ", "bold"), why_line(lead)))
     if lead.breakdown is not None and lead.latency_s:
         where = " · ".join(f"{part} {percent(s / lead.latency_s)}" for part, s in time_parts(lead.breakdown) if s)
         yield _line(Text.assemble((f"time ({lead.strategy}): ", "bold"), where))

@@ -105,11 +105,17 @@ def why_parts(result: Result) -> tuple[tuple[str, int], ...]:
     return (
         ("capacity", causes.capacity_bytes - too_large),
         *((("oversized", too_large),) if too_large else ()),
-        ("order", causes.order_bytes),
+        *((("order", causes.order_bytes),) if result.order_searched else ()),
         ("policy", causes.policy_bytes),
         ("late release", causes.late_release_bytes),
         ("fragmentation", causes.fragmentation_bytes),
     )
+
+
+def why_line(result: Result) -> str:
+    """``capacity 33.3 MiB · order 1 MiB · ...``: the parts in one line."""
+    parts = [f"{cause} {format_size(nbytes)}" for cause, nbytes in why_parts(result)]
+    return " · ".join(parts if result.order_searched or result.causes is None else [*parts, "order not searched"])
 
 
 def shown_cause(operator: OperatorCost) -> str | None:

@@ -29,10 +29,10 @@ class Effort:
     changes: int  # of the best order so far
 
 
-def effort(n_steps: int) -> Effort:
-    """Fewer trials for longer programs, each of which takes longer to judge."""
-    for most, restarts, changes in ((300, 24, 120), (1_000, 16, 80), (3_000, 8, 24), (20_000, 2, 4)):
-        if n_steps <= most:
+def effort(steps_to_judge: int) -> Effort:
+    """Fewer trials where one takes longer: ``steps_to_judge`` is how many steps are simulated for it."""
+    for most, restarts, changes in ((300, 16, 60), (1_000, 8, 24), (3_000, 4, 8), (20_000, 1, 2)):
+        if steps_to_judge <= most:
             return Effort(restarts=restarts, changes=changes)
     return Effort(restarts=0, changes=0)
 
