@@ -22,7 +22,7 @@ from spillprof.model.graph import Graph, Operator, Tensor, TensorKind
 from spillprof.model.target import load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.liveness import step_demand_bytes
-from spillprof.planning.options import STRATEGIES, PlanningOptions
+from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import earliest_issues, reissued
 from spillprof.report.json_report import render
@@ -85,7 +85,7 @@ def main() -> None:
     """Print a table of seconds and ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="1000,10000")
-    parser.add_argument("--strategies", default=",".join(STRATEGIES))
+    parser.add_argument("--strategies", default=",".join(CHEAP_STRATEGIES))
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     sizes = [int(n) for n in args.sizes.split(",")]

@@ -23,7 +23,7 @@ from pathlib import Path
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph, Operator, Tensor, TensorKind
 from spillprof.model.target import load_target
-from spillprof.planning.options import STRATEGIES, PlanningOptions
+from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
 from spillprof.report.sweep_data import render_json
 from spillprof.sweep.cases import Source, make_study
 from spillprof.sweep.cluster import Cluster
@@ -105,7 +105,7 @@ def on_dask() -> dict[str, float]:
     """The second benchmark."""
     sources = [Source(model=f"chain{w}", graph=chain(w), dims={}, binding={"width": w}) for w in range(1, 11)]
     study, cases = make_study(sources, load_target("generic-npu"), [{}], LoweringOptions(), PlanningOptions())
-    pairs = [("best-fit", strategy) for strategy in STRATEGIES]
+    pairs = [("best-fit", strategy) for strategy in CHEAP_STRATEGIES]
     sizes = [1024 * n for n in range(16, 36)]
 
     def swept(runner: Runner, after: "subprocess.Popen[bytes] | None") -> tuple[float, str, int]:

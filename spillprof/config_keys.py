@@ -127,6 +127,12 @@ parse_floor = parse_budget
 """The growth that always passes: nothing at all, too."""
 
 
+def _seconds(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 86_400:
+        raise UsageError(f"{value!r} is no time to search", hint="give seconds, like optimize-seconds = 10")
+    return str(value)
+
+
 def _limit(parse: Callable[[str], Any], value: Any) -> Any:
     return parse_budget(parse, _quantity(partial(parse_budget, parse), value))
 
@@ -153,7 +159,8 @@ SETTINGS: Mapping[str, Callable[[Any], Setting]] = {
     "strategy": _listed, "placement": partial(_one_of, PLACEMENTS), "order": partial(_one_of, list(Order)),
     "inputs": partial(_one_of, list(Inputs)),
     "dma": partial(_one_of, list(Dma)), "writeback": partial(_one_of, list(WriteBack)),
-    "release": partial(_one_of, list(Release)), "cold": _flag, "weights": partial(_one_of, list(WeightsPolicy)),
+    "release": partial(_one_of, list(Release)), "cold": _flag, "optimize-seconds": _seconds,
+    "weights": partial(_one_of, list(WeightsPolicy)),
     "fuse": partial(_one_of, list(Fuse)), "conv": partial(_one_of, list(ConvAlgorithm)), "inplace": _switch,
     "views": partial(_one_of, list(Views)), "fold": _switch, "control-flow": partial(_one_of, list(Control)),
     "pin": _texts, "oversized": partial(_one_of, list(Oversized)), "op-times": _text,

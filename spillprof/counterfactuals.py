@@ -5,6 +5,7 @@ from functools import cached_property
 
 from spillprof.analysis.causes import FRAGMENTATION, LATE_RELEASE, ORDER, POLICY, Rung, places
 from spillprof.errors import CapacityError
+from spillprof.known import plans_of
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.reordering import reordered
@@ -13,7 +14,6 @@ from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.options import PERFECT, Order, PlanningOptions, Release
 from spillprof.planning.ordering.any_order import any_order_bytes
-from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
 from spillprof.scheduling import memory_order, steps_to_judge
 
@@ -100,7 +100,7 @@ class Counterfactuals:
 
     def _simulated(self, cause: str, fitted: Program, strategy: str, options: PlanningOptions) -> Rung:
         try:
-            return _rung(cause, fitted, make_plan(fitted, self.target, strategy, options))
+            return _rung(cause, fitted, plans_of(fitted, self.target, strategy, options)[0][0])
         except CapacityError:
             return Rung(cause=cause, spill_bytes=_NEVER, spills=frozenset())
 

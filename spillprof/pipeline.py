@@ -13,10 +13,12 @@ from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_b
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.analysis.spill_timeline import events, spill_arcs
 from spillprof.counterfactuals import Counterfactuals
-from spillprof.errors import CapacityError
+from spillprof.errors import CapacityError, PlanError
+from spillprof.known import bound_of, search_end
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.pinning import with_slots
+from spillprof.model.certificate import Certificate
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.plan_json import plan_from_json, plan_to_json
@@ -33,16 +35,18 @@ from spillprof.model.profile import (
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
-from spillprof.planning.bounds import lower_bound
+from spillprof.planning.bounding.certify import certificate_of
+from spillprof.planning.bounds import lower_cost
 from spillprof.planning.liveness import lifetimes, live_bytes_by_step
-from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
+from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dma, PlanningOptions
 from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
 from spillprof.scheduling import scheduled
-from spillprof.simulation import on_machine, planned, prepare
+from spillprof.simulation import PICOSECONDS_PER_S, on_machine, picoseconds, planned, prepare
 from spillprof.timing.timeline import simulate
 from spillprof.units import format_size
 from spillprof.verify import Violation, verify
+from spillprof.verify.certificate import check_certificate
 
 OSCILLATES_FROM = 3
 """A buffer that is spilled and reloaded so often oscillates."""
@@ -51,11 +55,15 @@ _PIN_TRIALS = ((700, 3), (20_000, 1))
 """(most steps, oscillating buffers a strategy that are re-simulated with a dedicated slot): each is a whole run."""
 
 
+SEARCHED_STEPS = 2_000
+"""Steps up to which strategy ``optimal`` is compared without being asked for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyzeOptions:
     """What to simulate."""
 
-    strategies: tuple[str, ...] = STRATEGIES
+    strategies: tuple[str, ...] = ()  # none named: all, but "optimal" only up to SEARCHED_STEPS
     lowering: LoweringOptions = field(default_factory=LoweringOptions)
     planning: PlanningOptions = field(default_factory=PlanningOptions)
 
@@ -87,6 +95,9 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
         check_strategy(strategy)
     machine = on_machine(prepare(graph, target, options.lowering), target, options.planning)
     program, fitted, ideal = machine.program, machine.fitted, machine.ideal
+    if not options.strategies:
+        affordable = STRATEGIES if len(program.steps) <= SEARCHED_STEPS else CHEAP_STRATEGIES
+        options = replace(options, strategies=affordable)
     case = _Case(program=program, fitted=fitted, target=target, options=options)
     played = {s: _played(case, s) for s in options.strategies if s != IDEAL}
     causes = _counterfactuals(case, [p[0] for p in played.values() if not isinstance(p, CapacityError)])
@@ -119,7 +130,7 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
             peak_bytes=int(in_use_by_step(ideal.program, ideal.plan).max(initial=0)),
         ),
         results=tuple(results),
-        bounds=_bounds(fitted, options.planning, results),
+        bounds=_bounds(case, results),
         suggestions=_suggestions(results),
         command=command,
     )
@@ -156,6 +167,17 @@ def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json:
     result = _result(case, plan, simulate(fitted, plan, target), charged, ladder)
     result = replace(result, order_searched=causes.order_is_searched)
     return PlanCheck(violations=(), result=_against(min(machine.ideal_s, result.latency_s), result))
+
+
+def check_bound(graph: Graph, target: Target, options: AnalyzeOptions, certificate: Certificate) -> int:
+    """The lower bound on spill bytes that a certificate proves. ``PlanError`` if it does not prove what it claims."""
+    program = prepare(graph, target, options.lowering).program
+    fitted = fit(scheduled(program, target, options.lowering, options.planning), target, options.lowering)
+    wrong = check_certificate(fitted, certificate)
+    if wrong:
+        hint = "give the options with which it was made; otherwise its bound is not proven"
+        raise PlanError("the certificate does not hold", where=wrong, hint=hint)
+    return certificate.spill_bytes_lower
 
 
 def _played(case: _Case, strategy: str) -> tuple[Plan, Timeline] | CapacityError:
@@ -257,6 +279,8 @@ def _oscillations(case: _Case, strategy: str, charged: Sequence[Charge]) -> tupl
             moved[c.spill.buffer] = moved.get(c.spill.buffer, 0) + c.total_bytes
     found = sorted((b for b, n in count.items() if n >= OSCILLATES_FROM), key=lambda b: (-moved[b], b))
     trials = next((n for most, n in _PIN_TRIALS if len(case.program.steps) <= most), 0)
+    if strategy == OPTIMAL:  # a search each
+        trials = 0
     oscillations = []
     for rank, b in enumerate(found):
         pinned = _pinned(case, strategy, b) if rank < trials else None
@@ -285,19 +309,30 @@ def _pinned(case: _Case, strategy: str, buffer: int) -> tuple[int, Timeline] | N
     return count_traffic(fitted, plan).spill_bytes, timeline
 
 
-def _bounds(fitted: Program, options: PlanningOptions, results: Sequence[Result]) -> Bounds | None:
-    """The proven bound beside the least that a strategy reached; None where no plan is possible.
+def _bounds(case: _Case, results: Sequence[Result]) -> Bounds | None:
+    """The proven bounds beside the least that a strategy reached; None where no plan is possible.
 
     The run in infinite SRAM is no plan of the fitted program.
     """
+    fitted, planning = case.fitted, case.options.planning
     try:
-        bound = lower_bound(fitted, options)
+        bound = bound_of(fitted, planning)
     except CapacityError:
         return None
-    lower = bound.spill_bytes
+    lower = bound.cost
     best = min((r.spill_bytes for r in results if r.feasible and r.strategy != IDEAL), default=None)
     gap = None if best is None else 0.0 if best == lower else best / lower - 1 if lower else None
-    return Bounds(spill_bytes_lower=lower, spill_bytes_best=best, gap=gap, proven_by=bound.proven_by)
+    return Bounds(
+        spill_bytes_lower=lower,
+        spill_bytes_best=best,
+        gap=gap,
+        proven_by=bound.proven_by,
+        certified_bytes=bound.certified_cost,
+        certified_by=bound.certified_by,
+        serial_cost_s_lower=lower_cost(fitted, planning, picoseconds(case.target), bound) / PICOSECONDS_PER_S,
+        certificate=certificate_of(fitted, planning, bound.problem, bound.certificate, bound.certified_cost),
+        search=search_end(fitted, case.target, planning),
+    )
 
 
 def _suggestions(results: Sequence[Result]) -> tuple[Suggestion, ...]:
@@ -345,4 +380,5 @@ def configuration(options: AnalyzeOptions) -> dict[str, Any]:
         "writeback": str(planning.writeback),
         "release": str(planning.release),
         "start": str(planning.start),
+        **({"optimize_seconds": planning.optimize_seconds} if OPTIMAL in options.strategies else {}),
     }

@@ -10,6 +10,7 @@ from spillprof.analysis.attribution import eviction_count
 from spillprof.analysis.occupancy import in_use_by_step
 from spillprof.issue_times import best_issue_times
 from spillprof.kept import Kept
+from spillprof.known import plans_of
 from spillprof.lowering.fitting import fit, min_sram, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
@@ -18,15 +19,19 @@ from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
+from spillprof.planning.covering import Price, Prices
 from spillprof.planning.options import Dma, Order, PlanningOptions
-from spillprof.planning.planner import IDEAL, make_plan, plan_and_choices
+from spillprof.planning.planner import IDEAL, make_plan
 from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.strategies.online import ONLINE_RULES
 from spillprof.planning.traffic import count_traffic
 from spillprof.scheduling import scheduled
+from spillprof.timing.dma import Link, read_link, write_link
 from spillprof.timing.timeline import simulate
 from spillprof.units import LARGEST_SIZE
 from spillprof.verify import verify
+
+PICOSECONDS_PER_S = 1e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +146,8 @@ class Points:
             return _totals(machine.ideal.program, machine.ideal.plan, machine.ideal.timeline)
         if strategy in ONLINE_RULES and placement in self._unasked:
             return self._unasked[placement]
-        plan, choices = plan_and_choices(machine.fitted, machine.target, strategy, options)
-        totals = _totals(machine.fitted, *_played(machine.fitted, plan, machine.target, options))
+        choices = plans_of(machine.fitted, machine.target, strategy, options)[1]
+        totals = _totals(machine.fitted, *planned(machine.fitted, machine.target, strategy, options))
         if not choices:
             self._unasked[placement] = totals
         return totals
@@ -163,7 +168,17 @@ def planned(program: Program, target: Target, strategy: str, options: PlanningOp
     ``prefetch`` issues each transfer when it is best for the whole run, as far as that was found; it is never slower
     than ``demand``.
     """
-    return _played(program, make_plan(program, target, strategy, options), target, options)
+    played = [_played(program, plan, target, options) for plan in plans_of(program, target, strategy, options)[0]]
+    return min(played, key=lambda pair: pair[1].makespan_s)
+
+
+def picoseconds(target: Target) -> Prices:
+    """What one transfer takes alone, in whole picoseconds, rounded down: bounds in them stay exact."""
+
+    def price(link: Link) -> Price:
+        return lambda nbytes: int(link.alone_s(nbytes) * PICOSECONDS_PER_S * (1 - 1e-12))
+
+    return Prices(read=price(read_link(target)), write=price(write_link(target)))
 
 
 def _played(program: Program, on_demand: Plan, target: Target, options: PlanningOptions) -> tuple[Plan, Timeline]:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+from spillprof.model.certificate import Certificate, CertificateRow
 from spillprof.model.graph import Assumption
 from spillprof.model.profile import (
     Bounds,
@@ -176,7 +177,15 @@ def _bounds(results: list[Result]) -> Bounds:
     """A bound 16 MiB below the best strategy."""
     best = min(r.spill_bytes for r in results if r.feasible and r.strategy != "none")
     lower = best - 16 * MIB
-    return Bounds(spill_bytes_lower=lower, spill_bytes_best=best, gap=best / lower - 1, proven_by="linear program")
+    certificate = Certificate(
+        spill_bytes_lower=lower, steps=3, capacity_bytes=32 * MIB, reserved_bytes=0, inputs_resident=False,
+        steady_state=True, writes_always=False, scale=1 << 40,
+        rows=(CertificateRow(step=1, weight=1 << 41, need_bytes=MIB, apart=("skip_0",), apart_after=(0,)),),
+    )  # fmt: skip
+    return Bounds(
+        spill_bytes_lower=lower, spill_bytes_best=best, gap=best / lower - 1, proven_by="linear program",
+        certified_bytes=lower, certified_by="linear program", serial_cost_s_lower=1e-3, certificate=certificate,
+    )  # fmt: skip
 
 
 def without_spills(profile: Profile) -> Profile:
@@ -190,7 +199,10 @@ def without_spills(profile: Profile) -> Profile:
         for r in profile.results
     )  # fmt: skip
     target = replace(profile.target, sram_bytes=48 * MIB)
-    bounds = Bounds(spill_bytes_lower=0, spill_bytes_best=0, gap=0.0, proven_by="nothing must spill")
+    nothing = "nothing must spill"
+    bounds = Bounds(
+        spill_bytes_lower=0, spill_bytes_best=0, gap=0.0, proven_by=nothing, certified_bytes=0, certified_by=nothing
+    )
     return replace(profile, results=results, target=target, bounds=bounds, suggestions=(), oversized=())
 
 

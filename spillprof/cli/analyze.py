@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
@@ -40,7 +39,7 @@ from spillprof.cli.output import (
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.options import OPTIMAL, STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.model.profile import Profile
@@ -64,8 +63,7 @@ FEW_STRATEGIES = ("lru",)
 @target_options
 @option(
     "--strategy",
-    default=",".join(STRATEGIES),
-    show_default=True,
+    show_default="all; optimal only up to 2,000 steps",
     metavar="A,B",
     shell_complete=completing(lambda: STRATEGIES),
     help="Strategies to compare (above 10,000 operators lru alone by default); reports explain the fastest.",
@@ -114,7 +112,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         strategies=strategies, lowering=read_lowering(values), planning=read_planning(values)
     )
     graph = read_model(model, values, session)
-    if len(graph.operators) > MANY_OPERATORS and _by_default("strategy"):
+    if len(graph.operators) > MANY_OPERATORS and not strategies:
         session.note(
             f"{len(graph.operators):,} operators: only {FEW_STRATEGIES[0]} is simulated unless --strategy names others"
         )
@@ -141,12 +139,10 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         )
 
 
-def _by_default(name: str) -> bool:
-    """Whether nobody set an option: not on the command line, in the environment, or in a file."""
-    return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
-
-
-def _strategies(text: str) -> tuple[str, ...]:
+def _strategies(text: str | None) -> tuple[str, ...]:
+    """Those named; none for all that are affordable."""
+    if text is None:
+        return ()
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise UsageError("no strategy is named", where=("--strategy",), hint=f"there are {', '.join(STRATEGIES)}")
@@ -162,8 +158,8 @@ def _plan_path(path: str | None, strategies: Sequence[str]) -> Any:
         return None
     if len(strategies) != 1:
         raise UsageError(
-            f"--plan writes one plan, but {len(strategies)} strategies are asked for",
-            hint=f"add --strategy {strategies[-1]}",
+            f"--plan writes one plan, but {len(strategies) or 'all'} strategies are asked for",
+            hint=f"add --strategy {strategies[-1] if strategies else OPTIMAL}",
         )
     return writable_path(path)
 

@@ -26,6 +26,7 @@ STRATEGY_RULES = {
     "belady": "evict the buffer whose next use is furthest",
     "cost": "evict the largest min(size, bytes needed) x distance to next use / cost of the transfers",
     "interval": "plan over the whole run: while a step is over capacity, spill its greatest length x size gap",
+    "optimal": "the best plan that many searches find, never worse than the others, beside a proven bound",
 }
 PLACEMENT_RULES = {
     "first-fit": "the lowest address where it fits",

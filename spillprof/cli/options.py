@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spillprof.config import Config
 
 ENVIRONMENT_PREFIX = "SPILLPROF_"
+MOST_OPTIMIZE_SECONDS = 86_400.0
 _MAX_DIGITS = 18  # of a dimension: more than any tensor has elements
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 _Option = Callable[[Any], Any]
@@ -190,6 +191,9 @@ def transfer_options(command: _Decorated) -> _Decorated:
         _choice("--writeback", WriteBack, default.writeback, "always: an evicted buffer is written each time."),
         _choice("--release", Release, default.release, "When a dead buffer's space is freed."),
         option("--cold", is_flag=True, help="With cached weights, report the first inference, not the steady state."),
+        option("--optimize-seconds", type=click.FloatRange(min=0, max=MOST_OPTIMIZE_SECONDS), metavar="N",
+               default=default.optimize_seconds, show_default=True,
+               help="When strategy optimal stops searching, if it has not finished by itself."),
     )  # fmt: skip
 
 
@@ -266,6 +270,7 @@ def read_planning(values: Mapping[str, Any]) -> PlanningOptions:
         dma=Dma(values["dma"]),
         start=Start.COLD if values["cold"] else Start.STEADY,
         order=Order(values["order"]),
+        optimize_seconds=values["optimize_seconds"],
     )
 
 

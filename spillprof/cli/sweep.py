@@ -35,7 +35,7 @@ from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, ModelError, SpillprofError, UsageError
 from spillprof.model.dtypes import AS_IN_FILE
-from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions
+from spillprof.planning.options import CHEAP_STRATEGIES, PLACEMENTS, STRATEGIES, PlanningOptions
 from spillprof.units import parse_size
 
 if TYPE_CHECKING:
@@ -108,8 +108,9 @@ def _parse_dtypes(text: str) -> tuple[str, ...]:
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @option("--sram", default=AUTO, show_default=True, callback=parsed(_parse_sizes), metavar="SIZES",
         help="1MB,2MB; 1MB..32MB (doubling); 1MB..4MB/256KB (step); auto: around the bends of the curves.")  # fmt: skip
-@option("--strategy", default=",".join(STRATEGIES), show_default=True, metavar="A,B",
-        shell_complete=completing(lambda: (*STRATEGIES, "none")), help="Strategies to sweep.")  # fmt: skip
+@option("--strategy", default=",".join(CHEAP_STRATEGIES), show_default=True, metavar="A,B",
+        shell_complete=completing(lambda: (*STRATEGIES, "none")),
+        help="Strategies to sweep; optimal searches at every point.")  # fmt: skip
 @option("--placement", default="best-fit", show_default=True, metavar="A,B",
         shell_complete=completing(lambda: PLACEMENTS), help="Rules for addresses to sweep.")  # fmt: skip
 @option("--vary", "variations", multiple=True, callback=parsed(_parse_variation), metavar="FIELD=A,B",

@@ -24,7 +24,8 @@ from spillprof.cli.options import (
 )
 from spillprof.cli.output import print_result
 from spillprof.cli.session import Session
-from spillprof.errors import PlanError
+from spillprof.errors import PlanError, UsageError
+from spillprof.model.certificate_json import certificate_from_json
 from spillprof.report.text import label
 
 MAX_VIOLATIONS = 20
@@ -34,12 +35,14 @@ MAX_VIOLATIONS = 20
     "verify",
     short_help="Check a plan, and cost it.",
     epilog=examples(
-        "spillprof analyze sample_models/unet.onnx --sram 12MB --strategy interval --plan unet.plan.json --no-report",
+        "spillprof analyze sample_models/unet.onnx --sram 12MB --strategy interval --plan unet.plan.json -o unet.json",
         "spillprof verify sample_models/unet.onnx unet.plan.json --sram 12MB",
+        "spillprof verify sample_models/unet.onnx --certificate unet.json --sram 12MB",
     ),
 )
 @model_options
-@click.argument("plan")
+@click.argument("plan", required=False)
+@option("--certificate", metavar="FILE", help="Check the lower bound in a Profile JSON, or a certificate by itself.")
 @target_options
 @planning_options
 @lowering_options
@@ -49,41 +52,50 @@ MAX_VIOLATIONS = 20
 @config_options()
 @session_options
 @click.pass_obj
-def command(session: Session, /, model: str, plan: str, **values: Any) -> int:
-    """Check PLAN, a JSON file, against MODEL, and cost it on a target.
+def command(session: Session, /, model: str, plan: str | None, **values: Any) -> int:
+    """Check PLAN, a JSON file, against MODEL, and cost it on a target; or check that a lower bound is proven.
 
     Give the options with which the plan was made. The exit code is 0 for a legal plan and 2 for one that breaks a
-    rule; each breach is listed.
+    rule; each breach is listed. A certificate is checked in whole numbers, without a solver.
     """
     from spillprof import pipeline
 
+    if plan is None and values["certificate"] is None:
+        raise UsageError("there is nothing to check", hint="give a plan, or --certificate FILE")
     target = read_target(values)
     options = pipeline.AnalyzeOptions(lowering=read_lowering(values), planning=read_planning(values))
-    plan_json = _read_json(plan)
-    check = pipeline.check_plan(read_model(model, values, session), target, options, plan_json)
+    graph = read_model(model, values, session)
+    lower = None
+    if values["certificate"] is not None:
+        certificate = certificate_from_json(_read_json(values["certificate"]))
+        lower = pipeline.check_bound(graph, target, options, certificate)
+    check = None if plan is None else pipeline.check_plan(graph, target, options, _read_json(plan))
+    name = label(values["certificate"] if plan is None else plan)
     if values["as_json"]:
-        print_result(json.dumps(_as_json(check), indent=1))
+        print_result(json.dumps(_as_json(check, lower), indent=1))
     else:
-        print_result(_page(check, label(plan)))
-    return 2 if check.violations else 0
+        print_result(_page(check, lower, name))
+    return 2 if check is not None and check.violations else 0
 
 
 def _read_json(path: str) -> Any:
     try:
         return json.loads(Path(path).read_text("utf-8"))
     except OSError as error:
-        raise PlanError("cannot read the plan", where=(f"{path}: {error.strerror or error}",)) from None
+        raise PlanError("cannot read the file", where=(f"{path}: {error.strerror or error}",)) from None
     except (ValueError, RecursionError) as error:
-        raise PlanError("the plan is no JSON", where=(f"{path}: {error}",)) from None
+        raise PlanError("the file is no JSON", where=(f"{path}: {error}",)) from None
 
 
-def _page(check: Any, name: str) -> str:
-    from spillprof.report.plan_check import render
+def _page(check: Any, lower: int | None, name: str) -> str:
+    from spillprof.report.plan_check import render, render_bound
 
-    return render(check.violations, check.result, name=name, limit=MAX_VIOLATIONS)
+    plan = "" if check is None else render(check.violations, check.result, name=name, limit=MAX_VIOLATIONS)
+    return plan + ("" if lower is None else render_bound(lower, check and check.result))
 
 
-def _as_json(check: Any) -> dict[str, Any]:
+def _as_json(check: Any, lower: int | None) -> dict[str, Any]:
     from spillprof.report.plan_check import to_json
 
-    return to_json(check.violations, check.result)
+    plan = {} if check is None else to_json(check.violations, check.result)
+    return plan if lower is None else {**plan, "spill_bytes_lower": lower}

@@ -9,10 +9,13 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
+from spillprof.model.certificate import Certificate
 from spillprof.model.control_flow import ControlFlow
 from spillprof.model.graph import Assumption
 
 SCHEMA = "spillprof-profile/1"
+MOST_ENTRIES = 2_000
+"""A certificate with more rows and gaps is left out of the JSON, unless events are asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +317,11 @@ class Bounds:
     spill_bytes_best: int | None  # the least that a strategy reached; None if none is feasible
     gap: float | None  # best / lower - 1; 0 if the best is proven optimal; None if lower is 0 and best is not
     proven_by: str  # "nothing must spill", "operators that cannot fit", "local ratio", ...
+    certified_bytes: int  # the most that a certificate proves: below spill_bytes_lower if a solver proved that
+    certified_by: str  # as proven_by, never a solver
+    serial_cost_s_lower: float | None = None  # proven, of the serial cost; None: not asked for
+    certificate: Certificate | None = None  # of certified_bytes
+    search: str = ""  # how strategy "optimal" ended: "complete" or what cut it short; empty: not asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,12 +359,14 @@ class Profile:
     schema: str = field(default=SCHEMA)
 
     def to_json(self, *, events: bool = False) -> dict[str, Any]:
-        """The Profile as JSON values. ``events`` adds each transfer and each residency of each result."""
+        """The Profile as JSON values. ``events`` adds each transfer and residency, and a certificate however long."""
         data: dict[str, Any] = _to_plain(self if events else replace(self, results=tuple(map(_brief, self.results))))
         ordered = {"schema": data.pop("schema"), **data}
         if not events:
             for result in ordered["results"]:
                 del result["events"], result["residencies"]
+            if self.bounds and self.bounds.certificate and self.bounds.certificate.entries > MOST_ENTRIES:
+                ordered["bounds"]["certificate"] = None
         return ordered
 
 

@@ -46,6 +46,7 @@ def gap_options(program: Program, options: PlanningOptions) -> list[GapOption]:
     lives = lifetimes(program)
     releases = release_steps(program, lives, options.release)
     streamed = {(b, i) for i, s in enumerate(program.steps) for b in (*s.streamed_reads, *s.streamed_writes)}
+    overwritten = {u.old for step in program.steps for u in step.updates}
     found: list[GapOption] = []
     for buffer, life, release in zip(program.buffers, lives, releases, strict=True):
         if buffer.index in fixed or buffer.dedicated or not buffer.size_bytes:
@@ -62,7 +63,7 @@ def gap_options(program: Program, options: PlanningOptions) -> list[GapOption]:
                 ranges = tuple(r for r in ((last + 1, n), (0, first)) if r[0] < r[1])
                 if ranges:
                     found.append(GapOption(b, last, first + n, ranges, buffer.size_bytes))
-        elif release > last:
+        elif release > last and b not in overwritten:  # an in-place result ends the stay of what it replaces
             found.append(GapOption(b, last, None, ((last + 1, release + 1),), buffer.size_bytes))
     return found
 

@@ -47,7 +47,13 @@ class Start(StrEnum):
     COLD = "cold"  # the first
 
 
-STRATEGIES = ("lru", "size", "belady", "cost", "interval")
+CHEAP_STRATEGIES = ("lru", "size", "belady", "cost", "interval")
+"""Strategies that plan in one pass or a few."""
+
+OPTIMAL = "optimal"
+"""The strategy that searches."""
+
+STRATEGIES = (*CHEAP_STRATEGIES, OPTIMAL)
 """Strategies that spill, in the order of the strategy table; ``none`` (infinite SRAM) is always added as the ideal."""
 
 PLACEMENTS = ("first-fit", "best-fit", "recent-same-size", "size-classes")
@@ -67,3 +73,4 @@ class PlanningOptions:
     dma: Dma = Dma.PREFETCH
     start: Start = Start.STEADY
     order: Order = Order.FILE
+    optimize_seconds: float = 10.0  # after which strategy "optimal" stops improving; shorter searches end by themselves

@@ -6,10 +6,12 @@ from spillprof.errors import UsageError
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
+from spillprof.planning.bounds import Bound
 from spillprof.planning.candidates import Candidates, Column
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.offline import plan_offline
-from spillprof.planning.options import STRATEGIES, PlanningOptions
+from spillprof.planning.optimal.search import Optimum, find_optimum
+from spillprof.planning.options import OPTIMAL, STRATEGIES, PlanningOptions
 from spillprof.planning.placement import make_placement
 from spillprof.planning.setting import Setting
 from spillprof.planning.steady import run_to_steady_state
@@ -34,10 +36,12 @@ def plan_and_choices(program: Program, target: Target, strategy: str, options: P
     An online strategy that was never asked for a victim makes the plan that every other one makes.
     """
     check_strategy(strategy)
+    if strategy == OPTIMAL and program.capacity_bytes is not None:
+        return optimize(program, target, options).plans[0], 1
     if strategy == "interval":
         gaps = choose_gaps(program, target, options)
         return plan_offline(program, target, gaps, strategy, options), 1
-    rule = _Counted(ONLINE_RULES.get(strategy, ONLINE_RULES["lru"]))  # "none" never asks for a victim
+    rule = _Counted(ONLINE_RULES.get(strategy, ONLINE_RULES["lru"]))  # infinite memory never asks for a victim
     setting = Setting(
         program=program,
         strategy=strategy,
@@ -47,6 +51,14 @@ def plan_and_choices(program: Program, target: Target, strategy: str, options: P
         off_chip={},
     )
     return run_to_steady_state(setting, lambda: make_placement(options.placement, program)), rule.calls
+
+
+def optimize(program: Program, target: Target, options: PlanningOptions, bound: Bound | None = None) -> Optimum:
+    """The best plans found, and the lower bound; ``bound``: if it is known already.
+
+    ``CapacityError`` if no strategy can be planned.
+    """
+    return find_optimum(program, target, options, lambda other: make_plan(program, target, other, options), bound)
 
 
 class _Counted:

@@ -31,6 +31,15 @@ def render(violations: Sequence[Violation], result: Result | None, *, name: str,
     return "\n".join([f"{name}: legal", *(f"  {what:<13}{value}" for what, value in rows)]) + "\n"
 
 
+def render_bound(lower_bytes: int, result: Result | None) -> str:
+    """What ``verify --certificate`` prints; ``result``: of a legal plan that was checked too."""
+    text = f"proven: no plan in this order of operators spills less than {format_size_exact(lower_bytes)}\n"
+    if result is None:
+        return text
+    above = result.spill_bytes - lower_bytes
+    return text + (f"this plan spills {format_size_exact(above)} more\n" if above else "this plan spills just that\n")
+
+
 def to_json(violations: Sequence[Violation], result: Result | None) -> dict[str, Any]:
     """The same as JSON values."""
     keys = ("strategy", "latency_s", "spill_time_s", "spill_bytes", "spill_write_bytes", "spill_read_bytes",

@@ -57,16 +57,21 @@ def verdict(profile: Profile) -> str:
 def above_bound(profile: Profile, result: Result) -> str:
     """How far a result's spill bytes lie above the proven lower bound: ``optimal``, ``+26 %``, or ``-``.
 
-    Where operands are tiled through DRAM it is ``at bound``: another choice of them might spill less.
+    Strategy ``optimal`` says ``proven, gap 0.0 %`` or ``gap 1.2 %``. Where operands are tiled through DRAM it is
+    ``at bound``: another choice of them might spill less.
     """
     if profile.bounds is None or not result.feasible:
         return MISSING
     lower = profile.bounds.spill_bytes_lower
+    searched = result.strategy == "optimal"
     if result.spill_bytes == lower:
-        return "at bound" if profile.oversized else "optimal"
+        reached = "proven, gap 0.0 %" if searched else "optimal"
+        return "at bound" if profile.oversized else reached
     if not lower:
         return MISSING
     above = result.spill_bytes / lower - 1
+    if searched:
+        return f"gap {percent(above)}" if above >= 0.001 else "gap <0.1 %"
     return f"+{percent(above)}" if above >= 0.001 else "+<0.1 %"
 
 
@@ -74,7 +79,14 @@ def bound_scope(profile: Profile) -> str:
     """What the lower bound claims, in one sentence."""
     tiled = ", with the same operands tiled through DRAM," if profile.oversized else ""
     pinned = ", with the same dedicated slots," if profile.config.get("pin") else ""
-    return f"Lower bound: no plan in this order of operators{tiled}{pinned} spills less."
+    written = ", with every eviction written back," if profile.config.get("writeback") == "always" else ""
+    return f"Lower bound: no plan in this order of operators{tiled}{pinned}{written} spills less."
+
+
+def search_sentence(profile: Profile) -> str:
+    """Why strategy ``optimal`` stopped before it was done; empty if it was not."""
+    search = profile.bounds.search if profile.bounds else ""
+    return "" if search in ("", "complete") else f"Strategy optimal: {search}."
 
 
 def no_spill_sentence(profile: Profile, lead: Result) -> str:

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from spillprof.errors import SpillprofError
 from spillprof.kept import Kept
+from spillprof.known import bound_of
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.target import Target
-from spillprof.planning.bounds import lower_bound
 from spillprof.planning.options import PlanningOptions
 from spillprof.simulation import Ideal, Points, Totals, on_machine, prepare
 from spillprof.sweep.rows import OK
@@ -74,12 +74,13 @@ def run_task(study: Study, task: Task) -> tuple[Outcome, ...]:
         lowered = prepare(study.graphs[task.graph], task.target, task.lowering)
         key = (study.token, task.case)
         machine = on_machine(lowered, task.target, task.planning, _ideals.get(key))
-        lower = lower_bound(machine.fitted, task.planning).spill_bytes
+        bound_of(machine.fitted, task.planning)
     except Exception as error:
         return (Outcome(status=describe(error)),) * len(task.pairs)
     _ideals.put(key, machine.ideal)
     points = Points(machine, task.planning)
-    outcomes = (_outcome(points, placement, strategy) for placement, strategy in task.pairs)
+    outcomes = [_outcome(points, placement, strategy) for placement, strategy in task.pairs]
+    lower = bound_of(machine.fitted, task.planning).cost  # that a search for the optimum may have raised
     return tuple(replace(each, ideal_s=machine.ideal_s, spill_bytes_lower=lower) for each in outcomes)
 
 

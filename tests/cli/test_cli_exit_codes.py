@@ -67,7 +67,7 @@ def test_no_command_is_a_usage_error(tmp_path: Path) -> None:
         (["analyze", "absent.onnx"], "error: "),
         (["analyze", "."], "error: "),
         (["inspect", "absent.onnx"], "error: "),
-        (["verify", UNET, "absent.json"], "error: cannot read the plan"),
+        (["verify", UNET, "absent.json"], "error: cannot read the file"),
         (["info", "nothing"], "error: invalid value for"),
         (["analyze", UNET, "--sram", "1KB", "--oversized", "error"], "error: "),
     ],

@@ -13,7 +13,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("frontends", "lowering", "planning", "timing", "verify"),
     ("analysis", "replay"),
     ("config_keys", "issue_times"),
-    ("scheduling",),
+    ("scheduling", "known"),
     ("simulation",),
     ("counterfactuals",),
     ("pipeline", "estimation", "config"),

@@ -15,7 +15,8 @@ from random_programs import random_program
 
 from spillprof.errors import CapacityError
 from spillprof.model.program import Program
-from spillprof.planning.bounds import FORCED, NOTHING, SCALE, Row, certified_bytes, lower_bound
+from spillprof.planning.bounding.rows import SCALE, Row, proven_cost
+from spillprof.planning.bounds import FORCED, NOTHING, lower_bound
 from spillprof.planning.covering import Covering, covering
 from spillprof.planning.options import STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
@@ -44,9 +45,11 @@ def cheapest_cover(problem: Covering) -> int | None:
                 for i in range(start, end):
                     off[i] += gap.size_bytes
         if all(o >= need for o, need in zip(off, problem.excess_bytes, strict=True)):
-            cost = sum(gap.size_bytes for gap in gaps) + sum(problem.write_bytes[b] for b in {g.buffer for g in gaps})
+            cost = sum(c for c, taken in zip(problem.gap_costs, chosen, strict=True) if taken) + sum(
+                problem.write_costs[b] for b in {g.buffer for g in gaps}
+            )
             best = cost if best is None else min(best, cost)
-    return None if best is None else best + problem.forced_bytes
+    return None if best is None else best + problem.forced_cost
 
 
 def least_spill(p: Program, options: PlanningOptions) -> int | None:
@@ -76,20 +79,20 @@ def skip_over_a_large_step(capacity: int) -> Program:
 def test_a_skip_over_a_full_step_must_be_written_and_reloaded_once() -> None:
     # At step 2 a + b + s = 160 > 130: only s can leave, in its gap over steps 1 and 2: 40 written + 40 read.
     bound = lower_bound(skip_over_a_large_step(130), PlanningOptions())
-    assert bound.spill_bytes == 80
+    assert bound.cost == 80
     assert least_spill(skip_over_a_large_step(130), PlanningOptions()) == 80
 
 
 def test_one_missing_byte_costs_the_whole_buffer() -> None:
     # The excess is 1 byte; fractions of a buffer would cost next to nothing, whole buffers cost 80.
     bound = lower_bound(skip_over_a_large_step(159), PlanningOptions())
-    assert bound.spill_bytes == 80
+    assert bound.cost == 80
     assert bound.proven_by == "local ratio"
 
 
 def test_nothing_must_spill_where_all_that_is_live_fits() -> None:
     bound = lower_bound(skip_over_a_large_step(160), PlanningOptions())
-    assert (bound.spill_bytes, bound.proven_by, bound.certificate) == (0, NOTHING, ())
+    assert (bound.cost, bound.proven_by, bound.certificate) == (0, NOTHING, ())
 
 
 def test_a_clean_input_costs_its_reload_alone() -> None:
@@ -99,7 +102,7 @@ def test_a_clean_input_costs_its_reload_alone() -> None:
         ["x -> a", "a -> b", "b, x -> y"],
         capacity=130,
     )
-    assert lower_bound(p, PlanningOptions()).spill_bytes == 40
+    assert lower_bound(p, PlanningOptions()).cost == 40
 
 
 def test_the_write_of_a_graph_output_is_no_spill() -> None:
@@ -109,7 +112,7 @@ def test_the_write_of_a_graph_output_is_no_spill() -> None:
         ["x -> s", "x -> a", "a -> b", "b, s -> y"],
         capacity=130,
     )
-    assert lower_bound(p, PlanningOptions()).spill_bytes == 40
+    assert lower_bound(p, PlanningOptions()).cost == 40
 
 
 def test_two_gaps_of_one_buffer_share_its_write() -> None:
@@ -119,8 +122,8 @@ def test_two_gaps_of_one_buffer_share_its_write() -> None:
         ["x -> s", "x -> a", "a -> b", "b, s -> c", "c -> d", "d -> e", "e, s -> y"],
         capacity=130,
     )
-    assert covering(p, PlanningOptions()).write_bytes == {1: 40}
-    assert lower_bound(p, PlanningOptions()).spill_bytes == 120
+    assert covering(p, PlanningOptions()).write_costs == {1: 40}
+    assert lower_bound(p, PlanningOptions()).cost == 120
     assert least_spill(p, PlanningOptions()) == 120
 
 
@@ -132,7 +135,7 @@ def test_streamed_operands_and_what_they_force_are_part_of_the_bound() -> None:
         capacity=100,
     )
     bound = lower_bound(p, PlanningOptions())
-    assert (bound.spill_bytes, bound.proven_by) == (120, FORCED)
+    assert (bound.cost, bound.proven_by) == (120, FORCED)
     assert least_spill(p, PlanningOptions()) == 120
 
 
@@ -149,8 +152,8 @@ def test_another_choice_of_streamed_operands_may_spill_less_than_the_bound() -> 
     by_cost = program(
         buffers, ["x -> r", step("r -> y", streamed_writes="y", stream_staging_bytes=8), "r -> z"], capacity=80
     )
-    assert lower_bound(by_size, PlanningOptions()).spill_bytes == least_spill(by_size, PlanningOptions()) == 120
-    assert lower_bound(by_cost, PlanningOptions()).spill_bytes == least_spill(by_cost, PlanningOptions()) == 0
+    assert lower_bound(by_size, PlanningOptions()).cost == least_spill(by_size, PlanningOptions()) == 120
+    assert lower_bound(by_cost, PlanningOptions()).cost == least_spill(by_cost, PlanningOptions()) == 0
 
 
 def test_infinite_memory_has_no_covering_problem() -> None:
@@ -162,7 +165,7 @@ def test_infinite_memory_has_no_covering_problem() -> None:
 @given(seed=st.integers(0, 10**9), options=OPTIONS)
 def test_bound_lies_below_the_cheapest_cover_and_that_below_every_plan(seed: int, options: PlanningOptions) -> None:
     p = random_program(seed)
-    bound = lower_bound(p, options).spill_bytes
+    bound = lower_bound(p, options).cost
     least, cover = least_spill(p, options), cheapest_cover(covering(p, options))
     if cover is not None:
         assert bound <= cover
@@ -176,7 +179,7 @@ def test_bound_lies_below_every_plan_with_streamed_operands(seed: int) -> None:
     case = streaming_case(seed)
     if case is not None:
         least = least_spill(case[0], PlanningOptions())
-        assert least is None or lower_bound(case[0], PlanningOptions()).spill_bytes <= least
+        assert least is None or lower_bound(case[0], PlanningOptions()).cost <= least
 
 
 @settings(max_examples=200, deadline=None)
@@ -199,17 +202,17 @@ def test_no_weights_whatsoever_prove_too_much(seed: int, data: st.DataObject) ->
         )
     )
     rows = [replace(row, apart=tuple(g for g in row.apart if g in problem.spanning[row.step])) for row in rows]
-    assert certified_bytes(problem, rows) <= cover
+    assert proven_cost(problem, rows) <= cover
 
 
 def test_certificate_proves_what_the_bound_says_and_no_more_after_tampering() -> None:
     p = skip_over_a_large_step(130)
     bound, problem = lower_bound(p, PlanningOptions()), covering(p, PlanningOptions())
-    assert certified_bytes(problem, bound.certificate) == bound.spill_bytes
+    assert proven_cost(problem, bound.certificate) == bound.cost
     doubled = [replace(row, weight=2 * row.weight) for row in bound.certificate]
     negative = [replace(row, weight=-row.weight) for row in bound.certificate]
-    assert certified_bytes(problem, doubled) <= bound.spill_bytes
-    assert certified_bytes(problem, negative) == 0
+    assert proven_cost(problem, doubled) <= bound.cost
+    assert proven_cost(problem, negative) == 0
 
 
 def test_the_solver_prints_nothing(tmp_path: os.PathLike[str]) -> None:

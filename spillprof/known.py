@@ -1,0 +1,78 @@
+"""Plans and bounds of fitted programs, kept for whoever asks again: strategy ``optimal`` starts from all the others."""
+
+from dataclasses import replace
+
+from spillprof.kept import Kept
+from spillprof.model.plan import Plan
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.planning.bounds import Bound, lower_bound
+from spillprof.planning.optimal.search import Optimum, find_optimum
+from spillprof.planning.options import OPTIMAL, Dma, PlanningOptions
+from spillprof.planning.planner import plan_and_choices
+
+_MOST_PLANS = 12  # of one program and then some: plans are large
+_MOST_BOUNDS = 64
+
+Plans = tuple[tuple[Plan, ...], int]
+"""Plans that spill the same bytes, transfers on demand; how often their course was the strategy's choice."""
+
+_plans: Kept[tuple[Program, Target, Plans]] = Kept(_MOST_PLANS)
+_optima: Kept[tuple[Program, Target, Optimum]] = Kept(_MOST_PLANS)
+_searched: Kept[tuple[Program, Target, Optimum]] = Kept(_MOST_PLANS)
+_bounds: Kept[tuple[Program, Bound]] = Kept(_MOST_BOUNDS)
+
+
+def plans_of(program: Program, target: Target, strategy: str, options: PlanningOptions) -> Plans:
+    """The plan of a strategy; of ``optimal`` all that are equally good. Raises as ``make_plan`` does."""
+    if strategy == OPTIMAL and program.capacity_bytes is not None:
+        return optimum_of(program, target, options).plans, 1
+    return _kept_plans(program, target, strategy, options)
+
+
+def optimum_of(program: Program, target: Target, options: PlanningOptions) -> Optimum:
+    """The best plans found; the bound that the search proved is kept too."""
+
+    other_placement = (id(program), id(target), replace(options, placement="", dma=Dma.DEMAND))
+
+    def search() -> tuple[Program, Target, Optimum]:
+        kept = _searched.get(other_placement)
+        searched = None if kept is None else kept[2]
+        optimum = find_optimum(
+            program,
+            target,
+            options,
+            lambda strategy: _kept_plans(program, target, strategy, options)[0][0],
+            bound_of(program, options),
+            searched,
+        )
+        _searched.put(other_placement, (program, target, optimum))
+        _bounds.put(_bound_key(program, options), (program, optimum.bound))
+        return program, target, optimum
+
+    return _optima.get_or_make((id(program), id(target), options), search)[2]
+
+
+def bound_of(program: Program, options: PlanningOptions) -> Bound:
+    """The best lower bound on spill bytes that is known so far. Raises as ``lower_bound`` does."""
+    return _bounds.get_or_make(_bound_key(program, options), lambda: (program, lower_bound(program, options)))[1]
+
+
+def search_end(program: Program, target: Target, options: PlanningOptions) -> str:
+    """How the search for the optimum ended; empty if there was none."""
+    found = _optima.get((id(program), id(target), options))
+    return "" if found is None else found[2].search
+
+
+def _kept_plans(program: Program, target: Target, strategy: str, options: PlanningOptions) -> Plans:
+    # Program and target are kept beside the plan: nothing else gets their ids meanwhile.
+    def make() -> tuple[Program, Target, Plans]:
+        plan, choices = plan_and_choices(program, target, strategy, options)
+        return program, target, ((plan,), choices)
+
+    return _plans.get_or_make((id(program), id(target), strategy, options), make)[2]
+
+
+def _bound_key(program: Program, options: PlanningOptions) -> tuple[int, PlanningOptions]:
+    plain = PlanningOptions()  # whose other switches do not matter to the bound
+    return id(program), replace(plain, inputs=options.inputs, writeback=options.writeback, start=options.start)

@@ -1,0 +1,120 @@
+"""A covering problem without the steps that others imply, in compressed time: what a solver is given.
+
+Step k implies step i if D_i + (bytes of gaps that cover k and not i) <= D_k, for these can take D_k - D_i off step k
+at most. Each step is compared with the last one kept, forwards and backwards in turn, which costs one pass over the
+gaps. A gap that covers no step that is left stays on-chip; the others are intervals of the steps that are left.
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from spillprof.planning.covering import Covering
+
+Integers = npt.NDArray[np.int64]
+_PASSES = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reduced:
+    """Rows (steps that are left) and columns (gaps that cover one)."""
+
+    steps: list[int]
+    needs: Integers  # bytes to take off each row
+    gaps: list[int]  # index into Covering.gaps of each column
+    ranges: list[tuple[tuple[int, int], ...]]  # rows that each column covers
+    sizes: Integers  # bytes, by column
+    costs: Integers  # of each column alone
+    buffers: list[int]  # Program buffer of each column
+    write_costs: dict[int, int]  # by buffer, shared by its columns; those above 0
+
+    @cached_property
+    def visits(self) -> int:
+        """(column, row) pairs."""
+        return sum(end - start for ranges in self.ranges for start, end in ranges)
+
+    @cached_property
+    def members(self) -> list[Integers]:
+        """Columns that cover each row, ascending."""
+        found: list[list[int]] = [[] for _ in self.steps]
+        for c, ranges in enumerate(self.ranges):
+            for start, end in ranges:
+                for row in found[start:end]:
+                    row.append(c)
+        return [np.array(columns, dtype=np.int64) for columns in found]
+
+
+def reduce(problem: Covering) -> Reduced:
+    """Drop what is implied."""
+    steps = [i for i, excess in enumerate(problem.excess_bytes) if excess]
+    for number in range(_PASSES):
+        kept = _backwards(problem, steps) if number % 2 else _forwards(problem, steps)
+        if len(kept) == len(steps) and number:
+            break
+        steps = kept
+    gaps, all_ranges = [], []
+    for g, gap in enumerate(problem.gaps):
+        ranges = _joined(sorted((bisect_left(steps, start), bisect_left(steps, end)) for start, end in gap.ranges))
+        if ranges:
+            gaps.append(g)
+            all_ranges.append(ranges)
+    buffers = [problem.gaps[g].buffer for g in gaps]
+    return Reduced(
+        steps=steps,
+        needs=np.array([problem.excess_bytes[i] for i in steps], dtype=np.int64),
+        gaps=gaps,
+        ranges=all_ranges,
+        sizes=np.array([problem.gaps[g].size_bytes for g in gaps], dtype=np.int64),
+        costs=np.array([problem.gap_costs[g] for g in gaps], dtype=np.int64),
+        buffers=buffers,
+        write_costs={b: problem.write_costs[b] for b in sorted(set(buffers)) if problem.write_costs[b]},
+    )
+
+
+def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Without what is empty; what meets becomes one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in ranges:
+        if joined and joined[-1][1] == start:
+            joined[-1] = (joined[-1][0], end)
+        elif start < end:
+            joined.append((start, end))
+    return tuple(joined)
+
+
+def _forwards(problem: Covering, steps: list[int]) -> list[int]:
+    """Steps that the last kept one before them does not imply."""
+    ends = sorted((end, start, gap.size_bytes) for gap in problem.gaps for start, end in gap.ranges)
+    kept: list[int] = []
+    at = only_there = 0  # bytes of gaps that cover the last kept step and ended since
+    for i in steps:
+        while at < len(ends) and ends[at][0] <= i:
+            end, start, size = ends[at]
+            if kept and start <= kept[-1] < end:
+                only_there += size
+            at += 1
+        if not kept or problem.excess_bytes[i] + only_there > problem.excess_bytes[kept[-1]]:
+            kept.append(i)
+            only_there = 0
+    return kept
+
+
+def _backwards(problem: Covering, steps: list[int]) -> list[int]:
+    """Steps that the next kept one after them does not imply."""
+    starts = sorted(((start, end, gap.size_bytes) for gap in problem.gaps for start, end in gap.ranges), reverse=True)
+    kept: list[int] = []
+    at = only_there = 0
+    for i in reversed(steps):
+        while at < len(starts) and starts[at][0] > i:
+            start, end, size = starts[at]
+            if kept and start <= kept[-1] < end:
+                only_there += size
+            at += 1
+        if not kept or problem.excess_bytes[i] + only_there > problem.excess_bytes[kept[-1]]:
+            kept.append(i)
+            only_there = 0
+    kept.reverse()
+    return kept

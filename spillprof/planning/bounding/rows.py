@@ -1,0 +1,73 @@
+"""Weighted rows of a covering problem, and the lower bound that they prove, in exact integers.
+
+A row says: at step i, the gaps outside of a set A must make up for what A does not, D = excess - size(A) (knapsack
+cover inequality, Carr et al. 2000):
+
+    sum of min(size_g, D) y_g >= D    over gaps g that cover step i and are not in A
+
+For any weights >= 0 the Lagrangian of these rows is a lower bound; its inner minimum splits by buffer, because only
+the write-back is shared by a buffer's gaps. Where weights come from does not matter for the proof.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from spillprof.planning.covering import Covering
+
+SCALE = 1 << 40
+"""Weights are integers, in units of 1 / SCALE of cost per byte."""
+
+MANY_VISITS = 3_000_000
+"""(gap, step) pairs from which on no method looks at each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A weighted row."""
+
+    step: int
+    apart: tuple[int, ...]  # gaps of the set A, by index into Covering.gaps
+    weight: int  # >= 0, in units of 1 / SCALE
+
+
+def proven_cost(problem: Covering, rows: Sequence[Row]) -> int:
+    """The lower bound that the rows prove; it needs nothing but the problem. Any weights are valid.
+
+    In very large problems the rows are read in their weaker form, with whole sizes and without a set A, which takes
+    one pass over the gaps.
+    """
+    total, paid = (_row_by_row if problem.visits <= MANY_VISITS else _whole_sizes)(problem, rows)
+    unpaid: dict[int, int] = {}
+    for gap, cost, pays in zip(problem.gaps, problem.gap_costs, paid, strict=True):
+        unpaid[gap.buffer] = unpaid.get(gap.buffer, 0) + min(0, SCALE * cost - pays)
+    total += sum(min(0, SCALE * problem.write_costs[b] + rest) for b, rest in unpaid.items())
+    unit = problem.unit_cost  # of all that a plan may cost, the next above the bound is a bound too
+    return problem.forced_cost + max(0, -(-total // (SCALE * unit)) * unit)
+
+
+def _row_by_row(problem: Covering, rows: Sequence[Row]) -> tuple[int, list[int]]:
+    """Weighted needs of the rows, and what each gap pays for them."""
+    total, paid = 0, [0] * len(problem.gaps)
+    sizes = [gap.size_bytes for gap in problem.gaps]
+    for row in rows:
+        apart = set(row.apart)
+        need = problem.excess_bytes[row.step] - sum(sizes[g] for g in apart)
+        if need > 0 and row.weight > 0:
+            total += row.weight * need
+            for g in problem.spanning[row.step]:
+                if g not in apart:
+                    paid[g] += row.weight * min(sizes[g], need)
+    return total, paid
+
+
+def _whole_sizes(problem: Covering, rows: Sequence[Row]) -> tuple[int, list[int]]:
+    weights = [0] * len(problem.excess_bytes)
+    for row in rows:
+        if not row.apart and row.weight > 0:
+            weights[row.step] += row.weight
+    before = list(accumulate(weights, initial=0))
+    total = sum(weight * need for weight, need in zip(weights, problem.excess_bytes, strict=True))
+    return total, [
+        gap.size_bytes * sum(before[end] - before[start] for start, end in gap.ranges) for gap in problem.gaps
+    ]

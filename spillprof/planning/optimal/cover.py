@@ -1,0 +1,79 @@
+"""A cover in the making: which gaps are spent off-chip, what that costs, and what each step still lacks.
+
+Columns are gaps of a reduced covering problem, rows its steps. A column that shares a write-back with others of its
+buffer pays for it if it is the first.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from spillprof.planning.bounding.reduction import Integers, Reduced
+
+
+class Cover:
+    """A set of columns, with its cost and the bytes by which each row is over-covered (below 0: lacking)."""
+
+    def __init__(self, reduced: Reduced, columns: Iterable[int] = ()) -> None:
+        self.reduced = reduced
+        self.sizes: list[int] = reduced.sizes.tolist()
+        self.costs: list[int] = reduced.costs.tolist()
+        self.buffers = reduced.buffers
+        self.write_costs = reduced.write_costs
+        self.slack: Integers = -reduced.needs
+        self.spent = [False] * len(reduced.gaps)
+        self.spent_of: dict[int, int] = dict.fromkeys(reduced.buffers, 0)  # columns of each buffer
+        self.cost = 0
+        for c in columns:
+            self.spend(c)
+
+    def columns(self) -> list[int]:
+        """The columns that are spent, ascending."""
+        return [c for c, spent in enumerate(self.spent) if spent]
+
+    def spend(self, c: int) -> None:
+        """Take a column off-chip."""
+        self.cost += self.price(c)
+        self.spent[c] = True
+        self.spent_of[self.buffers[c]] += 1
+        for start, end in self.reduced.ranges[c]:
+            self.slack[start:end] += self.sizes[c]
+
+    def keep(self, c: int) -> None:
+        """Take a column back."""
+        self.spent[c] = False
+        self.spent_of[self.buffers[c]] -= 1
+        self.cost -= self.price(c)
+        for start, end in self.reduced.ranges[c]:
+            self.slack[start:end] -= self.sizes[c]
+
+    def price(self, c: int) -> int:
+        """What spending a column would add to the cost, or keeping it again would save."""
+        b = self.buffers[c]
+        last = self.spent_of[b] == (1 if self.spent[c] else 0)
+        return self.costs[c] + (self.write_costs.get(b, 0) if last else 0)
+
+    def gain(self, c: int) -> int:
+        """Bytes that a column would add where rows lack them."""
+        size, total = self.sizes[c], 0
+        for start, end in self.reduced.ranges[c]:
+            total += int(np.minimum(np.maximum(-self.slack[start:end], 0), size).sum())
+        return total
+
+    def is_spare(self, c: int) -> bool:
+        """Whether no row would lack anything without the spent column."""
+        size = self.sizes[c]
+        return all(int(self.slack[start:end].min()) >= size for start, end in self.reduced.ranges[c])
+
+    def covers(self) -> bool:
+        """Whether no row lacks anything."""
+        return not len(self.slack) or int(self.slack.min()) >= 0
+
+    def prune(self, columns: Iterable[int]) -> list[int]:
+        """Keep what is spare, dearest first; which columns these were."""
+        kept = []
+        for c in sorted(columns, key=lambda c: (-self.price(c), c)):
+            if self.is_spare(c):
+                self.keep(c)
+                kept.append(c)
+        return kept

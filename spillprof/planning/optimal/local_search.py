@@ -1,0 +1,95 @@
+"""Ruin and recreate: keep a few spent columns of a random row, cover what then lacks, prune; go on if no dearer.
+
+Deterministic: seed and number of rounds depend on the problem alone. The clock only cuts it off.
+"""
+
+import time
+from random import Random
+
+import numpy as np
+
+from spillprof.planning.optimal.cover import Cover
+
+_ROUNDS_A_COLUMN = 40
+_MOST_ROUNDS = 12_000
+_MOST_COLUMNS = 20_000
+_MOST_VISITS = 1_000_000
+_RUINED = 4  # columns at most
+
+
+def improve(cover: Cover, target_cost: int, deadline_s: float) -> bool:
+    """Improve a complete cover in place, until it costs ``target_cost``; False if the clock cut it off.
+
+    ``deadline_s`` is in terms of ``time.monotonic``. Very large problems are left as they are.
+    """
+    reduced = cover.reduced
+    if len(reduced.gaps) > _MOST_COLUMNS or reduced.visits > _MOST_VISITS or not len(reduced.steps):
+        return True
+    search = _Search(cover)
+    for number in range(min(_MOST_ROUNDS, _ROUNDS_A_COLUMN * len(reduced.gaps))):
+        if cover.cost <= target_cost:
+            break
+        if number % 64 == 0 and time.monotonic() > deadline_s:
+            return False
+        search.round()
+    return True
+
+
+class _Search:
+    def __init__(self, cover: Cover) -> None:
+        self._cover = cover
+        self._random = Random(len(cover.spent))
+        reduced = cover.reduced
+        self._lengths = np.array([sum(end - start for start, end in r) for r in reduced.ranges], dtype=np.float64)
+        self._sizes = reduced.sizes.astype(np.float64)
+
+    def round(self) -> None:
+        cover, random = self._cover, self._random
+        before = cover.cost
+        members = cover.reduced.members[random.randrange(len(cover.reduced.steps))].tolist()
+        spent = [c for c in members if cover.spent[c]]
+        if not spent:
+            return
+        changed: list[int] = []  # columns in the order in which they were turned over
+        for c in random.sample(spent, min(len(spent), random.randint(1, _RUINED))):
+            cover.keep(c)
+            changed.append(c)
+        ruined = set(changed)
+        if not self._recreate(changed, ruined, before):
+            self._undo(changed)
+            return
+        changed += cover.prune({c for c in (*changed, *members) if cover.spent[c]})
+        if cover.cost > before:
+            self._undo(changed)
+
+    def _recreate(self, changed: list[int], ruined: set[int], before: int) -> bool:
+        """Cover what lacks, worst row first; False if that fails or costs more than before by far."""
+        cover, random = self._cover, self._random
+        with_length = random.random() < 0.7
+        ruined_may_return = random.random() < 0.3
+        while True:
+            row = int(cover.slack.argmin())
+            need = -int(cover.slack[row])
+            if need <= 0:
+                return True
+            members = [c for c in cover.reduced.members[row].tolist() if not cover.spent[c]]
+            if not ruined_may_return:
+                members = [c for c in members if c not in ruined] or members
+            if not members or cover.cost > 2 * before:
+                return False
+            columns = np.array(members)
+            keys = np.minimum(self._sizes[columns], need)
+            if with_length:
+                keys *= np.sqrt(self._lengths[columns])
+            keys /= np.array([cover.price(c) or 1e-9 for c in members])
+            keys *= np.array([random.uniform(0.5, 1.0) for _ in members])
+            chosen = members[int(keys.argmax())]
+            cover.spend(chosen)
+            changed.append(chosen)
+
+    def _undo(self, changed: list[int]) -> None:
+        for c in reversed(changed):
+            if self._cover.spent[c]:
+                self._cover.keep(c)
+            else:
+                self._cover.spend(c)

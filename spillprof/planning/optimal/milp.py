@@ -1,0 +1,113 @@
+"""The covering problem as an integer program, solved by HiGHS from a cover that is known.
+
+Sizes and costs are divided by their greatest common divisors, needs rounded up to whole units: integers, as small
+as they get. Coefficients are cut to the need of their row, which is valid for whole buffers.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from spillprof.planning.bounding.reduction import Reduced
+from spillprof.planning.highs import quiet_solver
+
+MOST_COLUMNS = 5_000
+"""Gaps up to which the integer program is tried."""
+
+_MOST_VISITS = 400_000
+_MOST_NODES = 20_000  # the limit that does not depend on the machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solved:
+    """What the solver found."""
+
+    columns: tuple[int, ...] | None  # spent; None if it found none
+    lower_cost: int | None  # its bound, rounded so that its tolerances cannot make it too large; None if it has none
+    stopped: str  # what cut it short; empty if it finished
+
+
+def solve(reduced: Reduced, start: list[int], seconds: float) -> Solved | None:
+    """Solve, for so many seconds at most; None if the problem is too large to try."""
+    if len(reduced.gaps) > MOST_COLUMNS or reduced.visits > _MOST_VISITS or seconds <= 0:
+        return None
+    import highspy
+
+    cost_unit = int(np.gcd.reduce([*reduced.costs.tolist(), *reduced.write_costs.values()])) or 1
+    solver = quiet_solver()
+    for name, value in (
+        ("time_limit", seconds),
+        ("mip_max_nodes", _MOST_NODES),
+        ("mip_rel_gap", 0.0),
+        ("mip_abs_gap", 0.99),  # costs are whole units: closer is equal
+    ):
+        solver.setOptionValue(name, value)
+    solver.passModel(_model(reduced, cost_unit))
+    solver.setSolution(_start(reduced, start))
+    solver.run()
+    status, info = solver.getModelStatus(), solver.getInfo()
+    stopped = {
+        highspy.HighsModelStatus.kTimeLimit: "time",
+        highspy.HighsModelStatus.kSolutionLimit: "nodes",
+        highspy.HighsModelStatus.kIterationLimit: "iterations",
+    }.get(status, "" if status == highspy.HighsModelStatus.kOptimal else "the solver failed")
+    bound = float(info.mip_dual_bound)
+    if status not in (
+        highspy.HighsModelStatus.kOptimal,
+        highspy.HighsModelStatus.kTimeLimit,
+        highspy.HighsModelStatus.kSolutionLimit,
+    ) or not np.isfinite(bound):
+        return Solved(columns=None, lower_cost=None, stopped=stopped)
+    values = np.asarray(solver.getSolution().col_value)[: len(reduced.gaps)]
+    lower = cost_unit * max(0, ceil(bound - 0.01 - 1e-9 * abs(bound)))
+    return Solved(
+        columns=tuple(np.flatnonzero(values > 0.5).tolist()) if len(values) else None, lower_cost=lower, stopped=stopped
+    )
+
+
+def _start(reduced: Reduced, columns: list[int]) -> Any:
+    import highspy
+
+    position = {b: k for k, b in enumerate(reduced.write_costs)}
+    values = [0.0] * (len(reduced.gaps) + len(position))
+    for c in columns:
+        values[c] = 1.0
+        if reduced.buffers[c] in position:
+            values[len(reduced.gaps) + position[reduced.buffers[c]]] = 1.0
+    solution = highspy.HighsSolution()
+    solution.col_value = values
+    return solution
+
+
+def _model(reduced: Reduced, cost_unit: int) -> Any:
+    """Columns: gaps, then writes. Rows: steps, then 'what is spent is written'."""
+    import highspy
+
+    n, infinity = len(reduced.gaps), highspy.kHighsInf
+    size_unit = int(np.gcd.reduce(reduced.sizes)) or 1
+    needs, sizes = -(-reduced.needs // size_unit), reduced.sizes // size_unit
+    write_column = {b: n + k for k, b in enumerate(reduced.write_costs)}
+    starts, indices, values = [0], [], []
+    for members, need in zip(reduced.members, needs.tolist(), strict=True):
+        indices.append(members)
+        values.append(np.minimum(sizes[members], need).astype(np.float64))
+        starts.append(starts[-1] + len(members))
+    writers = [c for c, b in enumerate(reduced.buffers) if b in write_column]
+    for c in writers:
+        indices.append(np.array([c, write_column[reduced.buffers[c]]]))
+        values.append(np.array([1.0, -1.0]))
+        starts.append(starts[-1] + 2)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = n + len(write_column), len(starts) - 1
+    lp.col_cost_ = np.array([*reduced.costs.tolist(), *reduced.write_costs.values()], dtype=np.float64) / cost_unit
+    lp.col_lower_, lp.col_upper_ = np.zeros(lp.num_col_), np.ones(lp.num_col_)
+    lp.row_lower_ = np.concatenate([needs.astype(np.float64), np.full(len(writers), -infinity)])
+    lp.row_upper_ = np.concatenate([np.full(len(needs), infinity), np.zeros(len(writers))])
+    lp.integrality_ = [highspy.HighsVarType.kInteger] * lp.num_col_
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.array(starts)
+    lp.a_matrix_.index_ = np.concatenate(indices)
+    lp.a_matrix_.value_ = np.concatenate(values)
+    return lp

@@ -1,0 +1,202 @@
+"""The best plan that can be found: every strategy's choice of gaps and some more, improved, then solved exactly.
+
+Gaps are chosen without regard to addresses; the best choices are then placed, and compared with the plans of all
+other strategies, so that the result never spills more than any of them.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from spillprof.errors import CapacityError
+from spillprof.model.plan import Plan
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.planning.bounding.reduction import Reduced, reduce
+from spillprof.planning.bounds import Bound, lower_bound
+from spillprof.planning.costs import transfer_costs
+from spillprof.planning.covering import Covering, planners_covering
+from spillprof.planning.gaps import Gap, GapOption
+from spillprof.planning.offline import plan_offline
+from spillprof.planning.optimal.cover import Cover
+from spillprof.planning.optimal.greedy import complete
+from spillprof.planning.optimal.local_search import improve
+from spillprof.planning.optimal.milp import MOST_COLUMNS, solve
+from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, PlanningOptions
+from spillprof.planning.strategies.interval import choose_gaps
+from spillprof.planning.traffic import count_traffic
+
+SOLVER = "MILP (HiGHS)"
+COMPLETE = "complete"
+
+_PLACED = 4  # choices that are placed, best first,
+_PLACED_IF_LONG = 2  # and in programs of
+_LONG = 3_000  # steps and more
+_TIED = 2  # plans that are handed back at most
+_NEAR = 1.02  # times the best cost: choices that may still win when placed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimum:
+    """The best plans, the bound, and how the search ended."""
+
+    plans: tuple[Plan, ...]  # that spill the same bytes, the least found; those of the least transfer time first
+    bound: Bound
+    search: str  # COMPLETE, or what cut it short
+    choices: tuple["Choice", ...] = ()  # best first; empty if another strategy's plan needed no better
+
+
+def find_optimum(
+    program: Program,
+    target: Target,
+    options: PlanningOptions,
+    plan_of: Callable[[str], Plan],
+    bound: Bound | None = None,
+    searched: Optimum | None = None,
+) -> Optimum:
+    """The best plan found for a fitted program. ``bound``: the lower bound, if it is known; ``plan_of``: another
+    strategy's plan; ``searched``: what was found with another placement, whose choices are only placed anew.
+
+    ``CapacityError`` if no strategy can be planned.
+    """
+    bound = bound or lower_bound(program, options)
+    plans = list(_plans(plan_of))
+    problem = planners_covering(program, options)
+    least = min(_spilled(program, plan) for plan in plans)
+    choices: tuple[Choice, ...] = ()
+    search = COMPLETE
+    if least > bound.cost:
+        if searched is not None and searched.choices:
+            choices, search = searched.choices, searched.search
+        else:
+            choices, bound, search = _choices(program, target, options, problem, plans, bound)
+        most = _PLACED if len(program.steps) < _LONG else _PLACED_IF_LONG
+        for choice in choices[:most]:
+            if choice.cost + problem.forced_cost >= least:
+                break
+            plan = plan_offline(program, target, choice.gaps, OPTIMAL, options)
+            plans.append(plan)
+            least = min(least, _spilled(program, plan))
+    ranked = sorted((_cost(program, target, plan), k) for k, plan in enumerate(plans))
+    tied = [replace(plans[k], strategy=OPTIMAL) for cost, k in ranked if cost[0] == ranked[0][0][0]]
+    return Optimum(plans=tuple(dict.fromkeys(tied[:_TIED])), bound=bound, search=search, choices=choices)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Gaps to be spent off-chip, with the step that forces each, and what they cost."""
+
+    cost: int
+    gaps: list[tuple[GapOption, int]]
+
+
+def _plans(plan_of: Callable[[str], Plan]) -> Iterable[Plan]:
+    failed: CapacityError | None = None
+    found = False
+    for strategy in CHEAP_STRATEGIES:
+        try:
+            yield plan_of(strategy)
+            found = True
+        except CapacityError as error:
+            failed = error
+    if not found and failed is not None:
+        raise failed
+
+
+def _choices(
+    program: Program,
+    target: Target,
+    options: PlanningOptions,
+    problem: Covering,
+    plans: Sequence[Plan],
+    bound: Bound,
+) -> tuple[tuple[Choice, ...], Bound, str]:
+    """Choices of gaps, cheapest first; the bound, better if the solver proved more; and how the search ended."""
+    reduced = reduce(problem)
+    column = {(problem.gaps[g].buffer, problem.gaps[g].last_use): c for c, g in enumerate(reduced.gaps)}
+    starts: list[Iterable[Gap]] = [_spilled_gaps(program, plan) for plan in plans]
+    starts.append([(gap.buffer, gap.last_use) for gap, _ in choose_gaps(program, target, options)])
+    starts += [(), *bound.covers]
+    found: dict[tuple[int, ...], int] = {}  # columns -> cost
+    for start in starts:
+        cover = Cover(reduced, sorted({column[gap] for gap in start if gap in column}))
+        if complete(cover):
+            cover.prune(cover.columns())
+            found[tuple(cover.columns())] = cover.cost
+    if not found:
+        return (), bound, "no choice of gaps fits"
+    goal = bound.cost - problem.forced_cost
+    search = COMPLETE
+    if min(found.values()) > goal:
+        deadline_s = time.monotonic() + options.optimize_seconds
+        best = Cover(reduced, min(found.items(), key=lambda item: item[1])[0])
+        in_time = improve(best, goal, time.monotonic() + options.optimize_seconds / 2)
+        found[tuple(best.columns())] = best.cost
+        if best.cost > goal:
+            bound, search = _solved(reduced, problem, bound, best, deadline_s, found)
+            if not in_time and search != COMPLETE:
+                search = _cut_off(options)
+            if search == "time":
+                search = _cut_off(options)
+    cheapest = min(found.values())
+    near = sorted((cost, columns) for columns, cost in found.items() if cost <= _NEAR * cheapest)
+    choices = tuple(Choice(cost, _named(problem, reduced, columns)) for cost, columns in near[:_PLACED])
+    return choices, bound, search
+
+
+def _solved(
+    reduced: Reduced,
+    problem: Covering,
+    bound: Bound,
+    best: Cover,
+    deadline_s: float,
+    found: dict[tuple[int, ...], int],
+) -> tuple[Bound, str]:
+    """The bound and the end of the search after the solver; what it found is added."""
+    solved = solve(reduced, best.columns(), deadline_s - time.monotonic())
+    if solved is None:
+        large = len(reduced.gaps) > MOST_COLUMNS
+        return bound, f"too large to solve exactly: {len(reduced.gaps):,} gaps" if large else "time"
+    if solved.columns is not None:
+        cover = Cover(reduced, solved.columns)
+        if complete(cover):  # it is complete, but for the solver's tolerances
+            cover.prune(cover.columns())
+            found[tuple(cover.columns())] = cover.cost
+    # Where operands may leave early or buffers be freed earlier than our planners do, its bound is not of all plans.
+    same = (problem.gaps, problem.excess_bytes) == (bound.problem.gaps, bound.problem.excess_bytes)
+    if same and solved.lower_cost is not None and solved.lower_cost + problem.forced_cost > bound.cost:
+        cost = min(solved.lower_cost, *found.values()) + problem.forced_cost
+        bound = replace(bound, cost=cost, proven_by=SOLVER)
+    return bound, COMPLETE if not solved.stopped else solved.stopped
+
+
+def _cut_off(options: PlanningOptions) -> str:
+    return f"cut off after {options.optimize_seconds:g} s (--optimize-seconds)"
+
+
+def _spilled_gaps(program: Program, plan: Plan) -> list[Gap]:
+    """Gaps that a plan spends off-chip; those of weights that left before the run's first use are of the run before."""
+    n = len(program.steps)
+    return [(s.buffer, s.last_use_step + (n if s.last_use_step < 0 else 0)) for s in plan.spills]
+
+
+def _named(problem: Covering, reduced: Reduced, columns: Sequence[int]) -> list[tuple[GapOption, int]]:
+    """The gaps, each with the step that needs it most, in program order."""
+    slack = Cover(reduced, columns).slack
+    chosen = []
+    for c in columns:
+        row = min((r for start, end in reduced.ranges[c] for r in range(start, end)), key=lambda r: int(slack[r]))
+        chosen.append((problem.gaps[reduced.gaps[c]], reduced.steps[row]))
+    return sorted(chosen, key=lambda item: (item[0].buffer, item[0].last_use))
+
+
+def _spilled(program: Program, plan: Plan) -> int:
+    return count_traffic(program, plan).spill_bytes
+
+
+def _cost(program: Program, target: Target, plan: Plan) -> tuple[int, float, int]:
+    """Spill bytes; then seconds that its transfers take one after another; then bytes moved inside SRAM."""
+    costs = transfer_costs(program, target)
+    seconds = sum(float((costs.read_s if t.kind.is_read else costs.write_s)[t.buffer]) for t in plan.transfers)
+    traffic = count_traffic(program, plan)
+    return traffic.spill_bytes, seconds, traffic.moved_bytes
