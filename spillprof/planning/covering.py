@@ -92,6 +92,8 @@ def _covering(program: Program, options: PlanningOptions, prices: Prices, demand
     excess = tuple(max(0, nbytes - pool) for nbytes in unspilled_bytes(program, options, gaps, demand))
     before = tuple(accumulate((nbytes > 0 for nbytes in excess), initial=0))
     relevant = tuple(g for g in gaps if any(before[end] > before[start] for start, end in g.ranges))
+    unit = gcd(*(gap.size_bytes for gap in relevant)) or 1  # whole buffers go: nothing less than a unit is of use
+    excess = tuple(-(-nbytes // unit) * unit for nbytes in excess)
     copied = {b for b, _, _ in _streamed(program)}  # their one write is forced
     each_writes = options.writeback is WriteBack.ALWAYS
     gap_costs: list[int] = []

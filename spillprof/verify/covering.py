@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import gcd
 
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
 
@@ -14,7 +15,7 @@ Gap = tuple[int, int]
 class Facts:
     """Gaps that cover a step where the pool lacks bytes, and what spilling them costs."""
 
-    lacking_bytes: list[int]  # by step, if no gap is spent off-chip; 0 or less where all fits
+    lacking_bytes: list[int]  # by step, if no gap is spent off-chip; rounded up; 0 or less where all fits
     spanning: list[list[Gap]]  # by step
     size_bytes: dict[Gap, int]
     own_bytes: dict[Gap, int]  # that each gap costs
@@ -39,10 +40,11 @@ def gather(program: Program, *, inputs_resident: bool, steady_state: bool, write
     ]
     spanning = [over if lacks > 0 else [] for lacks, over in zip(lacking, spanning, strict=True)]
     gaps = {gap for over in spanning for gap in over}
+    unit = gcd(*(sizes[b] for b, _ in gaps)) or 1  # whole buffers go: what lacks is made up for in units
     streamed = {b for step in program.steps for b in (*step.streamed_reads, *step.streamed_writes)}
     written = [b.kind is BufferKind.ACTIVATION for b in program.buffers]  # of the rest, DRAM has or gets a copy
     return Facts(
-        lacking_bytes=lacking,
+        lacking_bytes=[-(-lacks // unit) * unit for lacks in lacking],
         spanning=spanning,
         size_bytes={gap: sizes[gap[0]] for gap in gaps},
         own_bytes={(b, p): sizes[b] * (2 if written[b] and writes_always else 1) for b, p in gaps},

@@ -87,7 +87,6 @@ def test_one_missing_byte_costs_the_whole_buffer() -> None:
     # The excess is 1 byte; fractions of a buffer would cost next to nothing, whole buffers cost 80.
     bound = lower_bound(skip_over_a_large_step(159), PlanningOptions())
     assert bound.cost == 80
-    assert bound.proven_by == "local ratio"
 
 
 def test_nothing_must_spill_where_all_that_is_live_fits() -> None:
