@@ -149,7 +149,8 @@ def test_prefetch_is_never_slower_than_demand_and_moves_the_same_bytes(case: str
     for early, late in zip(tight(case).results, on_demand.results, strict=True):
         assert early.latency_s <= late.latency_s
         assert early.spill_bytes == late.spill_bytes
-        assert early.kinds == late.kinds
+        if early.strategy != "optimal":  # of equally good plans the fastest is shown, which need not be the same one
+            assert early.kinds == late.kinds
 
 
 # --- the same input gives the same bytes
