@@ -4,6 +4,7 @@ What does not depend on the field that a sweep changes is computed once: ``prepa
 for each memory and bandwidth, ``Points.totals`` for each strategy and placement.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from spillprof.analysis.attribution import eviction_count
@@ -95,17 +96,33 @@ def prepare(graph: Graph, target: Target, options: LoweringOptions) -> Prepared:
 def lowering_key(target: Target, options: LoweringOptions) -> tuple[object, ...]:
     """What lowering reads of a target: targets with equal keys share a ``Prepared``.
 
-    The size of the SRAM matters only to the convolutions whose workspace is cut into blocks.
+    Memory and speed matter only to convolutions: ``im2col`` cuts its matrix by them, ``auto`` chooses by them.
     """
+    memory = (
+        target.sram_bytes,
+        target.reserved_bytes,
+        target.weight_staging_bytes,
+        target.shared_workspace,
+        target.dram_read_bytes_per_s,
+        target.dram_write_bytes_per_s,
+        target.launch_overhead_s,
+    )
+    rates = (_items(target.macs_per_s), _items(target.macs_per_cycle), target.clock_hz, target.utilisation)
     return (
         target.alignment_bytes,
         target.channel_align,
         target.accumulator_bytes_per_output,
         target.strided_views,
-        None if options.conv is ConvAlgorithm.DIRECT else target.sram_bytes,
+        memory if options.conv in (ConvAlgorithm.IM2COL, ConvAlgorithm.AUTO) else None,
+        target.sram_bytes_per_s if options.conv is ConvAlgorithm.AUTO else None,
+        rates if options.conv is ConvAlgorithm.AUTO else None,
         None if options.op_times is None else target.clock_hz,
-        tuple(sorted(target.conv_time_factors.items())),
+        _items(target.conv_time_factors),
     )
+
+
+def _items(table: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(table.items()))
 
 
 def on_machine(prepared: Prepared, target: Target, options: PlanningOptions, ideal: Ideal | None = None) -> Machine:
@@ -117,7 +134,7 @@ def on_machine(prepared: Prepared, target: Target, options: PlanningOptions, ide
     program = scheduled(prepared.program, target, prepared.lowering, options)
     fitted = fit(program, target, prepared.lowering)
     boundless = unlimited(program, target, prepared.lowering)
-    if ideal is None or options.order is not Order.FILE or ideal.program.reservations != boundless.reservations:
+    if ideal is None or options.order is not Order.FILE or not _alike(ideal.program, boundless):
         plan, timeline = planned(boundless, target, IDEAL, options)
         ideal = Ideal(program=boundless, plan=plan, timeline=timeline)
     return Machine(
@@ -127,6 +144,11 @@ def on_machine(prepared: Prepared, target: Target, options: PlanningOptions, ide
         ideal=ideal,
         ideal_s=_ideal_latency_s(fitted, ideal.timeline, target, options),
     )
+
+
+def _alike(one: Program, other: Program) -> bool:
+    """Whether two programs of one model run and reserve the same."""
+    return one.reservations == other.reservations and one.steps == other.steps
 
 
 class Points:

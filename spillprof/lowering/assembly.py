@@ -2,23 +2,35 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from spillprof.lowering.access import parts_read
 from spillprof.lowering.aliasing import overwritable
+from spillprof.lowering.convolution import Form, Matrix, asked_form, conv_forms, conv_time_factor, fastest_form
+from spillprof.lowering.convolution_notes import convolution_notes
 from spillprof.lowering.costs import attribute_bytes, stated_assumptions
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import STACKS, is_one_of
+from spillprof.lowering.im2col import with_matrices
 from spillprof.lowering.layout import align, stored_bytes
 from spillprof.lowering.macs import MacCount, count_macs
-from spillprof.lowering.options import LoweringOptions, WeightsPolicy
+from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
 from spillprof.lowering.pinning import pinned_storages
 from spillprof.lowering.reordering import with_updates
-from spillprof.lowering.workspace import conv_algorithm, conv_time_factor, workspaces
+from spillprof.lowering.workspace import workspaces
 from spillprof.model.dtypes import is_float
 from spillprof.model.graph import Assumption
-from spillprof.model.program import Buffer, BufferKind, Phase, Program, Step, Workspace
+from spillprof.model.program import (
+    Buffer,
+    BufferKind,
+    Convolution,
+    Phase,
+    Program,
+    Step,
+    Workspace,
+    largest_phase_bytes,
+)
 from spillprof.model.target import Target
 
 UNCOSTED = "operators of unknown cost are timed by bytes alone"
@@ -47,13 +59,18 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
     counts = [_task_macs(task, draft) for task in draft.tasks]
     buffers = _buffers(draft, weights, target, options)
     by_name = {buffer.name: buffer for buffer in buffers}
-    steps = tuple(
-        _step(i, draft, weights[i], parts[i], counts[i], by_name, target, options) for i in range(len(draft.tasks))
-    )
+    steps: list[Step] = []
+    matrices: dict[int, Matrix] = {}
+    for i in range(len(draft.tasks)):
+        step = _step(i, draft, weights[i], parts[i], counts[i], by_name, target, options)
+        step, matrix = _with_workspaces(step, draft.tasks[i], draft, target, options)
+        steps.append(step)
+        if matrix is not None:
+            matrices[i] = matrix
     distinct = {name: weight.stored_bytes for read in weights for name, weight in read.items()}
-    return Program(
+    program = Program(
         name=draft.graph.name,
-        steps=with_updates(steps, buffers),
+        steps=with_updates(tuple(steps), buffers),
         buffers=buffers,
         alignment_bytes=target.alignment_bytes,
         weight_bytes=sum(distinct.values()),
@@ -64,6 +81,47 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
         control_flow=draft.control_flow,
         notes=draft.notes,
     )
+    program = with_matrices(program, matrices, target, options)
+    return replace(program, notes=(*program.notes, *convolution_notes(program)))
+
+
+def _with_workspaces(
+    step: Step, task: Task, draft: Draft, target: Target, options: LoweringOptions
+) -> tuple[Step, Matrix | None]:
+    """A step with the workspaces of its operator and, of a convolution, its algorithm; and the matrix of im2col."""
+    body = _body_workspace(task, draft, target)
+    forms = conv_forms(task, draft)
+    if not forms:
+        return replace(step, workspaces=(*workspaces(task, draft, target, None), *body)), None
+    form, fastest = _chosen(forms, step, target, options)
+    spaces = workspaces(task, draft, target, form)
+    convolution = Convolution(
+        algorithm=str(form.algorithm), fastest=str(fastest.algorithm), workspace_bytes=largest_phase_bytes(spaces)
+    )
+    formed = replace(
+        step,
+        workspaces=(*spaces, *body),
+        macs_time_factor=conv_time_factor(target, form.algorithm),
+        convolution=convolution,
+        touched_bytes=step.touched_bytes + form.passing_bytes,
+    )
+    return formed, form.matrix
+
+
+def _chosen(forms: Sequence[Form], step: Step, target: Target, options: LoweringOptions) -> tuple[Form, Form]:
+    """How a convolution runs, and how it would if memory did not matter.
+
+    ``auto``: the fastest whose workspace stays under half of the SRAM.
+    """
+    if options.conv is not ConvAlgorithm.AUTO:
+        form = asked_form(forms, options.conv)
+        return form, form
+    macs_s = step.macs / target.macs_rate(step.mac_dtype)
+    form, fastest = (
+        fastest_form(forms, target, macs_s=macs_s, touched_bytes=step.touched_bytes, limit_bytes=limit)
+        for limit in (target.sram_bytes // 2, None)
+    )
+    return form, fastest
 
 
 def _buffers(
@@ -136,10 +194,8 @@ def _step(
         reads=tuple(reads),
         writes=tuple(buffer.index for buffer in written),
         may_overwrite=overwritable(task, operands, written[0], draft) if is_in_place else (),
-        workspaces=(*workspaces(task, draft, target, options.conv), *_body_workspace(task, draft, target)),
         weight_stream_bytes=_streamed_bytes(weights, options.weights),
         macs=count.macs,
-        macs_time_factor=conv_time_factor(target, conv_algorithm(task, draft, target, options.conv)),
         mac_dtype=_mac_dtype(task, draft, options),
         touched_bytes=(
             max(_read_bytes(operands, parts, draft), 0 if block is None else block.touched_bytes)

@@ -7,7 +7,7 @@ from spillprof.errors import CapacityError
 from spillprof.lowering.layout import align
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
 from spillprof.lowering.streaming import stream_oversized
-from spillprof.model.program import PHASES_PER_STEP, Program, Reservation, Step
+from spillprof.model.program import Program, Reservation, Step, largest_phase_bytes
 from spillprof.model.target import Target
 from spillprof.planning.liveness import step_demand_bytes
 from spillprof.units import format_size, format_size_exact, format_size_pair
@@ -22,7 +22,7 @@ def fit(program: Program, target: Target, options: LoweringOptions) -> Program:
     ``CapacityError`` if the reservations do not fit, if a step does not fit with everything streamed, or if a step
     is oversized and the options say that this is an error.
     """
-    reservations = _reservations(program, target, options, target.sram_bytes)
+    reservations = reservations_of(program, target, options, target.sram_bytes)
     reserved = sum(r.size_bytes for r in reservations)
     if reserved > target.sram_bytes:
         raise _over_reserved(program, target, options, reservations)
@@ -47,7 +47,7 @@ def fit(program: Program, target: Target, options: LoweringOptions) -> Program:
 
 def unlimited(program: Program, target: Target, options: LoweringOptions) -> Program:
     """The program for infinite SRAM, the ideal: reservations as ``fit`` takes them off, nothing streamed."""
-    reservations = _reservations(program, target, options, target.sram_bytes)
+    reservations = reservations_of(program, target, options, target.sram_bytes)
     return replace(_without_shared_workspaces(program, target), capacity_bytes=None, reservations=reservations)
 
 
@@ -64,7 +64,7 @@ def min_sram(program: Program, target: Target, options: LoweringOptions) -> tupl
 
     def fits(units: int) -> bool:
         capacity = units * target.alignment_bytes
-        return demand <= capacity - sum(r.size_bytes for r in _reservations(program, target, options, capacity))
+        return demand <= capacity - sum(r.size_bytes for r in reservations_of(program, target, options, capacity))
 
     low, high = 1, 1
     while not fits(high):
@@ -81,7 +81,7 @@ def stream_staging_bytes(target: Target) -> int:
     return align(target.sram_bytes // _STREAM_STAGING_SHARE if chosen is None else chosen, target.alignment_bytes)
 
 
-def _reservations(
+def reservations_of(
     program: Program, target: Target, options: LoweringOptions, capacity_bytes: int
 ) -> tuple[Reservation, ...]:
     """What is taken off a memory of that capacity, in address order; nothing of size 0."""
@@ -89,7 +89,7 @@ def _reservations(
     found = [
         Reservation(what="runtime", size_bytes=align(target.reserved_bytes, target.alignment_bytes)),
         Reservation(what="weight staging", size_bytes=_weight_staging_bytes(program, target, capacity_bytes)),
-        Reservation(what="shared workspace", size_bytes=_workspace_block_bytes(program, target)),
+        Reservation(what="shared workspace", size_bytes=workspace_block_bytes(program, target)),
         Reservation(what="resident weights", size_bytes=align(weights, target.alignment_bytes)),
     ]
     slots = [
@@ -110,19 +110,11 @@ def _weight_staging_bytes(program: Program, target: Target, capacity_bytes: int)
     return min(align(chosen, target.alignment_bytes), align(largest, target.alignment_bytes))
 
 
-def _workspace_block_bytes(program: Program, target: Target) -> int:
+def workspace_block_bytes(program: Program, target: Target) -> int:
     """The shared block: the largest sum of workspaces that any step holds in one phase."""
     if not target.shared_workspace:
         return 0
-    return max((max(_workspaces_by_phase(step)) for step in program.steps if step.workspaces), default=0)
-
-
-def _workspaces_by_phase(step: Step) -> list[int]:
-    by_phase = [0] * PHASES_PER_STEP
-    for workspace in step.workspaces:
-        for phase in range(workspace.first, workspace.last + 1):
-            by_phase[phase] += workspace.size_bytes
-    return by_phase
+    return max((largest_phase_bytes(step.workspaces) for step in program.steps), default=0)
 
 
 def _without_shared_workspaces(program: Program, target: Target) -> Program:
@@ -131,7 +123,7 @@ def _without_shared_workspaces(program: Program, target: Target) -> Program:
     return replace(
         program,
         steps=tuple(
-            replace(s, workspaces=(), shared_workspace_bytes=max(_workspaces_by_phase(s))) if s.workspaces else s
+            replace(s, workspaces=(), shared_workspace_bytes=largest_phase_bytes(s.workspaces)) if s.workspaces else s
             for s in program.steps
         ),
     )
@@ -179,7 +171,7 @@ def _demand(i: int, program: Program, fitted: Program, target: Target) -> tuple[
     step = fitted.steps[i]
     need, have = format_size_pair(step_demand_bytes(fitted, step), target.sram_bytes)
     sizes = [sum(fitted.buffers[b].size_bytes for b in side) for side in (step.reads, step.writes)]
-    sizes.append(max(_workspaces_by_phase(program.steps[i])))
+    sizes.append(largest_phase_bytes(program.steps[i].workspaces))
     parts = ", ".join(
         f"{what} {format_size(n)}" for what, n in zip(("inputs", "output", "workspace"), sizes, strict=True)
     )

@@ -6,6 +6,7 @@ ticks are half-open. An operand that a step reads is held ``[3i, 3i + 2)``, one 
 ``[3i + 1, 3i + 3)``, a workspace the phases it names.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
@@ -61,6 +62,25 @@ class Workspace:
     last: Phase
 
 
+def largest_phase_bytes(workspaces: Iterable[Workspace]) -> int:
+    """The most bytes that workspaces hold together in one phase."""
+    by_phase = [0] * PHASES_PER_STEP
+    for workspace in workspaces:
+        for phase in range(workspace.first, workspace.last + 1):
+            by_phase[phase] += workspace.size_bytes
+    return max(by_phase)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution:
+    """How a convolution is computed."""
+
+    algorithm: str  # "direct", "im2col" or "winograd"
+    fastest: str  # what would be taken if memory did not matter; another one than ``algorithm``: it falls back
+    workspace_bytes: int  # the largest sum of workspaces in one phase
+    blocks: int = 1  # in which the matrix of im2col is made and multiplied, one after another
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
     """In-place result: ``new`` takes over the address of ``old``, which dies in this step. Sizes are equal.
@@ -93,8 +113,10 @@ class Step:
     weight_stream_bytes: int = 0  # weights that pass through the weight staging area for this step
     macs: int = 0  # multiply-accumulates
     macs_time_factor: float = 1.0  # of their time: by the algorithm of a convolution
+    convolution: Convolution | None = None  # None: it is none
+    launches: int = 1  # each costs the target's launch overhead: one for each block of a convolution
     mac_dtype: str = "float32"  # type of the multiplications
-    touched_bytes: int = 0  # payload read and written by the step, weights included
+    touched_bytes: int = 0  # payload read and written by the step, weights and what passes a workspace included
     measured_s: float | None = None  # compute time that the user measured, in place of the estimate; launch included
 
 

@@ -8,7 +8,7 @@ from spillprof.model.timeline import Seconds
 
 
 def step_times_s(program: Program, target: Target) -> Seconds:
-    """Compute time of each step: the larger of MACs / rate and bytes touched / SRAM bandwidth, plus the launch;
+    """Compute time of each step: the larger of MACs / rate and bytes touched / SRAM bandwidth, plus its launches;
     where it was measured, what was measured.
 
     Shape (n_steps,), float64, seconds. Transfers and waits are not in it (the roofline of one operator).
@@ -17,6 +17,7 @@ def step_times_s(program: Program, target: Target) -> Seconds:
     rates = {dtype: target.macs_rate(dtype) for dtype in {step.mac_dtype for step in program.steps}}
     rate = np.array([rates[step.mac_dtype] for step in program.steps], dtype=np.float64)
     touched = np.array([step.touched_bytes for step in program.steps], dtype=np.float64)
-    estimated = np.maximum(macs / rate, touched / target.sram_bytes_per_s) + target.launch_overhead_s
+    launches = np.array([step.launches for step in program.steps], dtype=np.float64)
+    estimated = np.maximum(macs / rate, touched / target.sram_bytes_per_s) + target.launch_overhead_s * launches
     measured = np.array([step.measured_s for step in program.steps], dtype=np.float64)  # None is nan
     return np.where(np.isnan(measured), estimated, measured)

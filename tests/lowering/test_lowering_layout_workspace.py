@@ -4,7 +4,7 @@ import pytest
 from graphs import MACHINE, buffer_named, graph, lowered, op
 
 from spillprof.lowering.options import ConvAlgorithm, WeightsPolicy
-from spillprof.model.program import Phase, Workspace
+from spillprof.model.program import Convolution, Phase, Workspace
 from spillprof.timing.compute import step_times_s
 
 X, W, Y = (1, 4, 8, 8), (16, 4, 3, 3), (1, 16, 6, 6)
@@ -100,24 +100,65 @@ def test_winograd_of_anything_but_three_by_three_at_stride_one_is_direct():
     assert conv(algorithm=ConvAlgorithm.WINOGRAD, y=(1, 16, 4, 4), dilations=(2, 2)) == []
 
 
+SLOW = MACHINE.with_overrides(macs_per_s={"default": 1e6}, conv_time_factors={"im2col": 0.8, "winograd": 0.5})
+"""The 20,736 multiply-accumulates of the convolution take 20.7 ms directly, 16.6 ms as im2col, 10.4 ms as winograd."""
+
+
 def test_auto_takes_the_fastest_under_half_of_the_memory():
-    """Winograd needs 2304 + 9216 B at once, im2col 5184 B."""
+    """Winograd needs 2304 + 9216 B at once; the matrix has 6 rows of 864 B and may come in blocks."""
 
-    def purposes(sram):
-        return [w[0] for w in conv(MACHINE.with_overrides(sram_bytes=sram), ConvAlgorithm.AUTO)]
+    def spaces(sram):
+        return [w[:2] for w in conv(SLOW.with_overrides(sram_bytes=sram), ConvAlgorithm.AUTO)]
 
-    assert purposes(2 * 11520) == ["winograd input tiles", "winograd output tiles"]
-    assert purposes(2 * 11520 - 1) == ["im2col"]
-    assert purposes(2 * 5184) == ["im2col"]
-    assert purposes(2 * 5184 - 1) == []
+    assert spaces(2 * 11520) == [("winograd input tiles", 2304), ("winograd output tiles", 9216)]
+    assert spaces(2 * 11520 - 1) == [("im2col", 5184)]
+    assert spaces(2 * 864) == [("im2col", 864)]
+    assert spaces(2 * 864 - 1) == []
+
+
+def test_auto_counts_a_launch_for_each_block():
+    """At 1 ms a launch, six blocks take 22.6 ms, direct takes 21.7 ms."""
+    target = SLOW.with_overrides(launch_overhead_s=1e-3)
+    assert [w[0] for w in conv(target.with_overrides(sram_bytes=2 * 11520 - 1), ConvAlgorithm.AUTO)] == ["im2col"]
+    assert conv(target.with_overrides(sram_bytes=2 * 864), ConvAlgorithm.AUTO) == []
 
 
 def test_auto_goes_by_the_factors_of_the_target():
-    """im2col is the fastest here; where it does not fit, direct is faster than winograd."""
-    target = MACHINE.with_overrides(sram_bytes=2 * 11520, conv_time_factors={"im2col": 0.5, "winograd": 1.5})
-    assert [w[0] for w in conv(target, ConvAlgorithm.AUTO)] == ["im2col"]
-    tight = target.with_overrides(sram_bytes=2 * 5184 - 1)
-    assert conv(tight, ConvAlgorithm.AUTO) == []
+    """im2col is the fastest here; where nothing is faster than direct, no workspace is taken."""
+    factors = {"im2col": 0.5, "winograd": 1.5}
+    assert [w[0] for w in conv(SLOW.with_overrides(conv_time_factors=factors), ConvAlgorithm.AUTO)] == ["im2col"]
+    assert conv(SLOW.with_overrides(conv_time_factors={}), ConvAlgorithm.AUTO) == []
+
+
+def test_auto_knows_that_a_workspace_is_written_and_read():
+    """Where bytes decide, half of the multiplications are no gain: 5632 B pass directly, 28,672 B with winograd."""
+    target = SLOW.with_overrides(macs_per_s={"default": 1e12})
+    assert conv(target, ConvAlgorithm.AUTO) == []
+
+
+def test_what_passes_a_workspace_is_touched_twice():
+    g = graph({"x": X}, ["Conv x w -> y"], "y", weights={"w": W}, tensors={"y": Y})
+    operands = 1024 + 2304 + 2304
+    touched = {c: lowered(g, conv=c).steps[0].touched_bytes for c in ConvAlgorithm}
+    assert touched == {
+        ConvAlgorithm.DIRECT: operands,
+        ConvAlgorithm.IM2COL: operands + 2 * 5184,
+        ConvAlgorithm.WINOGRAD: operands + 2 * 11520,
+        ConvAlgorithm.AUTO: operands,
+    }
+
+
+def test_a_convolution_says_what_it_fell_back_from():
+    g = graph({"x": X}, ["Conv x w -> y"], "y", weights={"w": W}, tensors={"y": Y})
+    program = lowered(g, SLOW.with_overrides(sram_bytes=8192), conv=ConvAlgorithm.AUTO)
+    (step,) = program.steps
+    assert step.convolution == Convolution(algorithm="im2col", fastest="winograd", workspace_bytes=3 * 864, blocks=2)
+    assert step.launches == 2
+    assert [note.split(" (")[0] for note in program.notes] == [
+        "1 of 1 convolutions runs with a slower algorithm, as half of the SRAM does not hold the workspace of the "
+        "fastest: 1 from winograd to im2col",
+        "1 of 1 convolutions runs in blocks of the im2col matrix, 2 in all, one launch each",
+    ]
 
 
 def test_the_multiply_accumulates_of_a_convolution_take_the_factor_of_its_algorithm():

@@ -25,8 +25,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
-PEERS = {("lowering.fitting", "spillprof.planning.liveness")}
-"""Imports within a layer. Fitting a program to a memory asks for the demand of a step, which is liveness."""
+PEERS = {
+    ("lowering.fitting", "spillprof.planning.liveness"),
+    ("lowering.im2col", "spillprof.planning.liveness"),
+}
+"""Imports within a layer. Fitting a program to a memory, and blocks to what is free of it, ask what is live."""
 
 HOMES = {
     "onnx": ("frontends", "replay"),

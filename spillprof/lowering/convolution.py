@@ -1,0 +1,155 @@
+"""Algorithms of a convolution: the memory that each needs besides the operands, and which of them is taken."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.families import CONVOLUTIONS, is_one_of
+from spillprof.lowering.options import ConvAlgorithm
+from spillprof.model.dtypes import UNSIZED_DTYPES, tensor_bytes
+from spillprof.model.graph import Tensor
+from spillprof.model.program import Phase
+from spillprof.model.target import Target
+
+_WINOGRAD_IN = 16  # elements of a transformed tile of F(2x2, 3x3): 4 x 4
+_WINOGRAD_OUT = 2  # output rows and columns of a tile
+
+_CHANNELS_LAST = frozenset({"NhwcConv", "NhwcFusedConv"})
+_KERNEL_CHANNELS_LAST = frozenset({"NhwcConv"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """The matrix of im2col, N · C/groups · kernel · output positions elements, by rows of output positions."""
+
+    rows: int
+    row_elements: int
+    dtype: str
+
+    def nbytes(self, blocks: int) -> int:
+        """Bytes of the largest of so many blocks of rows, as equal as they can be."""
+        return tensor_bytes((-(-self.rows // blocks), self.row_elements), self.dtype)
+
+    def fewest_blocks(self, limit_bytes: int) -> int:
+        """The fewest blocks that stay under a limit; one a row where a row alone passes it."""
+        return -(-self.rows // max(1, min(self.rows, limit_bytes // max(1, self.nbytes(self.rows)))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A convolution in one algorithm. Either some workspaces of a fixed size, or a matrix that may be cut."""
+
+    algorithm: ConvAlgorithm
+    spaces: tuple[tuple[str, int, Phase, Phase], ...] = ()  # purpose, bytes, first and last phase
+    matrix: Matrix | None = None
+
+    @property
+    def whole_bytes(self) -> int:
+        """What all of its workspaces hold, in one piece."""
+        return sum(nbytes for _, nbytes, _, _ in self.spaces) + (0 if self.matrix is None else self.matrix.nbytes(1))
+
+    @property
+    def passing_bytes(self) -> int:
+        """What passes its workspaces: everything in them is written once and read once."""
+        return 2 * self.whole_bytes
+
+
+def conv_forms(task: Task, draft: Draft) -> tuple[Form, ...]:
+    """The algorithms that can compute a task, direct first; empty for one that is no convolution.
+
+    - ``direct`` needs no workspace;
+    - ``im2col`` the matrix of all output positions;
+    - ``winograd``, for 3 x 3 at stride 1 alone, the transformed input and output tiles of F(2x2, 3x3).
+    """
+    if not is_one_of(task.lead, CONVOLUTIONS) or (operands := _operands(task, draft)) is None:
+        return ()
+    image, kernel, result = operands
+    per_position = prod(kernel.shape[1:])  # C/groups and the kernel's axes
+    matrix = Matrix(
+        rows=result.shape[2],
+        row_elements=result.shape[0] * per_position * prod(result.shape[3:]),
+        dtype=image.dtype,
+    )
+    forms = [Form(algorithm=ConvAlgorithm.DIRECT), Form(algorithm=ConvAlgorithm.IM2COL, matrix=matrix)]
+    if tiles := _winograd_tiles(task, image, kernel, result):
+        forms.append(Form(algorithm=ConvAlgorithm.WINOGRAD, spaces=tiles))
+    return tuple(forms)
+
+
+def asked_form(forms: Iterable[Form], conv: ConvAlgorithm) -> Form:
+    """The algorithm that is asked for, or direct where it does not apply."""
+    by_algorithm = {form.algorithm: form for form in forms}
+    return by_algorithm.get(conv, by_algorithm[ConvAlgorithm.DIRECT])
+
+
+def fastest_form(
+    forms: Sequence[Form], target: Target, *, macs_s: float, touched_bytes: int, limit_bytes: int | None
+) -> Form:
+    """The fastest algorithm whose workspace stays within a limit (None: whatever its workspace), direct at worst.
+
+    The matrix of im2col may come in blocks, one launch each. Of equally fast ones, the one with the smaller workspace.
+    ``macs_s``: the time of its multiply-accumulates at the target's rate; ``touched_bytes``: what it touches without
+    any workspace.
+    """
+
+    def rank(form: Form) -> tuple[float, int]:
+        blocks = 1 if form.matrix is None or limit_bytes is None else form.matrix.fewest_blocks(limit_bytes)
+        moving_s = (touched_bytes + form.passing_bytes) / target.sram_bytes_per_s
+        computing_s = macs_s * conv_time_factor(target, form.algorithm)
+        return max(computing_s, moving_s) + blocks * target.launch_overhead_s, form.whole_bytes
+
+    return min((form for form in forms if limit_bytes is None or _least_bytes(form) <= limit_bytes), key=rank)
+
+
+def conv_time_factor(target: Target, algorithm: ConvAlgorithm | None) -> float:
+    """What the multiply-accumulates of a task take, relative to the target's rate."""
+    return 1.0 if algorithm is None else target.conv_time_factors.get(str(algorithm), 1.0)
+
+
+def _least_bytes(form: Form) -> int:
+    """The workspace of a form, a matrix in the smallest blocks."""
+    return form.whole_bytes if form.matrix is None else form.matrix.nbytes(max(1, form.matrix.rows))
+
+
+def _operands(task: Task, draft: Draft) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Image (as it is stored), kernel and result of a convolution, channels on axis 1; None without spatial axes."""
+    op = task.lead
+    kernel_at = 3 if op.op_type == "QLinearConv" else 1
+    if len(op.inputs) <= kernel_at or not (op.inputs[0] and op.inputs[kernel_at] and op.outputs and op.outputs[0]):
+        return None
+    tensors = draft.graph.tensors
+    image, kernel, result = tensors[task.inputs[0]], tensors[op.inputs[kernel_at]], tensors[op.outputs[0]]
+    sized = image.dtype not in UNSIZED_DTYPES and prod(result.shape) > 0
+    if not sized or len(kernel.shape) < 3 or len(result.shape) < 3:
+        return None
+    if op.op_type in _CHANNELS_LAST or op.attributes.get("channels_last"):
+        image, result = _channels_first(image), _channels_first(result)
+    return image, _channels_first(kernel) if op.op_type in _KERNEL_CHANNELS_LAST else kernel, result
+
+
+def _channels_first(tensor: Tensor) -> Tensor:
+    batch, *space, channels = tensor.shape
+    return replace(tensor, shape=(batch, channels, *space))
+
+
+def _winograd_tiles(
+    task: Task, image: Tensor, kernel: Tensor, result: Tensor
+) -> tuple[tuple[str, int, Phase, Phase], ...]:
+    """Transformed tiles of input and output, or nothing where the algorithm does not apply."""
+    attributes: Mapping[str, object] = task.lead.attributes
+    steps = (*_ints(attributes.get("strides")), *_ints(attributes.get("dilations")))
+    if kernel.shape[2:] != (3, 3) or any(step != 1 for step in steps) or len(image.shape) != 4:
+        return ()
+    batch, features, height, width = result.shape
+    tiles = batch * -(-height // _WINOGRAD_OUT) * -(-width // _WINOGRAD_OUT)
+    before = tensor_bytes((_WINOGRAD_IN, image.shape[1], tiles), image.dtype)
+    after = tensor_bytes((_WINOGRAD_IN, features, tiles), image.dtype)
+    return (
+        ("winograd input tiles", before, Phase.READ, Phase.COMPUTE),
+        ("winograd output tiles", after, Phase.COMPUTE, Phase.WRITE),
+    )
+
+
+def _ints(value: object) -> tuple[int, ...]:
+    return tuple(int(v) for v in value) if isinstance(value, tuple) else ()
