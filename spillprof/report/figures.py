@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
 
 from spillprof.model.profile import Profile, Residency, Result, SpillArc
 from spillprof.report.text import label
@@ -53,12 +52,6 @@ class Curve:
     steps: Indices
     values: Floats
     total: int  # points before thinning
-
-
-def plotly_bundle() -> str:
-    """The plotly.js source text that matches these figures."""
-    bundle: str = get_plotlyjs()
-    return bundle
 
 
 def strategy_figures(profile: Profile, result: Result) -> tuple[Figure, ...]:

@@ -3,13 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from spillprof import __version__
 from spillprof.report import data_table as tables
-from spillprof.report import figures
 from spillprof.report.data_table import DataTable, Kind
-from spillprof.report.html import asset, environment, script_json
+from spillprof.report.html import asset, environment, plotly_bundle, script_json
 from spillprof.report.sweep_figures import curve_figure
 from spillprof.report.sweep_text import rows_of
 from spillprof.report.sweep_words import (
@@ -75,7 +72,7 @@ def _context(sweep: Sweep) -> dict[str, Any]:
         ],
         "style": asset("report.css"),
         "script": asset("report.js"),
-        "plotly": Markup(figures.plotly_bundle().replace("</script", "<\\/script")),
+        "plotly": plotly_bundle(),
         "data": script_json(data),
     }
 
