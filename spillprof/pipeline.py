@@ -8,7 +8,7 @@ from spillprof import __version__
 from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
 from spillprof.analysis.breakdown import breakdown
 from spillprof.analysis.causes import Rung, added_up, causes_by_step
-from spillprof.analysis.facts import model_facts, op_time_facts, oversized_operators, target_facts
+from spillprof.analysis.facts import buffer_facts, model_facts, op_time_facts, oversized_operators, target_facts
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.analysis.spill_timeline import events, spill_arcs
@@ -130,6 +130,7 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
             peak_bytes=int(in_use_by_step(ideal.program, ideal.plan).max(initial=0)),
         ),
         results=tuple(results),
+        buffers=buffer_facts(program),
         bounds=_bounds(case, results),
         suggestions=_suggestions(results),
         command=command,

@@ -5,10 +5,10 @@ from spillprof.lowering.fitting import min_sram, stream_staging_bytes
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
-from spillprof.model.profile import ModelFacts, OpTimeFacts, StreamedOperator, TargetFacts
+from spillprof.model.profile import BufferFact, ModelFacts, OpTimeFacts, StreamedOperator, TargetFacts
 from spillprof.model.program import Program
 from spillprof.model.target import Target
-from spillprof.planning.liveness import Bytes, step_demand_bytes
+from spillprof.planning.liveness import Bytes, lifetimes, step_demand_bytes
 from spillprof.planning.recorder import streamed_operands
 
 _MOST_LISTED = 200
@@ -71,6 +71,20 @@ def model_facts(
         assumptions=program.assumptions,
         control_flow=program.control_flow,
         notes=program.notes,
+    )
+
+
+def buffer_facts(program: Program) -> tuple[BufferFact, ...]:
+    """Every buffer with the steps that touch it, in the order of ``program.buffers``."""
+    return tuple(
+        BufferFact(
+            name=buffer.name,
+            kind=str(buffer.kind),
+            size_bytes=buffer.size_bytes,
+            written_by=life.write_step,
+            read_by=life.read_steps,
+        )
+        for buffer, life in zip(program.buffers, lifetimes(program), strict=True)
     )
 
 

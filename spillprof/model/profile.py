@@ -104,6 +104,17 @@ class StepFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BufferFact:
+    """A buffer of the program: who writes it, and who reads it. What ties the steps together."""
+
+    name: str
+    kind: str  # as in BufferKind
+    size_bytes: int  # as stored
+    written_by: int | None  # step; None: there from the start
+    read_by: tuple[int, ...]  # steps, ascending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ideal:
     """The run with infinite SRAM: same order, same weights policy."""
 
@@ -352,6 +363,7 @@ class Profile:
     oversized: tuple[StreamedOperator, ...]
     ideal: Ideal
     results: tuple[Result, ...]  # in the order asked for; the first is the one that reports lead with
+    buffers: tuple[BufferFact, ...] = ()  # of the program, streamed weights left out; empty: not known
     bounds: Bounds | None = None  # None: not asked for
     suggestions: tuple[Suggestion, ...] = ()
     op_times: OpTimeFacts | None = None  # None: every time is estimated

@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from spillprof.analysis.why import why_parts
 from spillprof.model.profile import Profile, Result
 from spillprof.report import data_table as tables
 from spillprof.report import figures
@@ -16,7 +17,7 @@ from spillprof.report.plain_markdown import to_html
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.report.time_words import TIME_WORDS, energy_parts, time_parts
-from spillprof.report.verdict import CAUSE_WORDS, above_bound, bound_scope, lead_result, verdict, why_parts
+from spillprof.report.verdict import CAUSE_WORDS, above_bound, bound_scope, lead_result, verdict
 from spillprof.units import format_energy, format_rate, format_size, format_size_exact, format_time
 
 MAX_TITLE = 60

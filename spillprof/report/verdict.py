@@ -1,5 +1,7 @@
 """Which result reports lead with, and what they say about it in one sentence."""
 
+from spillprof.analysis.lead import leading
+from spillprof.analysis.why import why_parts
 from spillprof.model.profile import OperatorCost, Profile, Result
 from spillprof.report.columns import MISSING, percent
 from spillprof.report.text import label
@@ -29,13 +31,8 @@ BECAUSE = {
 
 
 def lead_result(profile: Profile) -> Result | None:
-    """The feasible result with the least spill time (then spill bytes, then as asked for); None if none is feasible.
-
-    The run without a limit (``none``) leads only where nothing else was asked for.
-    """
-    feasible = [result for result in profile.results if result.feasible]
-    candidates = [result for result in feasible if result.strategy != "none"] or feasible
-    return min(candidates, key=lambda result: (result.spill_time_s, result.spill_bytes), default=None)
+    """The result that reports lead with; None if none is feasible."""
+    return leading(profile.results)
 
 
 def verdict(profile: Profile) -> str:
@@ -103,25 +100,6 @@ def infeasible_sentence(profile: Profile) -> str:
     reasons = {label(r.reason, 300) for r in profile.results if r.reason}
     why = f": {reasons.pop()}" if len(reasons) == 1 else ""
     return f"No strategy can run this in {sram} of SRAM{why}. The smallest SRAM without tiling is {smallest}."
-
-
-def why_parts(result: Result) -> tuple[tuple[str, int], ...]:
-    """(cause, bytes) in the order of reports, adding up to the spill bytes; by kind where causes were not simulated."""
-    kinds, causes = result.kinds, result.causes
-    if kinds is None:
-        return ()
-    if causes is None:
-        names = ("capacity", "oversized", "lifetime", "fragmentation")
-        return tuple((name, int(getattr(kinds, f"{name}_bytes"))) for name in names)
-    too_large = min(kinds.oversized_bytes, causes.capacity_bytes)
-    return (
-        ("capacity", causes.capacity_bytes - too_large),
-        *((("oversized", too_large),) if too_large else ()),
-        *((("order", causes.order_bytes),) if result.order_searched else ()),
-        ("policy", causes.policy_bytes),
-        ("late release", causes.late_release_bytes),
-        ("fragmentation", causes.fragmentation_bytes),
-    )
 
 
 def why_line(result: Result) -> str:
