@@ -128,9 +128,9 @@ def _choices(
     goal = bound.cost - problem.forced_cost
     search = COMPLETE
     if min(found.values()) > goal:
-        deadline_s = time.monotonic() + options.optimize_seconds
+        deadline_s = time.process_time() + options.optimize_seconds
         best = Cover(reduced, min(found.items(), key=lambda item: item[1])[0])
-        in_time = improve(best, goal, time.monotonic() + options.optimize_seconds / 2)
+        in_time = improve(best, goal, time.process_time() + options.optimize_seconds / 2)
         found[tuple(best.columns())] = best.cost
         if best.cost > goal:
             bound, search = _solved(reduced, problem, bound, best, deadline_s, found)
@@ -153,7 +153,7 @@ def _solved(
     found: dict[tuple[int, ...], int],
 ) -> tuple[Bound, str]:
     """The bound and the end of the search after the solver; what it found is added."""
-    solved = solve(reduced, best.columns(), deadline_s - time.monotonic())
+    solved = solve(reduced, best.columns(), deadline_s - time.process_time())
     if solved is None:
         large = len(reduced.gaps) > MOST_COLUMNS
         return bound, f"too large to solve exactly: {len(reduced.gaps):,} gaps" if large else "time"
