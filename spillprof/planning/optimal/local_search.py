@@ -20,7 +20,8 @@ _RUINED = 4  # columns at most
 def improve(cover: Cover, target_cost: int, deadline_s: float) -> bool:
     """Improve a complete cover in place, until it costs ``target_cost``; False if the clock cut it off.
 
-    ``deadline_s`` is in terms of ``time.process_time``: a busy machine does not shorten the search. Very large problems are left as they are.
+    ``deadline_s`` is in terms of ``time.process_time``: a busy machine does not shorten the search.
+    Very large problems are left as they are.
     """
     reduced = cover.reduced
     if len(reduced.gaps) > _MOST_COLUMNS or reduced.visits > _MOST_VISITS or not len(reduced.steps):
