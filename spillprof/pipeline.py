@@ -8,10 +8,11 @@ from spillprof import __version__
 from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
 from spillprof.analysis.breakdown import breakdown
 from spillprof.analysis.causes import Rung, added_up, causes_by_step
+from spillprof.analysis.events import list_events, run_times
 from spillprof.analysis.facts import buffer_facts, model_facts, op_time_facts, oversized_operators, target_facts
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
-from spillprof.analysis.spill_timeline import events, spill_arcs
+from spillprof.analysis.spill_timeline import spill_arcs
 from spillprof.counterfactuals import Counterfactuals
 from spillprof.errors import CapacityError, PlanError
 from spillprof.known import bound_of, search_end
@@ -228,6 +229,7 @@ def _result(
     traffic = count_traffic(program, plan)
     in_use = in_use_by_step(program, plan)
     evictions = [c for c in charged if c.evicted]
+    listing = list_events(program, plan, timeline)
     return Result(
         strategy=plan.strategy,
         feasible=True,
@@ -258,8 +260,9 @@ def _result(
         buffers=buffer_costs(program, plan, charged, lifetimes(program)),
         in_use_bytes=tuple(in_use.tolist()),
         arcs=spill_arcs(program, plan, charged, timeline),
-        residencies=residencies(program, plan),
-        events=events(program, plan, timeline),
+        residencies=residencies(program, plan, timeline),
+        events=listing.events,
+        times=run_times(timeline, case.target, listing),
     )
 
 

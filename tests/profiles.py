@@ -19,6 +19,7 @@ from spillprof.model.profile import (
     Profile,
     Residency,
     Result,
+    RunTimes,
     SpillArc,
     StepFact,
     StreamedOperator,
@@ -260,6 +261,7 @@ def _result(strategy: str, period: int, steps: tuple[StepFact, ...]) -> Result:
     for r in residencies:
         in_use[int(r.start_step)] += r.size_bytes
         in_use[min(n, math.ceil(r.end_step))] -= r.size_bytes
+    residencies = [replace(r, start_s=r.start_step * STEP_S, end_s=r.end_step * STEP_S) for r in residencies]
     total, running = 0, []
     for delta in in_use[:n]:
         total += delta
@@ -322,4 +324,21 @@ def _result(strategy: str, period: int, steps: tuple[StepFact, ...]) -> Result:
         arcs=tuple(arcs),
         residencies=tuple(sorted(residencies, key=lambda r: (r.start_step, r.address))),
         events=tuple(sorted(events, key=lambda e: e.start_s or 0.0)),
+        times=_times(n),
     )  # fmt: skip
+
+
+def _times(n: int) -> RunTimes:
+    """One step after the other, nothing waited for, and a bus that reads every other step."""
+    starts = tuple(i * STEP_S for i in range(n))
+    return RunTimes(
+        step_start_s=starts,
+        step_end_s=tuple((i + 1) * STEP_S for i in range(n)),
+        step_core=(0,) * n,
+        stall_s=(0.0,) * n,
+        stall_event=(-1,) * n,
+        bus_time_s=starts,
+        bus_read_bytes_per_s=tuple(BANDWIDTH * (i % 2) for i in range(n)),
+        bus_write_bytes_per_s=(0.0,) * n,
+        bus_background_bytes_per_s=(1e9,) * n,
+    )

@@ -5,8 +5,10 @@ import numpy.typing as npt
 
 from spillprof.model.plan import Plan
 from spillprof.model.profile import LiveBuffer, Residency
-from spillprof.model.program import PHASES_PER_STEP, Program
+from spillprof.model.program import PHASES_PER_STEP, Phase, Program
+from spillprof.model.timeline import JobKind, Timeline
 from spillprof.planning.liveness import lifetimes, live_intervals
+from spillprof.timing.addresses import AddressMap
 
 
 def in_use_by_step(program: Program, plan: Plan) -> npt.NDArray[np.int64]:
@@ -23,8 +25,9 @@ def in_use_by_step(program: Program, plan: Plan) -> npt.NDArray[np.int64]:
     return by_tick.reshape(-1, PHASES_PER_STEP).max(axis=1) if len(by_tick) else by_tick
 
 
-def residencies(program: Program, plan: Plan) -> tuple[Residency, ...]:
+def residencies(program: Program, plan: Plan, timeline: Timeline) -> tuple[Residency, ...]:
     """Rectangles of the address map, in the order of ``plan.segments``."""
+    starts, ends = _segment_times(program, plan, timeline)
     return tuple(
         Residency(
             buffer=program.buffers[s.buffer].name,
@@ -33,9 +36,44 @@ def residencies(program: Program, plan: Plan) -> tuple[Residency, ...]:
             end_step=s.end / PHASES_PER_STEP,
             address=s.address,
             size_bytes=program.buffers[s.buffer].size_bytes,
+            start_s=start,
+            end_s=end,
         )
-        for s in plan.segments
+        for s, start, end in zip(plan.segments, starts, ends, strict=True)
     )
+
+
+def _segment_times(program: Program, plan: Plan, timeline: Timeline) -> tuple[list[float], list[float]]:
+    """(from when on each segment's place is taken, when it is free), in seconds. Two never hold one place at a time."""
+    step_start, step_end = [*timeline.step_start_s.tolist(), timeline.makespan_s], timeline.step_end_s.tolist()
+    starts, ends = [], []
+    for s in plan.segments:
+        starts.append(step_start[s.start // PHASES_PER_STEP] if s.start else 0.0)
+        step, phase = divmod(s.end, PHASES_PER_STEP)
+        if phase == Phase.COMPUTE:  # replaced in place
+            ends.append(step_start[step])
+        else:
+            ends.append(step_end[step if phase else step - 1] if s.end else 0.0)
+    for t, start, end in zip(
+        plan.transfers, timeline.transfer_start_s.tolist(), timeline.transfer_end_s.tolist(), strict=True
+    ):
+        if t.kind.is_read:
+            starts[t.segment] = start
+        else:
+            ends[t.segment] = max(ends[t.segment], end)
+    jobs = timeline.jobs
+    moved_s = {int(jobs.step[j]): float(jobs.end_s[j]) for j in np.flatnonzero(jobs.kind == JobKind.MOVE)}
+    moves = {(m.buffer, PHASES_PER_STEP * m.step): moved_s[m.step] for m in plan.moves}
+    owners = AddressMap()
+    for k in sorted(range(len(plan.segments)), key=lambda k: plan.segments[k].start):
+        s = plan.segments[k]
+        starts[k] = moves.get((s.buffer, s.start), starts[k])
+        ends[k] = max(starts[k], moves.get((s.buffer, s.end), ends[k]))
+        size = program.buffers[s.buffer].size_bytes
+        for owner in owners.claim(s.address, size):  # with several cores, it may have left before its step began
+            ends[owner] = min(ends[owner], starts[k])
+        owners.put(s.address, size, k)
+    return starts, ends
 
 
 def live_at(program: Program, step: int) -> tuple[LiveBuffer, ...]:

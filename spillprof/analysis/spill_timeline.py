@@ -1,10 +1,10 @@
-"""Each spill from eviction to reload, and every event of a run in time order."""
+"""Each spill from eviction to reload."""
 
 from collections.abc import Sequence
 
 from spillprof.analysis.attribution import Charge
 from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.profile import Event, SpillArc
+from spillprof.model.profile import SpillArc
 from spillprof.model.program import Program
 from spillprof.model.timeline import Timeline
 
@@ -39,64 +39,3 @@ def spill_arcs(program: Program, plan: Plan, charged: Sequence[Charge], timeline
             )
         )
     return tuple(arcs)
-
-
-def events(program: Program, plan: Plan, timeline: Timeline) -> tuple[Event, ...]:
-    """Every transfer, clean eviction, move and streamed operand, by step and then by time."""
-    names = [b.name for b in program.buffers]
-    found = [
-        Event(
-            kind=str(t.kind),
-            buffer=names[t.buffer],
-            size_bytes=t.size_bytes,
-            step=t.issue_step,
-            needed_step=t.needed_step,
-            address=plan.segments[t.segment].address,
-            start_s=start,
-            end_s=end,
-        )
-        for t, start, end in zip(
-            plan.transfers, timeline.transfer_start_s.tolist(), timeline.transfer_end_s.tolist(), strict=True
-        )
-    ]
-    found += [
-        Event(
-            kind="evict-clean",
-            buffer=names[s.buffer],
-            size_bytes=program.buffers[s.buffer].size_bytes,
-            step=s.evict_step,
-            needed_step=s.needed_step,
-            address=None,
-            start_s=None,
-            end_s=None,
-        )
-        for s in plan.spills
-        if not s.written and s.needed_step is not None
-    ]
-    found += [
-        Event(
-            kind="move",
-            buffer=names[m.buffer],
-            size_bytes=m.size_bytes,
-            step=m.step,
-            needed_step=m.step,
-            address=m.to_address,
-            start_s=None,
-            end_s=None,
-        )
-        for m in plan.moves
-    ]
-    found += [
-        Event(
-            kind="stream-out" if s.write else "stream-in",
-            buffer=names[s.buffer],
-            size_bytes=s.size_bytes,
-            step=s.step,
-            needed_step=s.step,
-            address=None,
-            start_s=None,
-            end_s=None,
-        )
-        for s in plan.streamed
-    ]
-    return tuple(sorted(found, key=lambda e: (e.step, e.kind, e.needed_step, e.buffer)))

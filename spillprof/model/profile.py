@@ -176,16 +176,32 @@ class Oscillation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One transfer, spill or move, in time order."""
+    """One transfer, spill or move, in the order of the steps that issue them."""
 
-    kind: str  # "fetch", "reload", "write-back", "drain", "evict-clean", "move", "stream-in", "stream-out"
+    kind: str  # "fetch", "reload", "write-back", "drain", "evict-clean", "move", "stream-in", "stream-out", "weights"
     buffer: str
     size_bytes: int
     step: int  # issued (evicted, moved) when this step is about to start
     needed_step: int | None  # None: nobody reads it again
     address: int | None
-    start_s: float | None
+    start_s: float | None  # None: a clean eviction, which takes no time
     end_s: float | None
+    issued_s: float | None = None  # from then on it waited for a channel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTimes:
+    """When each step ran, what it waited for, and what the bus carried. Columns; seconds from the start of the run."""
+
+    step_start_s: tuple[float, ...]
+    step_end_s: tuple[float, ...]
+    step_core: tuple[int, ...]  # the compute unit
+    stall_s: tuple[float, ...]  # how long a free compute unit waited before the step
+    stall_event: tuple[int, ...]  # for what: position in Result.events; -1: for nothing that is listed
+    bus_time_s: tuple[float, ...]  # the next three hold from each moment to the next
+    bus_read_bytes_per_s: tuple[float, ...]
+    bus_write_bytes_per_s: tuple[float, ...]
+    bus_background_bytes_per_s: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +230,8 @@ class Residency:
     end_step: float
     address: int
     size_bytes: int
+    start_s: float | None = None  # from when on the place is taken: a read starts to fill it, or a step to write it
+    end_s: float | None = None  # when it is free: it left or died, and its copy to DRAM is complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +313,7 @@ class Result:
     arcs: tuple[SpillArc, ...] = ()
     residencies: tuple[Residency, ...] = ()
     events: tuple[Event, ...] = ()
+    times: RunTimes | None = None  # None with residencies and events left out: saved without them, or infeasible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,14 +395,14 @@ class Profile:
         ordered = {"schema": data.pop("schema"), **data}
         if not events:
             for result in ordered["results"]:
-                del result["events"], result["residencies"]
+                del result["events"], result["residencies"], result["times"]
             if self.bounds and self.bounds.certificate and self.bounds.certificate.entries > MOST_ENTRIES:
                 ordered["bounds"]["certificate"] = None
         return ordered
 
 
 def _brief(result: Result) -> Result:
-    return replace(result, events=(), residencies=())
+    return replace(result, events=(), residencies=(), times=None)
 
 
 @cache

@@ -12,6 +12,7 @@ from spillprof.planning.liveness import live_intervals
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions, Release, Start
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import earliest_issues, reissued
+from spillprof.timing.timeline import simulate
 
 STAGED = program(
     {"x": ("input", 10), "p": 7, "y": ("output", 4)},
@@ -36,9 +37,8 @@ def test_no_steps_no_use() -> None:
 
 def test_residencies_are_in_steps_and_bytes() -> None:
     made = plan(STAGED, segments=[("x", 0, 2, 12), ("p", 1, 5, 5)])
-    assert [
-        (r.buffer, r.kind, r.start_step, r.end_step, r.address, r.size_bytes) for r in residencies(STAGED, made)
-    ] == [
+    found = residencies(STAGED, made, simulate(STAGED, made, target()))
+    assert [(r.buffer, r.kind, r.start_step, r.end_step, r.address, r.size_bytes) for r in found] == [
         ("x", "input", 0.0, 2 / 3, 12, 10),
         ("p", "activation", 1 / 3, 5 / 3, 5, 7),
     ]
