@@ -9,9 +9,17 @@ from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
 from spillprof.analysis.breakdown import breakdown
 from spillprof.analysis.causes import Rung, added_up, causes_by_step
 from spillprof.analysis.events import list_events, run_times
-from spillprof.analysis.facts import buffer_facts, model_facts, op_time_facts, oversized_operators, target_facts
+from spillprof.analysis.facts import (
+    buffer_facts,
+    convolution_facts,
+    model_facts,
+    op_time_facts,
+    oversized_operators,
+    target_facts,
+)
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
+from spillprof.analysis.roofline import step_facts, with_roofline
 from spillprof.analysis.spill_timeline import spill_arcs
 from spillprof.counterfactuals import Counterfactuals
 from spillprof.errors import CapacityError, PlanError
@@ -30,7 +38,6 @@ from spillprof.model.profile import (
     Oscillation,
     Profile,
     Result,
-    StepFact,
     Suggestion,
 )
 from spillprof.model.program import Program
@@ -118,11 +125,12 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
         model=model_facts(graph, program, target, options.lowering, peak, peak_step),
         target=target_facts(target, fitted),
         config=configuration(options),
-        steps=tuple(StepFact(name=step.name, op_type=step.op_type) for step in program.steps),
+        steps=step_facts(ideal.program, ideal.plan, target),
         live_bytes=tuple(live_bytes_by_step(program, stored=True).tolist()),
         peak_buffers=live_at(program, peak_step),
         oversized=oversized_operators(program, fitted),
         op_times=op_time_facts(program, options.lowering),
+        convolutions=convolution_facts(program),
         ideal=Ideal(
             latency_s=ideal_s,
             energy_j=ideal.timeline.energy_j,
@@ -256,7 +264,9 @@ def _result(
         ),
         causes=None if causes is None else added_up(tuple(causes.values())),
         kinds=bytes_by_kind(charged, traffic.streamed_bytes),
-        operators=operator_costs(program, plan, charged, timeline, causes),
+        operators=with_roofline(
+            operator_costs(program, plan, charged, timeline, causes), program, plan, charged, case.target
+        ),
         buffers=buffer_costs(program, plan, charged, lifetimes(program)),
         in_use_bytes=tuple(in_use.tolist()),
         arcs=spill_arcs(program, plan, charged, timeline),

@@ -54,11 +54,12 @@
     const color = (name) => css.getPropertyValue(name).trim();
     return { ink: color("--ink"), muted: color("--muted"), line: color("--line"), ground: color("--ground"), font: css.getPropertyValue("--sans") };
   }
+  const hasOwnAxis = (key) => key.endsWith("/live") || key.endsWith("/roofline"); // other than the steps that the rest shares
   function layoutOf(key, node) {
     const look = theme();
     const own = data.figures[key].layout;
     const axis = { gridcolor: look.line, linecolor: look.line, zerolinecolor: look.muted, fixedrange: true, automargin: false };
-    const shared = data.n_steps !== undefined && !key.endsWith("/live"); // an axis of steps that charts have in common
+    const shared = data.n_steps !== undefined && !hasOwnAxis(key);
     const coarse = matchMedia("(pointer: coarse)").matches;
     const layout = {
       ...own,
@@ -99,7 +100,7 @@
     range = to && to[1] - to[0] > 0 ? [Math.max(Math.floor(to[0]), 0), Math.min(Math.ceil(to[1]), whole[1])] : null;
     remember("steps", range && `${range[0]}-${range[1]}`);
     syncing = true;
-    const moves = Array.from(drawn).filter(([, key]) => !key.endsWith("/live"))
+    const moves = Array.from(drawn).filter(([, key]) => !hasOwnAxis(key))
       .map(([node]) => Plotly.relayout(node, { "xaxis.range": (range || whole).slice() }));
     Promise.all(moves).finally(() => { syncing = false; });
   }

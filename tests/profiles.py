@@ -59,13 +59,31 @@ REUSE = {"lru": 1, "size": 2, "belady": 4, "interval": 3}
 """Every how many of its reads a skip is off-chip: the strategies differ in nothing else here."""
 
 
+def _step(i: int, name: str) -> StepFact:
+    """Two convolutions, bound by their MACs and by their weights, then an addition."""
+    macs, dram_bytes = (25_000_000, 0) if i % 3 == 0 else (2_500_000, 300_000) if i % 3 == 1 else (0, 0)
+    return StepFact(
+        name=name,
+        op_type=("Conv", "Conv", "Add")[i % 3],
+        macs=macs,
+        sram_bytes=MIB,
+        dram_bytes=dram_bytes,
+        macs_per_sram_byte=macs / MIB,
+        macs_per_dram_byte=macs / dram_bytes if dram_bytes else None,
+        compute_s=(12e-6, 3e-6, 2e-6)[i % 3],
+        dram_s=dram_bytes / BANDWIDTH,
+        bound=("compute", "DRAM", "SRAM")[i % 3],
+        algorithm=None if i % 3 == 2 else "direct",
+    )
+
+
 def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
     """A profile of ``n_steps`` steps under five strategies, one of them infeasible."""
     names = [f"/stage{i // 3}/block/{('conv1', 'conv2', 'add')[i % 3]}" for i in range(n_steps)]
     if hostile:
         for k, name in enumerate(HOSTILE_NAMES):
             names[3 * k + 5] = name
-    steps = tuple(StepFact(name=name, op_type=("Conv", "Conv", "Add")[i % 3]) for i, name in enumerate(names))
+    steps = tuple(_step(i, name) for i, name in enumerate(names))
     live = tuple(_map_bytes(i) + _map_bytes(i - 1) + sum(s for _, s in SKIPS) for i in range(n_steps))
     peak_step = live.index(max(live))
     results = [_result(strategy, period, steps) for strategy, period in REUSE.items()]

@@ -5,7 +5,7 @@ from spillprof.lowering.fitting import min_sram, stream_staging_bytes
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
-from spillprof.model.profile import BufferFact, ModelFacts, OpTimeFacts, StreamedOperator, TargetFacts
+from spillprof.model.profile import BufferFact, ConvolutionFacts, ModelFacts, OpTimeFacts, StreamedOperator, TargetFacts
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.liveness import Bytes, lifetimes, step_demand_bytes
@@ -85,6 +85,22 @@ def buffer_facts(program: Program) -> tuple[BufferFact, ...]:
             read_by=life.read_steps,
         )
         for buffer, life in zip(program.buffers, lifetimes(program), strict=True)
+    )
+
+
+def convolution_facts(program: Program) -> tuple[ConvolutionFacts, ...]:
+    """The convolutions of a program by algorithm."""
+    found = [step.convolution for step in program.steps if step.convolution is not None]
+    by_algorithm = {name: [c for c in found if c.algorithm == name] for name in sorted({c.algorithm for c in found})}
+    return tuple(
+        ConvolutionFacts(
+            algorithm=name,
+            steps=len(own),
+            workspace_bytes=max(c.workspace_bytes for c in own),
+            blocks=sum(c.blocks for c in own if c.blocks > 1),
+            fell_back=sum(c.fastest != c.algorithm for c in own),
+        )
+        for name, own in by_algorithm.items()
     )
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from spillprof.model.program import Convolution, Program
+from spillprof.units import format_size
 
 _NAMED = 3  # operators that a note names
 
@@ -13,7 +14,7 @@ _Named = tuple[str, Convolution]
 def convolution_notes(program: Program) -> tuple[str, ...]:
     """Which convolutions memory made slower than they could be, and which make their matrix in blocks."""
     found = [(step.name, step.convolution) for step in program.steps if step.convolution is not None]
-    notes = []
+    notes = [f"convolutions run {_algorithms(found)}"] if any(c.algorithm != "direct" for _, c in found) else []
     slower = [(name, c) for name, c in found if c.algorithm != c.fastest]
     if slower:
         pairs = Counter(f"{c.fastest} to {c.algorithm}" for _, c in slower)
@@ -30,6 +31,16 @@ def convolution_notes(program: Program) -> tuple[str, ...]:
             f"({_names(blocked)})"
         )
     return tuple(notes)
+
+
+def _algorithms(found: Sequence[_Named]) -> str:
+    parts = []
+    for algorithm, count in sorted(Counter(c.algorithm for _, c in found).items()):
+        largest = max(c.workspace_bytes for _, c in found if c.algorithm == algorithm)
+        parts.append(
+            f"{count:,} as {algorithm}" + (f" with up to {format_size(largest)} of workspace" if largest else "")
+        )
+    return ", ".join(parts)
 
 
 def _share(some: Sequence[_Named], found: Sequence[_Named]) -> str:

@@ -97,10 +97,31 @@ class OpTimeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFact:
-    """Name and type of a scheduled step, for axes and tables."""
+    """A scheduled step, and where it stands under the roofline if nothing spills."""
 
     name: str
     op_type: str
+    macs: int = 0
+    mac_dtype: str = "float32"
+    sram_bytes: int = 0  # that it touches on-chip
+    dram_bytes: int = 0  # that infinite SRAM moves for it: first loads, weights, outputs
+    macs_per_sram_byte: float | None = None  # None: no bytes
+    macs_per_dram_byte: float | None = None
+    compute_s: float = 0.0  # launches included
+    dram_s: float = 0.0  # what its DRAM bytes take alone, at the bandwidth
+    bound: str | None = None  # what takes it longest, alone: "compute", "SRAM", "DRAM" or "launch"
+    algorithm: str | None = None  # of a convolution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvolutionFacts:
+    """The convolutions of one algorithm."""
+
+    algorithm: str
+    steps: int
+    workspace_bytes: int  # the largest
+    blocks: int  # of all their im2col matrices: one launch each
+    fell_back: int  # those that would run with a faster algorithm if memory did not matter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +165,8 @@ class OperatorCost:
     victims: tuple[str, ...]  # buffers that it forced out, largest first
     kind: str | None = None  # "capacity", "lifetime", "fragmentation" or "oversized": most of its bytes
     causes: "CauseBytes | None" = None  # its spill bytes by cause
+    dram_bytes: int = 0  # its first loads, weights and outputs, what it streams, and the spills that it forces
+    bound: str | None = None  # as in StepFact, with these bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,6 +409,7 @@ class Profile:
     bounds: Bounds | None = None  # None: not asked for
     suggestions: tuple[Suggestion, ...] = ()
     op_times: OpTimeFacts | None = None  # None: every time is estimated
+    convolutions: tuple[ConvolutionFacts, ...] = ()  # one an algorithm, by name
     command: str = ""  # to reproduce
     schema: str = field(default=SCHEMA)
 

@@ -76,11 +76,12 @@ def operators_table(result: Result) -> DataTable:
         f"Operators by spill bytes under {result.strategy}",
         (("step", Kind.COUNT), ("operator", Kind.TEXT), ("type", Kind.TEXT), ("spill bytes", Kind.SIZE),
          ("written", Kind.SIZE), ("reloaded", Kind.SIZE), ("streamed", Kind.SIZE), ("stall", Kind.TIME),
-         ("waits for", Kind.TEXT), ("cause", Kind.TEXT), ("victims", Kind.TEXT)),
+         ("waits for", Kind.TEXT), ("bound by", Kind.TEXT), ("cause", Kind.TEXT), ("victims", Kind.TEXT)),
         result.operators,
         lambda o: (o.step, label(o.name, 64), label(o.op_type, 24), spill_bytes(o), o.spill_write_bytes,
                    o.spill_read_bytes, o.streamed_bytes, o.stall_s,
-                   None if o.stall_buffer is None else label(o.stall_buffer, 32), shown_cause(o), _names(o.victims)),
+                   None if o.stall_buffer is None else label(o.stall_buffer, 32), o.bound, shown_cause(o),
+                   _names(o.victims)),
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ Indices = npt.NDArray[np.int64]
 class Figure:
     """A plotly figure as plain JSON values, and what a reader of the text learns."""
 
-    key: str  # "memory", "spills", "arcs", "addresses", "trend" or "live"
+    key: str  # "memory", "spills", "arcs", "addresses", "trend", "live" or "roofline"
     traces: list[dict[str, Any]]
     layout: dict[str, Any]
     note: str  # what was left out; empty if nothing was

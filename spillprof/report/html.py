@@ -14,6 +14,7 @@ from spillprof.report import data_table as tables
 from spillprof.report import figures
 from spillprof.report.columns import comparison_size_column, percent, time_column
 from spillprof.report.plain_markdown import to_html
+from spillprof.report.roofline import roofline_figure, roofline_summary, roofline_table
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.report.time_words import TIME_WORDS, energy_parts, time_parts
@@ -67,7 +68,7 @@ def _context(profile: Profile) -> dict[str, Any]:
     lead = lead_result(profile)
     feasible = [result for result in profile.results if result.feasible]
     views = [_view(profile, result, index, is_lead=result is lead) for index, result in enumerate(feasible)]
-    common = (figures.trend_figure(profile, feasible), figures.live_figure(profile))
+    common = (figures.trend_figure(profile, feasible), figures.live_figure(profile), roofline_figure(profile))
     data = {
         "n_steps": len(profile.steps),
         "names": {
@@ -94,6 +95,9 @@ def _context(profile: Profile) -> dict[str, Any]:
         "views": views,
         "trend": common[0],
         "live": common[1],
+        "roofline": common[2],
+        "roofline_summary": roofline_summary(profile),
+        "roofline_table": roofline_table(profile),
         "live_table": tables.live_table(profile),
         "oversized_table": tables.oversized_table(profile),
         "suggestions_table": tables.suggestions_table(profile),

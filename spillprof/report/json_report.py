@@ -49,7 +49,7 @@ def _is_row(value: Any, depth: int) -> bool:
         return all(_is_scalar(item) for item in value)
     if isinstance(value, dict):
         return not value or (
-            depth > 1 and all(_is_scalar(v) or _is_row(v, 0) for v in value.values()) and len(value) < 12
+            depth > 1 and all(_is_scalar(v) or _is_row(v, 0) for v in value.values()) and len(value) <= 12
         )
     return True
 

@@ -11,7 +11,7 @@ from spillprof.report.verdict import shown_cause
 
 OPERATOR_COLUMNS = (
     "strategy", "rank", "step", "name", "op_type", "spill_bytes", "spill_write_bytes", "spill_read_bytes",
-    "streamed_bytes", "stall_s", "stall_buffer", "cause", "victims",
+    "streamed_bytes", "stall_s", "stall_buffer", "cause", "victims", "dram_bytes", "bound",
 )  # fmt: skip
 BUFFER_COLUMNS = (
     "strategy", "rank", "name", "kind", "size_bytes", "start", "end", "uses", "spill_count", "spill_bytes",
@@ -46,7 +46,7 @@ def operators_table(profile: Profile) -> pd.DataFrame:
                 o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes, o.spill_write_bytes, o.spill_read_bytes,
                 o.streamed_bytes, o.stall_s, None if o.stall_buffer is None else printable(o.stall_buffer),
                 shown_cause(o),
-                " ".join(printable(victim) for victim in o.victims),
+                " ".join(printable(victim) for victim in o.victims), o.dram_bytes, o.bound,
             )
             for result in profile.results
             for rank, o in enumerate(result.operators, start=1)
