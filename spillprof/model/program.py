@@ -129,7 +129,7 @@ class Reservation:
     buffer: int | None = None  # the buffer that a dedicated slot belongs to
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Program:
     """Scheduled steps over buffers. ``capacity_bytes`` is None until it was fitted to a memory (or is infinite)."""
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import Program
 from spillprof.planning.costs import TransferCosts
 
 Column = npt.NDArray[np.float64]
@@ -59,9 +58,9 @@ class Candidates:
 class CandidateTable:
     """Columns over all buffers, and which of them are evictable now. Adding and removing take constant time."""
 
-    def __init__(self, program: Program, costs: TransferCosts) -> None:
-        n = len(program.buffers)
-        self.size_bytes = np.array([b.size_bytes for b in program.buffers], dtype=np.float64)
+    def __init__(self, size_bytes: Column, costs: TransferCosts) -> None:
+        n = len(size_bytes)
+        self.size_bytes = size_bytes
         self.last_use = np.zeros(n)
         self.next_use = np.zeros(n)
         self.dirty = np.zeros(n)
@@ -75,9 +74,7 @@ class CandidateTable:
         return buffer in self._position
 
     def add(self, buffer: int, *, last_use: int, next_use: int, dirty: bool) -> None:
-        """The buffer may be evicted from now on. Empty buffers free nothing and are left out."""
-        if not self.size_bytes[buffer]:
-            return
+        """The buffer, which must not be empty, may be evicted from now on."""
         self.last_use[buffer] = last_use
         self.next_use[buffer] = next_use
         self.dirty[buffer] = dirty
@@ -101,7 +98,10 @@ class CandidateTable:
         if not self._count:
             return None
         rows = self._rows[: self._count]
-        best = np.arange(self._count)
-        for key in rule(Candidates(self, rows, now, need_bytes)):
+        first, *others = rule(Candidates(self, rows, now, need_bytes))
+        best = np.flatnonzero(first == first.max())
+        for key in others:
+            if len(best) == 1:
+                break
             best = best[key[best] == key[best].max()]
         return int(rows[best].min())

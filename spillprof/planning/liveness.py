@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
+from spillprof.planning.once import once_per_program
 
 Bytes = npt.NDArray[np.int64]
 
@@ -26,6 +27,7 @@ class Lifetime:
         return -1 if self.write_step is None else self.write_step
 
 
+@once_per_program
 def lifetimes(program: Program) -> tuple[Lifetime, ...]:
     """Lifetime of every buffer, in order of ``program.buffers``."""
     writes: list[int | None] = [None] * len(program.buffers)

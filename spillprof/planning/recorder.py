@@ -77,7 +77,7 @@ class PlanRecorder:
 
 def in_order(stretches: Sequence[Stretch], issues: Sequence[Issue]) -> tuple[tuple[Segment, ...], tuple[Transfer, ...]]:
     """Segments by start, then address; transfers in queue order: by issue step, writes first, most urgent first."""
-    order = sorted(range(len(stretches)), key=lambda k: (stretches[k][1], stretches[k][3], k))
+    order = sorted(range(len(stretches)), key=[(start, address) for _, start, _, address in stretches].__getitem__)
     rank = [0] * len(order)
     for position, k in enumerate(order):
         rank[k] = position

@@ -22,14 +22,20 @@ def run_to_steady_state(
     ``at_start`` is a first guess of them. Without cached weights, or cold, one run is enough.
     """
     if not setting.program.weights_persist or setting.options.start is Start.COLD:
-        return Run(setting, placement(), {}).plan()
+        run = Run(setting, placement(), {})
+        run.play()
+        return run.plan()
     starts = [dict(at_start or {})]
-    for _ in range(_NATURAL_RUNS):
+    while len(starts) <= _NATURAL_RUNS:
         run = Run(setting, placement(), starts[-1])
-        plan = run.plan()
+        run.play()
         if run.kept_weights == starts[-1]:
-            return plan
-        starts.append(run.kept_weights)
+            return run.plan()
+        if run.kept_weights in starts:  # it goes in circles from here on: no need to run through them again
+            circle = starts[starts.index(run.kept_weights) :]
+            starts += [circle[k % len(circle)] for k in range(_NATURAL_RUNS + 1 - len(starts))]
+        else:
+            starts.append(run.kept_weights)
     held = [_keep_both_ends(setting, placement, start) for start in starts[-2:]]
     return min(held, key=lambda plan: count_traffic(setting.program, plan).spill_bytes)
 
@@ -37,8 +43,8 @@ def run_to_steady_state(
 def _keep_both_ends(setting: Setting, placement: Callable[[], Placement], at_start: Mapping[int, int]) -> Plan:
     while True:
         run = Run(setting, placement(), at_start, frozenset(at_start))
-        plan = run.plan()
+        run.play()
         kept = {b: a for b, a in run.kept_weights.items() if at_start[b] == a}
         if kept == at_start:
-            return plan
+            return run.plan()
         at_start = kept

@@ -1,0 +1,167 @@
+"""What every run of a program has in common: the space that each step asks for, and what is known of each buffer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spillprof.model.program import BufferKind, Phase, Program, Step
+from spillprof.planning.liveness import lifetimes
+from spillprof.planning.once import once_per_program
+from spillprof.planning.options import Inputs, PlanningOptions, Release, Start
+from spillprof.planning.release import release_steps
+from spillprof.planning.residents import resident_inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Space that a step asks for."""
+
+    buffer: int | None  # None: scratch
+    purpose: str
+    size_bytes: int
+    first: Phase
+    given_back: Phase | None  # the phase after which it becomes free; None if it stays taken
+
+    @property
+    def last(self) -> Phase:
+        """The last phase of this step in which it is held."""
+        return Phase.WRITE if self.given_back is None else self.given_back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFacts:
+    """One step. ``needs`` hold for operands that are not on-chip when it starts."""
+
+    reads: tuple[int, ...]
+    loads: tuple[int, ...]  # those of ``reads`` that must be on-chip
+    writes: tuple[int, ...]
+    needs: tuple[Need, ...]  # by first phase
+    ends: tuple[tuple[int, Phase], ...]  # operands whose space becomes free, and after which phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """All steps, and columns over the buffers, by index."""
+
+    n_steps: int
+    steps: tuple[StepFacts, ...]
+    size_bytes: tuple[int, ...]
+    sizes: npt.NDArray[np.float64]  # size_bytes, not to be changed
+    uses: tuple[tuple[int | None, ...], ...]  # steps that read it, then the first of the next inference, or None
+    last_step: tuple[int, ...]  # that touches it; -1 if none does
+    is_weight: tuple[bool, ...]
+    is_output: tuple[bool, ...]  # must be in DRAM at the end
+    is_fixed: tuple[bool, ...]  # can never be evicted
+    in_dram_at_start: tuple[bool, ...]
+    released_at: tuple[int, ...]  # step at whose end its space becomes free
+    released_late: Mapping[int, tuple[int, ...]]  # by step: buffers that nobody touches then any more
+    slot: Mapping[int, int]  # addresses of dedicated buffers
+    resident: frozenset[int]  # on-chip from start to end
+    steady: bool  # weights stay for the next inference
+    streams_in: frozenset[tuple[int, int]]  # (buffer, step)
+    streams_out: frozenset[tuple[int, int]]
+
+
+def run_facts(program: Program, options: PlanningOptions) -> RunFacts:
+    """The facts of a program under these options; computed once."""
+    return _run_facts(program, options.inputs, options.release, options.start)
+
+
+@once_per_program
+def _run_facts(program: Program, inputs: Inputs, release: Release, start: Start) -> RunFacts:
+    buffers, n = program.buffers, len(program.steps)
+    lives = lifetimes(program)
+    slot = _slot_addresses(program)
+    resident = resident_inputs(program, PlanningOptions(inputs=inputs))
+    steady = program.weights_persist and start is Start.STEADY
+    is_weight = tuple(b.kind is BufferKind.WEIGHT for b in buffers)
+    is_output = tuple(b.kind is BufferKind.OUTPUT for b in buffers)
+    released_at = tuple(
+        n if b in resident or (is_weight[b] and program.weights_persist) else step
+        for b, step in enumerate(release_steps(program, lives, release))
+    )
+    last_step = tuple(life.last_step for life in lives)
+    late: dict[int, list[int]] = {}
+    for b, (last, released) in enumerate(zip(last_step, released_at, strict=True)):
+        if last < released < n:
+            late.setdefault(released, []).append(b)
+    size_bytes = tuple(b.size_bytes for b in buffers)
+    asked = _Asked(size_bytes=size_bytes, slot=slot, released_at=released_at, is_output=is_output)
+    return RunFacts(
+        n_steps=n,
+        steps=tuple(asked.by(i, step) for i, step in enumerate(program.steps)),
+        size_bytes=size_bytes,
+        sizes=np.array(size_bytes, dtype=np.float64),
+        uses=tuple(
+            (*life.read_steps, life.read_steps[0] + n if steady and weight and life.read_steps else None)
+            for life, weight in zip(lives, is_weight, strict=True)
+        ),
+        last_step=last_step,
+        is_weight=is_weight,
+        is_output=is_output,
+        is_fixed=tuple(b in slot or b in resident for b in range(len(buffers))),
+        in_dram_at_start=tuple(b.in_dram_at_start for b in buffers),
+        released_at=released_at,
+        released_late={step: tuple(freed) for step, freed in late.items()},
+        slot=slot,
+        resident=resident,
+        steady=steady,
+        streams_in=frozenset((b, i) for i, step in enumerate(program.steps) for b in step.streamed_reads),
+        streams_out=frozenset((b, i) for i, step in enumerate(program.steps) for b in step.streamed_writes),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What steps ask for, given these columns over the buffers."""
+
+    size_bytes: tuple[int, ...]
+    slot: Mapping[int, int]
+    released_at: tuple[int, ...]
+    is_output: tuple[bool, ...]
+
+    def by(self, i: int, step: Step) -> StepFacts:
+        """The facts of step ``i``. Its needs: operands to load, staging, workspaces, results."""
+        size, slot = self.size_bytes, self.slot
+        ends = {b: phase for b in step.reads if (phase := self._given_back(b, i, step)) is not None}
+        loads = step.reads
+        if step.streamed_reads:
+            loads = tuple(b for b in step.reads if b not in step.streamed_reads)
+        needs = [Need(b, "", size[b], Phase.READ, ends.get(b)) for b in loads if b not in slot]
+        if step.stream_staging_bytes:
+            needs.append(Need(None, "stream staging", step.stream_staging_bytes, Phase.READ, Phase.WRITE))
+        needs += [Need(None, w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
+        elsewhere = {*step.streamed_writes, *(u.new for u in step.updates)}
+        needs += [
+            Need(b, "", size[b], Phase.COMPUTE, None if self.released_at[b] > i else Phase.WRITE)
+            for b in step.writes
+            if b not in slot and b not in elsewhere
+        ]
+        return StepFacts(
+            reads=step.reads,
+            loads=loads,
+            writes=step.writes,
+            needs=tuple(sorted(needs, key=lambda need: need.first) if step.workspaces else needs),
+            ends=tuple((b, phase) for b, phase in ends.items() if b not in slot),
+        )
+
+    def _given_back(self, b: int, i: int, step: Step) -> Phase | None:
+        """The phase after which the space of an operand that is read becomes free; None if it stays taken."""
+        for update in step.updates:
+            if update.old == b:
+                return None if self.released_at[update.new] > i else Phase.WRITE
+        if self.released_at[b] > i:
+            return None
+        return Phase.WRITE if self.is_output[b] else Phase.COMPUTE  # it is drained when the step has ended
+
+
+def _slot_addresses(program: Program) -> dict[int, int]:
+    slots: dict[int, int] = {}
+    address = 0
+    for reservation in program.reservations:
+        if reservation.buffer is not None:
+            slots[reservation.buffer] = address
+        address += reservation.size_bytes
+    return slots

@@ -1,0 +1,34 @@
+"""Values kept with a program."""
+
+import gc
+from dataclasses import replace
+
+from spillprof.model.program import Program
+from spillprof.planning.once import once_per_program
+
+EMPTY = Program(name="p", steps=(), buffers=(), alignment_bytes=64)
+
+
+def test_a_value_is_made_once_for_a_program_and_its_switches() -> None:
+    asked: list[tuple[int | None, int]] = []
+
+    @once_per_program
+    def capacity_times(program: Program, factor: int) -> int:
+        asked.append((program.capacity_bytes, factor))
+        return (program.capacity_bytes or 0) * factor
+
+    small, large = replace(EMPTY, capacity_bytes=100), replace(EMPTY, capacity_bytes=200)
+    assert [capacity_times(p, k) for p in (small, large, small) for k in (1, 3)] == [100, 300, 200, 600, 100, 300]
+    assert asked == [(100, 1), (100, 3), (200, 1), (200, 3)]
+
+
+def test_equal_programs_that_follow_each_other_in_memory_are_not_mistaken() -> None:
+    @once_per_program
+    def capacity(program: Program) -> int | None:
+        return program.capacity_bytes
+
+    for nbytes in range(1, 200):  # each is freed before the next is made, and may get its place
+        program = replace(EMPTY, capacity_bytes=nbytes)
+        assert capacity(program) == nbytes
+        del program
+        gc.collect(0)
