@@ -38,3 +38,7 @@ class CapacityError(SpillprofError):
 
 class PlanError(SpillprofError):
     """A plan file cannot be read, or does not belong to the model."""
+
+
+class ProfileError(SpillprofError):
+    """A saved profile cannot be read, or does not hold what is asked of it."""

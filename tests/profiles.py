@@ -274,7 +274,7 @@ def _result(strategy: str, period: int, steps: tuple[StepFact, ...]) -> Result:
         size = _map_bytes(i)
         place = top if i % 2 else CAPACITY - size
         residencies.append(Residency(buffer=f"map_{i}", kind="input" if i == 0 else "activation", start_step=i + 1 / 3,
-                                     end_step=i + 1 + 2 / 3, address=place, size_bytes=size))  # fmt: skip
+                                     end_step=min(n, i + 1 + 2 / 3), address=place, size_bytes=size))  # fmt: skip
     in_use = [0] * (n + 1)
     for r in residencies:
         in_use[int(r.start_step)] += r.size_bytes
