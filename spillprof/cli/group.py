@@ -15,6 +15,7 @@ COMMANDS = {
     "pack": "Offsets for buffers with given lifetimes, in as little memory as can be found.",
     "gate": "Judge models against budgets and a committed baseline, for CI.",
     "history": "The trend of what the gate recorded, and where it changed.",
+    "calibrate": "Measure this machine's transfers, fit their curve, and write a target.",
     "info": "Targets, strategies, placements, and where each setting comes from.",
 }
 """Each command and its line in the help. Module ``spillprof.cli.NAME`` holds it as ``command``."""

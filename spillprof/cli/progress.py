@@ -8,17 +8,18 @@ _EVERY_S = 0.2
 
 
 class Progress:
-    """Told how many points are done; says so on a terminal, after the first second."""
+    """Told how many points, or what else is counted, are done; says so on a terminal, after the first second."""
 
-    def __init__(self, stream: TextIO, *, shown: bool) -> None:
+    def __init__(self, stream: TextIO, *, shown: bool, counted: str = "points") -> None:
         self._stream = stream
+        self._counted = counted
         self._shown = shown and stream.isatty()
         self._start_s = self._last_s = time.monotonic()
         self._first: int | None = None
         self._width = 0
 
     def __call__(self, done: int, total: int) -> None:
-        """``done`` of ``total`` points are finished."""
+        """``done`` of ``total`` are finished."""
         now_s = time.monotonic()
         if self._first is None:
             self._first = done  # known before, or done before the clock could tell a rate
@@ -27,7 +28,7 @@ class Progress:
         self._last_s = now_s
         rate = (done - self._first) / (now_s - self._start_s)
         left = f", {_duration((total - done) / rate)} left" if rate > 0 else ""
-        text = f"{done:,} of {total:,} points{left}"
+        text = f"{done:,} of {total:,} {self._counted}{left}"
         self._stream.write(f"\r{text.ljust(self._width)}")
         self._stream.flush()
         self._width = len(text)

@@ -42,6 +42,7 @@ HOMES = {
     "rich": ("report.terminal",),
     "highspy": ("planning",),
     "click": ("cli",),
+    "cuda": ("timing.calibration.cuda",),
 }
 """Where each library may be imported: a part of the package, or one module of it."""
 

@@ -1,0 +1,211 @@
+"""``spillprof calibrate``: the transfers of this machine, measured and fitted, as a target."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spillprof.cli.options import completing, config_options, examples, option, parsed, session_options
+from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.progress import Progress
+from spillprof.cli.session import Session
+from spillprof.errors import UsageError
+from spillprof.model.target import builtin_target_names
+from spillprof.units import format_size, parse_size
+
+if TYPE_CHECKING:
+    from spillprof.timing.calibration.calibration import Calibration
+    from spillprof.timing.calibration.copier import Copier
+    from spillprof.timing.calibration.measure import Sizes
+
+_SHARE_UNSWEPT = 0.2  # of the time, for the same copies without sweeping, where both are measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """Where copies go: a CUDA device of that number, or nowhere but this machine's memory."""
+
+    cuda: int | None
+
+
+def _parse_device(text: str) -> Device:
+    match = re.fullmatch(r"(?P<cpu>cpu)|cuda(:(?P<number>\d{1,4}))?", text, re.ASCII)
+    if match is None:
+        raise UsageError(f"there is no device '{text}'", hint="write cpu, cuda or cuda:1")
+    return Device(cuda=None if match["cpu"] else int(match["number"] or 0))
+
+
+def _parse_span(text: str) -> "Sizes":
+    from spillprof.timing.calibration.measure import sizes_between
+
+    low, separator, high = text.partition("..")
+    if not separator:
+        raise UsageError(f"'{text}' is no span of sizes", hint="write it like 256KB..256MB")
+    return sizes_between(parse_size(low), parse_size(high))
+
+
+def _parse_seconds(text: str) -> float:
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text, re.ASCII):
+        raise UsageError(f"'{text}' is no number of seconds", hint="write it like 60 or 2.5")
+    return float(text)
+
+
+@click.command(
+    "calibrate",
+    short_help="Measure transfers, and write a target.",
+    epilog=examples(
+        "spillprof calibrate --sizes 256KB..2MB --seconds 2 --inherit ethos-u85 -o this-machine.toml",
+        "spillprof analyze sample_models/unet.onnx --sram 8MB --target this-machine.toml --no-report",
+        "spillprof calibrate --sizes 256KB..4MB --seconds 2 --no-sweep",
+    ),
+)
+@option("-o", "--output", metavar="TARGET.toml",
+        help="Write a target with the fitted curves; '-' for stdout.")  # fmt: skip
+@option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
+@option("--device", default="cpu", show_default=True, callback=parsed(_parse_device), metavar="NAME",
+        help="cpu: this machine's memory; cuda or cuda:N: between host and a CUDA device.")  # fmt: skip
+@option("--inherit", metavar="NAME|FILE", shell_complete=completing(builtin_target_names),
+        help="Target that the rest comes from. Default: generic-npu, for a CUDA device pcie-gpu.")  # fmt: skip
+@option("--sizes", default="256KB..256MB", show_default=True, callback=parsed(_parse_span), metavar="A..B",
+        help="Sizes of copies, doubling; those half-way between are held out to judge the fit.")  # fmt: skip
+@option("--seconds", default="60", show_default=True, callback=parsed(_parse_seconds), metavar="N",
+        help="Time for all measuring. Each copy is measured three times even if that takes longer.")  # fmt: skip
+@option("--repetitions", default=30, show_default=True, type=click.IntRange(min=3), metavar="N",
+        help="Of each copy, at most.")  # fmt: skip
+@option("--no-sweep", is_flag=True, help="Do not sweep the caches before each copy: what they hold is quick.")
+@option("--cache", callback=parsed(parse_size), metavar="SIZE",
+        help="Last-level cache to sweep. Default: what the system says.")  # fmt: skip
+@config_options(lambda config: {})
+@session_options
+@click.pass_obj
+def command(session: Session, /, **values: Any) -> None:
+    """Measure copies between this machine's memory and its caches, or a CUDA device, and fit time to size.
+
+    The curve is continuous and piecewise linear: set-up, then pieces of rising time. It is judged at sizes that it has
+    not seen. --target takes the file that -o writes.
+    """
+    from spillprof.report.calibration import render, to_json
+    from spillprof.timing.calibration.target_file import check_parent, render_target
+
+    output, device = values["output"], values["device"]
+    path = _target_path(output, values["as_json"])
+    parent = values["inherit"] or ("generic-npu" if device.cuda is None else "pcie-gpu")
+    check_parent(parent)
+    date = _today()
+    cache_bytes, caches = _caches(values)
+    with _Measured(session, values, cache_bytes) as measured:
+        calibration, unswept = measured.calibrate()
+        device_text, method = measured.copier.device, measured.copier.method
+    target = None
+    if output is not None:
+        conditions = "; ".join((*method, caches))
+        target = render_target(
+            calibration, device=device_text, conditions=conditions, date=date, parent=parent, path=path
+        )
+    if values["as_json"]:
+        found = to_json(
+            calibration, unswept, device=device_text, method=method, swept_cache_bytes=cache_bytes, target=output
+        )
+        print_result(json.dumps(found, indent=1))
+    elif output == "-":
+        print_result(target or "")
+    else:
+        print_result(render(calibration, unswept, device=device_text, method=method, caches=caches))
+    if path is not None:
+        sys.stdout.flush()
+        write_file(path, target or "", session)
+
+
+def _target_path(output: str | None, as_json: bool) -> Path | None:
+    if output == "-" and as_json:
+        raise UsageError("-o - and --json both want stdout", hint="drop one of the two")
+    if output in (None, "-"):
+        return None
+    if not output.endswith(".toml"):
+        raise UsageError(f"'{output}' is no name for a target", hint="end it with .toml, so that --target takes it")
+    return writable_path(output)
+
+
+def _caches(values: dict[str, Any]) -> tuple[int | None, str]:
+    """Size of the cache to sweep, None for no sweeping; and how it is to be told."""
+    from spillprof.timing.calibration.caches import last_level_cache_bytes
+
+    if values["no_sweep"]:
+        if values["cache"] is not None:
+            raise UsageError("--no-sweep sweeps no --cache", hint="drop one of the two")
+        return None, "caches are not swept: small copies find their bytes there"
+    cache_bytes, is_told = (values["cache"], True) if values["cache"] else last_level_cache_bytes()
+    assumed = "" if is_told else ", assumed: --cache says another"
+    return cache_bytes, f"caches are swept before each copy (last level {format_size(cache_bytes)}{assumed})"
+
+
+class _Measured:
+    """An open copier and what it measures, closed at the end whatever happens."""
+
+    def __init__(self, session: Session, values: dict[str, Any], cache_bytes: int | None) -> None:
+        self._values = values
+        self._cache_bytes = cache_bytes
+        self._progress = Progress(sys.stderr, shown=not session.quiet, counted="seconds")
+        self.copier = self._open()
+
+    def __enter__(self) -> "_Measured":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.clear()
+        self.copier.close()
+
+    def calibrate(self) -> "tuple[Calibration, Calibration | None]":
+        """As the options say; and, if caches were swept, the same without."""
+        from spillprof.timing.calibration.caches import cache_sweep
+
+        budget_s = self._values["seconds"]
+        if self._cache_bytes is None:
+            return self._run(lambda: None, 0.0, budget_s), None
+        first_s = budget_s * (1 - _SHARE_UNSWEPT)
+        swept = self._run(cache_sweep(self._cache_bytes), 0.0, first_s)
+        return swept, self._run(lambda: None, first_s, budget_s - first_s)
+
+    def _run(self, before_each: Callable[[], object], from_s: float, budget_s: float) -> "Calibration":
+        from spillprof.timing.calibration.calibration import calibrate
+
+        total_s = round(self._values["seconds"])
+        return calibrate(
+            self.copier,
+            self._values["sizes"],
+            before_each=before_each,
+            budget_s=budget_s,
+            most_repetitions=self._values["repetitions"],
+            progress=lambda elapsed_s: self._progress(min(round(from_s + elapsed_s), total_s), total_s),
+        )
+
+    def _open(self) -> "Copier":
+        from spillprof.timing.calibration.caches import sweep_bytes
+        from spillprof.timing.calibration.cuda import CudaCopier
+        from spillprof.timing.calibration.host_memory import HostCopier
+
+        largest_bytes = self._values["sizes"].fitted[-1]
+        number = self._values["device"].cuda
+        if number is not None:
+            return CudaCopier(number, largest_bytes)
+        return HostCopier(largest_bytes, beside_bytes=sweep_bytes(self._cache_bytes or 0))
+
+
+def _today() -> str:
+    """The date in UTC; SOURCE_DATE_EPOCH says another, so that files can be made again byte for byte."""
+    text = os.environ.get("SOURCE_DATE_EPOCH")
+    if not text:
+        return datetime.now(UTC).date().isoformat()
+    try:
+        return datetime.fromtimestamp(int(text), UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(
+            f"SOURCE_DATE_EPOCH: '{text}' is no moment", hint="it is a number of seconds since 1970"
+        ) from None

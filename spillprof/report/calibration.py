@@ -1,0 +1,159 @@
+"""A calibration for the terminal, and as JSON."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from spillprof import __version__
+from spillprof.report.text import label
+from spillprof.timing.calibration.calibration import ONE_WAY, Calibration
+from spillprof.timing.calibration.copier import Direction
+from spillprof.timing.calibration.fit import Fit, Interval, bends_of
+from spillprof.units import format_rate, format_size, format_time
+
+
+def render(
+    calibration: Calibration, unswept: Calibration | None, *, device: str, method: Sequence[str], caches: str
+) -> str:
+    """A table of sizes, the fitted curves, and their errors; ``unswept``: the same copies without sweeping caches."""
+    lines = [label(device, 200), *(f"  {label(remark, 200)}" for remark in (*method, caches)), ""]
+    lines += _sizes(calibration)
+    lines += ["  * held out: not used by the fit", "", *_fits(calibration), ""]
+    lines += [_errors("median relative error on held-out sizes", calibration)]
+    if unswept is not None:
+        lines += [_errors("the same without sweeping the caches", unswept), *_difference(calibration, unswept)]
+    return "\n".join(lines) + "\n"
+
+
+def to_json(
+    calibration: Calibration,
+    unswept: Calibration | None,
+    *,
+    device: str,
+    method: Sequence[str],
+    swept_cache_bytes: int | None,
+    target: str | None,
+) -> dict[str, Any]:
+    """The calibration as JSON values. ``swept_cache_bytes`` is null where caches were not swept."""
+    return {
+        "schema": "spillprof-calibration/1",
+        "spillprof_version": __version__,
+        "device": device,
+        "method": list(method),
+        "swept_cache_bytes": swept_cache_bytes,
+        "target": target,
+        **_figures(calibration),
+        "unswept": None if unswept is None else _figures(unswept),
+    }
+
+
+def _figures(calibration: Calibration) -> dict[str, Any]:
+    return {
+        "heldout_median_relative_error": calibration.heldout_median_relative_error(),
+        "heldout_median_relative_error_by_direction": {
+            str(way): calibration.heldout_median_relative_error(way) for way in ONE_WAY
+        },
+        "repetitions": calibration.repetitions,
+        "points": [
+            {
+                "direction": str(series.direction),
+                "size_bytes": series.size_bytes,
+                "held_out": series.held_out,
+                "repetitions": len(series.seconds),
+                "min_s": series.min_s,
+                "median_s": series.median_s,
+                "fitted_s": calibration.fitted_s(series),
+                "relative_error": calibration.relative_error(series),
+            }
+            for series in calibration.series
+        ],
+        "fit": {str(direction): _fit_json(fit) for direction, fit in calibration.fits.items()},
+        "bus_bytes_per_s": calibration.bus_bytes_per_s,
+    }
+
+
+def _fit_json(fit: Fit) -> dict[str, Any]:
+    return {
+        "setup_s": fit.setup_s,
+        "setup_interval_s": _ends(fit.setup_interval_s),
+        "s_per_byte": fit.s_per_byte,
+        "s_per_byte_interval": _ends(fit.slope_interval),
+        "bytes_per_s": fit.bytes_per_s,
+        "curve": [list(point) for point in fit.curve],
+    }
+
+
+def _ends(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
+
+
+def _sizes(calibration: Calibration) -> list[str]:
+    """Measured and fitted seconds and their distance, a row a size, reads and writes side by side."""
+    reads, writes = (calibration.of(way) for way in ONE_WAY)
+    column = "measured    fitted    error"
+    lines = [
+        "  " + " " * 14 + "".join(f"{way:<{len(column) + 3}}" for way in ONE_WAY).rstrip(),
+        f"  {'size':>9}     {column}   {column}",
+    ]
+    for read, write in zip(reads, writes, strict=True):
+        cells = [
+            f"{format_time(each.min_s):>8}  {format_time(calibration.fitted_s(each)):>8}  "
+            f"{_percent(calibration.relative_error(each)):>7}"
+            for each in (read, write)
+        ]
+        mark = "*" if read.held_out else " "
+        lines.append(f"  {format_size(read.size_bytes):>9} {mark}   {cells[0]}   {cells[1]}")
+    return lines
+
+
+def _fits(calibration: Calibration) -> list[str]:
+    rows = [("", "set-up", "95 % interval", "bandwidth", "95 % interval", "bends at")]
+    for way in ONE_WAY:
+        fit = calibration.fits[way]
+        slope = fit.slope_interval
+        rows.append(
+            (
+                str(way),
+                format_time(fit.setup_s),
+                _span(fit.setup_interval_s, format_time),
+                format_rate(fit.bytes_per_s),
+                _span(slope and Interval(low=1 / slope.high, high=1 / slope.low), format_rate),
+                ", ".join(map(format_size, bends_of(fit.curve))) or "-",
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
+    lines = [
+        "  " + "   ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5)), row[5]])
+        for row in rows
+    ]
+    both = 2 * calibration.fits[Direction.BOTH].bytes_per_s
+    limit = "they do not limit each other" if calibration.bus_bytes_per_s is None else "they share the bus"
+    return [*lines, f"  {'both at once'.ljust(widths[0])}   {format_rate(both)} in sum: {limit}"]
+
+
+def _span(interval: Interval | None, written: Any) -> str:
+    return "-" if interval is None else f"{written(interval.low)} .. {written(interval.high)}"
+
+
+def _errors(what: str, calibration: Calibration) -> str:
+    total, read, write = (
+        f"{100 * calibration.heldout_median_relative_error(*ways):.1f} %"
+        for ways in (ONE_WAY, (Direction.READ,), (Direction.WRITE,))
+    )
+    return (
+        f"{what}   {total:>7}   (read {read}, write {write}; {calibration.repetitions} or more repetitions, "
+        "the least counts)"
+    )
+
+
+def _difference(swept: Calibration, unswept: Calibration) -> list[str]:
+    """The size whose time changes most when the caches still hold it."""
+    pairs = [pair for pair in zip(swept.series, unswept.series, strict=True) if pair[0].direction in ONE_WAY]
+    cold, warm = max(pairs, key=lambda pair: abs(math.log(pair[0].min_s / pair[1].min_s)))
+    rates = [format_rate(each.size_bytes / each.min_s) for each in (cold, warm)]
+    way = f"{cold.direction} of {format_size(cold.size_bytes)}"
+    return [f"  largest difference: {way}, {rates[0]} with the caches swept, {rates[1]} without"]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.1f} %"

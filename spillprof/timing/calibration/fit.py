@@ -1,0 +1,195 @@
+"""A continuous piecewise-linear curve of size against seconds, by least relative error."""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spillprof.model.target import Curve
+
+Floats = NDArray[np.float64]
+
+MOST_BENDS = 3
+_SLOWEST_RISE = 1e-4  # of the least seconds per byte that were measured: a curve always rises
+_EXACT = 1e-7  # relative error that is nothing but rounding
+_DRAWS = 500
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Where a figure lies with 95 % confidence."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A curve, its ends in figures, and how sure they are. No interval where nothing is left to judge it by."""
+
+    curve: Curve  # (bytes, seconds) at no bytes, at each bend, at the largest size
+    setup_s: float  # the curve at no bytes
+    s_per_byte: float  # slope of the last piece: one over the bandwidth of large copies
+    setup_interval_s: Interval | None
+    slope_interval: Interval | None
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Bandwidth of large copies."""
+        return 1 / self.s_per_byte
+
+    def seconds(self, size_bytes: Floats) -> Floats:
+        """The curve at these sizes, beyond the last point along the last piece. Shape as given."""
+        x, y = (np.array(column, dtype=np.float64) for column in zip(*self.curve, strict=True))
+        beyond = np.maximum(size_bytes - x[-1], 0.0)
+        return np.asarray(np.interp(size_bytes, x, y) + beyond * self.s_per_byte, dtype=np.float64)
+
+
+def fit_curve(size_bytes: tuple[int, ...], seconds: tuple[float, ...], *, most_bends: int = MOST_BENDS) -> Fit:
+    """The curve of least squared relative error, with few bends, each at one of the sizes.
+
+    It starts at or above no seconds and rises everywhere: its coefficients, set-up and slope of each piece, are not
+    negative. Bends are found by search: the best further one is added and all are moved while that helps; of the curves
+    with none, one, two, ... the one of least information criterion is taken. Sizes ascend; seconds are > 0.
+    """
+    x, y = np.array(size_bytes, dtype=np.float64), np.array(seconds, dtype=np.float64)
+    bends: tuple[int, ...] = ()
+    best, best_score = bends, _score(_residuals(x, y, bends), bends)
+    for _ in range(min(most_bends, len(x) - 3)):
+        bends = _moved(x, y, _with_one_more(x, y, bends))
+        score = _score(_residuals(x, y, bends), bends)
+        if score < best_score:
+            best, best_score = bends, score
+    coefficients = _coefficients(x, y, best)
+    setup, slope = _intervals(x, y, best, coefficients)
+    return Fit(
+        curve=_points(x, best, coefficients),
+        setup_s=float(coefficients[0]),
+        s_per_byte=float(coefficients[-1]),
+        setup_interval_s=setup,
+        slope_interval=slope,
+    )
+
+
+def _with_one_more(x: Floats, y: Floats, bends: tuple[int, ...]) -> tuple[int, ...]:
+    free = [i for i in range(1, len(x) - 1) if i not in bends]
+    return min((tuple(sorted((*bends, i))) for i in free), key=lambda each: _error(_residuals(x, y, each)))
+
+
+def _moved(x: Floats, y: Floats, bends: tuple[int, ...]) -> tuple[int, ...]:
+    """The bends after each was moved, in turn, to where it fits best, until none moves."""
+    error = _error(_residuals(x, y, bends))
+    while True:
+        before = error
+        for bend in bends:
+            others = tuple(each for each in bends if each != bend)
+            other = _with_one_more(x, y, others)
+            other_error = _error(_residuals(x, y, other))
+            if other_error < error * (1 - 1e-9):
+                bends, error = other, other_error
+                break
+        if error >= before:
+            return bends
+
+
+def _score(residuals: Floats, bends: tuple[int, ...]) -> float:
+    """Akaike's information criterion, corrected for few observations (Hurvich and Tsai, Biometrika 76, 1989).
+
+    Each bend brings two parameters: where it is, and one more slope. Infinite where there are too few sizes for them.
+    """
+    n, parameters = len(residuals), 2 + 2 * len(bends)
+    spare = n - parameters - 1
+    if spare < 1:
+        return math.inf
+    correction = 2 * parameters * (parameters + 1) / spare
+    return n * math.log(max(_error(residuals) / n, _EXACT**2)) + 2 * parameters + correction
+
+
+def _error(residuals: Floats) -> float:
+    return float(residuals @ residuals)
+
+
+def _residuals(x: Floats, y: Floats, bends: tuple[int, ...]) -> Floats:
+    """Relative errors at the sizes of the best curve with these bends. Shape (n_sizes,)."""
+    return _lengths(x, x[list(bends)]) @ _coefficients(x, y, bends) / y - 1
+
+
+def _lengths(x: Floats, bends: Floats) -> Floats:
+    """1, and how much of each size lies on each piece. Shape (n_sizes, 2 + n_bends): times coefficients, seconds."""
+    starts = np.concatenate([[0.0], bends])
+    ends = np.concatenate([bends, [np.inf]])
+    on_piece = np.clip(x[:, None], starts, ends) - starts
+    return np.concatenate([np.ones((len(x), 1)), on_piece], axis=1)
+
+
+def _coefficients(x: Floats, y: Floats, bends: tuple[int, ...]) -> Floats:
+    """Set-up and slope of each piece. Shape (2 + n_bends,)."""
+    rows = _lengths(x, x[list(bends)]) / y[:, None]
+    least = np.full(rows.shape[1], _SLOWEST_RISE * float(np.min(y / x)))
+    least[0] = 0.0
+    return least + not_negative_least_squares(rows, 1 - rows @ least)
+
+
+def not_negative_least_squares(matrix: Floats, wanted: Floats) -> Floats:
+    """``argmin |matrix @ c - wanted|`` over c >= 0. Shape (n_columns,).
+
+    Active sets: C. L. Lawson and R. J. Hanson, Solving Least Squares Problems, 1974, chapter 23.
+    """
+    scale = np.linalg.norm(matrix, axis=0)
+    scale[scale == 0] = 1.0
+    columns = matrix / scale
+    found = np.zeros(columns.shape[1])
+    free = np.zeros(columns.shape[1], dtype=bool)
+    for _ in range(10 * columns.shape[1]):
+        pull = columns.T @ (wanted - columns @ found)
+        pull[free] = -np.inf
+        if pull.max() <= 1e-12 * max(1.0, float(np.linalg.norm(wanted))):
+            break
+        free[int(pull.argmax())] = True
+        while True:
+            best = np.zeros_like(found)
+            best[free] = np.linalg.lstsq(columns[:, free], wanted, rcond=None)[0]
+            falling = free & (best <= 0)
+            if not falling.any():
+                break
+            steps = found[falling] / np.maximum(found[falling] - best[falling], 1e-300)
+            found = found + float(steps.min()) * (best - found)
+            free &= found > 1e-15
+            found[~free] = 0.0
+        found = best
+    return np.asarray(found / scale, dtype=np.float64)
+
+
+def _points(x: Floats, bends: tuple[int, ...], coefficients: Floats) -> Curve:
+    """The curve at no bytes, at its bends, and at the largest size."""
+    at = np.array([0.0, *x[list(bends)], x[-1]])
+    seconds = _lengths(at, x[list(bends)]) @ coefficients
+    return tuple((int(size), float(value)) for size, value in zip(at, seconds, strict=True))
+
+
+def _intervals(
+    x: Floats, y: Floats, bends: tuple[int, ...], coefficients: Floats
+) -> tuple[Interval | None, Interval | None]:
+    """Of set-up and last slope: the curve refitted, bends in place, to itself with its residuals dealt out anew."""
+    residuals = y / (_lengths(x, x[list(bends)]) @ coefficients) - 1
+    spare = len(x) - len(coefficients)
+    if spare < 1:
+        return None, None
+    residuals = (residuals - residuals.mean()) * math.sqrt(len(x) / spare)
+    draws = np.random.default_rng(0).choice(residuals, size=(_DRAWS, len(x)))
+    fitted = _lengths(x, x[list(bends)]) @ coefficients
+    refitted = np.array([_coefficients(x, fitted * np.maximum(1 + draw, 0.01), bends) for draw in draws])
+    tail = (1 - _CONFIDENCE) / 2
+    low, high = np.quantile(refitted, [tail, 1 - tail], axis=0)
+    return (
+        Interval(low=float(low[0]), high=float(high[0])),
+        Interval(low=float(low[-1]), high=float(high[-1])),
+    )
+
+
+def bends_of(curve: Curve) -> tuple[int, ...]:
+    """Sizes at which the slope changes."""
+    return tuple(size for (size, _), _ in pairwise(curve) if size)

@@ -1,0 +1,125 @@
+"""Copies in the memory of this machine. A block that stays in the cache plays the on-chip memory."""
+
+import ctypes
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spillprof.errors import UsageError
+from spillprof.timing.calibration.copier import Direction
+
+_BLOCK_BYTES = 128 * 1024  # fits the second-level cache, and is large beside the cost of a call
+_WARM_UP_BYTES = 4096
+_MOST_OF_THE_MEMORY = 0.5  # that buffers may take
+Block = NDArray[np.uint8]
+
+
+class HostCopier:
+    """Reads go from a large buffer to a block in the cache, piece by piece; writes go back; both: large to large.
+
+    What is told is the time that the copying thread ran, where the system has a fine clock for it: other programs that
+    take the processor away in between do not count.
+    """
+
+    def __init__(self, largest_bytes: int, *, beside_bytes: int = 0) -> None:
+        """Buffers for copies of up to ``largest_bytes``. ``UsageError`` if there is no room for them and the rest."""
+        _check_room(2 * largest_bytes + beside_bytes)
+        try:
+            self._source, self._sink = (np.full(largest_bytes, value, np.uint8) for value in (1, 2))
+        except MemoryError:
+            raise _no_room(2 * largest_bytes) from None
+        self._block = np.full(_BLOCK_BYTES, 3, np.uint8)
+        self._locked = [each for each in (self._source, self._sink) if _lock_pages(each)]
+        self._now_s, self._clock = _clock()
+
+    @property
+    def device(self) -> str:
+        """Memory, and the processor that copies."""
+        return f"memory of this machine, {_processor()}"
+
+    @property
+    def method(self) -> tuple[str, ...]:
+        """What reads and writes are, pages, and clock."""
+        pages = "locked" if len(self._locked) == 2 else "touched before, not locked: the system does not allow it"
+        return (
+            f"read: from memory into a block of {_BLOCK_BYTES // 1024} KiB that stays in the cache; write: back; "
+            "both: memory to memory",
+            f"pages are {pages}",
+            f"clock: {self._clock}",
+        )
+
+    def seconds(self, direction: Direction, size_bytes: int) -> float:
+        """Seconds of one copy; the block is in the cache and the code is warm, whatever was swept before."""
+        self._block.fill(3)
+        self._copy(direction, min(_WARM_UP_BYTES, size_bytes))
+        start_s = self._now_s()
+        self._copy(direction, size_bytes)
+        elapsed_s: float = self._now_s() - start_s
+        return elapsed_s
+
+    def close(self) -> None:
+        """Unlock the pages and let the buffers go."""
+        for each in self._locked:
+            _lock_call("munlock", "VirtualUnlock", each)
+        self._locked = []
+        self._source = self._sink = np.zeros(0, np.uint8)
+
+    def _copy(self, direction: Direction, size_bytes: int) -> None:
+        for start in range(0, size_bytes, _BLOCK_BYTES):
+            piece = slice(start, min(start + _BLOCK_BYTES, size_bytes))
+            block = self._block[: piece.stop - start]
+            source = block if direction is Direction.WRITE else self._source[piece]
+            np.copyto(block if direction is Direction.READ else self._sink[piece], source)
+
+
+def _clock() -> tuple[Any, str]:
+    """A clock, and what it counts. The one of Windows for threads ticks 64 times a second: too coarse."""
+    if sys.platform == "win32":
+        return time.perf_counter, "wall"
+    return time.thread_time, "processor time of the copying thread"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return next((name for name in names if name), platform.processor() or platform.machine() or "unknown processor")
+
+
+def _check_room(wanted_bytes: int) -> None:
+    try:
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return  # not told here: then the allocation has to fail
+    if 0 < memory_bytes * _MOST_OF_THE_MEMORY < wanted_bytes:
+        raise _no_room(wanted_bytes)
+
+
+def _no_room(wanted_bytes: int) -> UsageError:
+    return UsageError(
+        f"buffers of {wanted_bytes / 2**20:,.0f} MiB are too much for this machine",
+        hint="measure smaller copies: --sizes 256KB..64MB",
+    )
+
+
+def _lock_pages(buffer: Block) -> bool:
+    """Keep the buffer's pages where they are; False where the system does not allow it."""
+    return _lock_call("mlock", "VirtualLock", buffer)
+
+
+def _lock_call(posix: str, windows: str, buffer: Block) -> bool:
+    address, length = ctypes.c_void_p(buffer.ctypes.data), ctypes.c_size_t(buffer.nbytes)
+    try:
+        if sys.platform == "win32":
+            return bool(getattr(ctypes.WinDLL("kernel32"), windows)(address, length))
+        return bool(getattr(ctypes.CDLL(None), posix)(address, length) == 0)
+    except (OSError, AttributeError):
+        return False
