@@ -7,7 +7,7 @@ import pytest
 from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.profile import Profile, Result
-from spillprof.model.target import load_target
+from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.units import parse_size
 
@@ -72,6 +72,59 @@ def test_three_branch_spills_more_and_longer_in_the_smaller_memory() -> None:
     for name in names:
         assert small[name].spill_bytes > large[name].spill_bytes > 0
         assert small[name].spill_time_s > large[name].spill_time_s > 0
+
+
+GPU = load_target("pcie-gpu")
+SLOW_GPU = GPU.with_overrides(sram_bytes_per_s=64e9, utilisation=0.1)
+"""Operators take five times as long."""
+
+
+@pytest.mark.parametrize(
+    ("target", "sram", "overheads"),
+    [
+        (GPU, "1.2GB", (0.92, 0.56)),
+        (GPU, "0.8GB", (1.27, 1.43)),
+        (SLOW_GPU, "1.2GB", (0.18, 0.11)),  # the article: 11 %
+        (SLOW_GPU, "0.8GB", (0.27, 0.29)),  # the article: 29 %
+    ],
+)
+def test_three_branch_on_a_gpu_that_spills_to_its_host(
+    target: Target, sram: str, overheads: tuple[float, float]
+) -> None:
+    options = AnalyzeOptions(strategies=("lru", "interval"))
+    sized = target.with_overrides(sram_bytes=parse_size(sram))
+    profile = analyze(read_onnx(SAMPLES / "three_branch.onnx"), sized, options)
+    shares = [result.spill_time_s / profile.ideal.latency_s for result in profile.results]
+    assert shares == pytest.approx(overheads, abs=0.006)
+    one_map = 8 * 64 * 456 * 456 * 4
+    maps = {"1.2GB": ((3, 4), (2, 2)), "0.8GB": ((4, 6), (4, 6))}[sram]
+    for result, (out, back) in zip(profile.results, maps, strict=True):
+        assert (result.spill_write_bytes, result.spill_read_bytes) == (out * one_map, back * one_map)
+        dram_j = result.spill_bytes * 148e-12
+        sram_j = (result.spill_bytes + 2 * result.compaction_bytes) * 50e-12
+        assert result.energy_j == pytest.approx(profile.ideal.energy_j + dram_j + sram_j, rel=1e-9)
+    assert profile.ideal.energy_j == pytest.approx(2.20, rel=0.01)
+
+
+def test_residual_cnn_in_energy() -> None:
+    """Joules of DRAM: 162 pJ a byte of all that is read and written."""
+    graph, npu = read_onnx(SAMPLES / "residual_cnn.onnx"), load_target("article-npu")
+
+    def run(*strategies: str, pin: tuple[str, ...] = ()) -> Profile:
+        return analyze(graph, npu, AnalyzeOptions(strategies=strategies, lowering=LoweringOptions(pin=pin)))
+
+    free = run("lru", "interval")
+    lru, interval = free.results
+    (locked,) = run("lru", pin=("f0",)).results
+    ideal_mj = 1e3 * free.ideal.energy_j
+    assert [1e3 * r.energy_j for r in (lru, locked, interval)] == pytest.approx([143.8, 87.4, 72.7], rel=0.01)
+    assert ideal_mj == pytest.approx(37.8, rel=0.01)
+    assert locked.spill_time_s <= 0.5 * lru.spill_time_s
+    assert interval.spill_time_s <= 0.2 * lru.spill_time_s
+    for result in (lru, locked, interval):
+        assert result.energy is not None
+        moved = free.ideal.compulsory_read_bytes + free.ideal.compulsory_write_bytes + result.spill_bytes
+        assert result.energy.dram_read_j + result.energy.dram_write_j == pytest.approx(moved * 162e-12, rel=1e-9)
 
 
 @pytest.mark.parametrize(("name", "sram"), [("transformer_blocks.onnx", "1MB"), ("unet.onnx", "12MB")])
