@@ -4,7 +4,6 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +22,7 @@ from spillprof.units import format_size, parse_size
 if TYPE_CHECKING:
     from spillprof.timing.calibration.calibration import Calibration
     from spillprof.timing.calibration.copier import Copier
-    from spillprof.timing.calibration.measure import Sizes
+    from spillprof.timing.calibration.measure import Prepare, Sizes
 
 _SHARE_UNSWEPT = 0.2  # of the time, for the same copies without sweeping, where both are measured
 
@@ -79,7 +78,7 @@ def _parse_seconds(text: str) -> float:
         help="Time for all measuring. Each copy is measured three times even if that takes longer.")  # fmt: skip
 @option("--repetitions", default=30, show_default=True, type=click.IntRange(min=3), metavar="N",
         help="Of each copy, at most.")  # fmt: skip
-@option("--no-sweep", is_flag=True, help="Do not sweep the caches before each copy: what they hold is quick.")
+@option("--no-sweep", is_flag=True, help="Make the same copy before each, in place of sweeping the caches.")
 @option("--cache", callback=parsed(parse_size), metavar="SIZE",
         help="Last-level cache to sweep. Default: what the system says.")  # fmt: skip
 @config_options(lambda config: {})
@@ -140,7 +139,7 @@ def _caches(values: dict[str, Any]) -> tuple[int | None, str]:
     if values["no_sweep"]:
         if values["cache"] is not None:
             raise UsageError("--no-sweep sweeps no --cache", hint="drop one of the two")
-        return None, "caches are not swept: small copies find their bytes there"
+        return None, "caches are not swept: each copy is made right before it is timed, and they hold what they can"
     cache_bytes, is_told = (values["cache"], True) if values["cache"] else last_level_cache_bytes()
     assumed = "" if is_told else ", assumed: --cache says another"
     return cache_bytes, f"caches are swept before each copy (last level {format_size(cache_bytes)}{assumed})"
@@ -165,22 +164,23 @@ class _Measured:
     def calibrate(self) -> "tuple[Calibration, Calibration | None]":
         """As the options say; and, if caches were swept, the same without."""
         from spillprof.timing.calibration.caches import cache_sweep
+        from spillprof.timing.calibration.measure import same_copy_before
 
         budget_s = self._values["seconds"]
         if self._cache_bytes is None:
-            return self._run(lambda: None, 0.0, budget_s), None
+            return self._run(same_copy_before, 0.0, budget_s), None
         first_s = budget_s * (1 - _SHARE_UNSWEPT)
         swept = self._run(cache_sweep(self._cache_bytes), 0.0, first_s)
-        return swept, self._run(lambda: None, first_s, budget_s - first_s)
+        return swept, self._run(same_copy_before, first_s, budget_s - first_s)
 
-    def _run(self, before_each: Callable[[], object], from_s: float, budget_s: float) -> "Calibration":
+    def _run(self, prepare: "Prepare", from_s: float, budget_s: float) -> "Calibration":
         from spillprof.timing.calibration.calibration import calibrate
 
         total_s = round(self._values["seconds"])
         return calibrate(
             self.copier,
             self._values["sizes"],
-            before_each=before_each,
+            prepare=prepare,
             budget_s=budget_s,
             most_repetitions=self._values["repetitions"],
             progress=lambda elapsed_s: self._progress(min(round(from_s + elapsed_s), total_s), total_s),

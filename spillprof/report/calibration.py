@@ -22,6 +22,7 @@ def render(
     lines += [_errors("median relative error on held-out sizes", calibration)]
     if unswept is not None:
         lines += [_errors("the same without sweeping the caches", unswept), *_difference(calibration, unswept)]
+    lines += [f"a middling repetition took {calibration.disturbance:.0%} longer than the least: other work, and chance"]
     return "\n".join(lines) + "\n"
 
 
@@ -54,6 +55,7 @@ def _figures(calibration: Calibration) -> dict[str, Any]:
             str(way): calibration.heldout_median_relative_error(way) for way in ONE_WAY
         },
         "repetitions": calibration.repetitions,
+        "disturbance": calibration.disturbance,
         "points": [
             {
                 "direction": str(series.direction),
@@ -141,8 +143,8 @@ def _errors(what: str, calibration: Calibration) -> str:
         for ways in (ONE_WAY, (Direction.READ,), (Direction.WRITE,))
     )
     return (
-        f"{what}   {total:>7}   (read {read}, write {write}; {calibration.repetitions} or more repetitions, "
-        "the least counts)"
+        f"{what:<39}   {total:>6}   read {read}, write {write}; the least of {calibration.repetitions} or more "
+        "repetitions"
     )
 
 

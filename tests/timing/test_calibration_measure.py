@@ -6,13 +6,13 @@ from calibrated import KnownCopier
 from spillprof.errors import UsageError
 from spillprof.timing.calibration.calibration import Calibration, calibrate, fitted
 from spillprof.timing.calibration.copier import Direction
-from spillprof.timing.calibration.measure import Series, measure, sizes_between
+from spillprof.timing.calibration.measure import Series, measure, same_copy_before, sizes_between
 
 SIZES = sizes_between(2**18, 2**28)
 
 
 def calibrated(copier: KnownCopier) -> Calibration:
-    return calibrate(copier, SIZES, before_each=lambda: None, budget_s=0.0, most_repetitions=9)
+    return calibrate(copier, SIZES, prepare=lambda *copy: None, budget_s=0.0, most_repetitions=9)
 
 
 def test_sizes_double_and_held_out_ones_lie_between() -> None:
@@ -36,7 +36,7 @@ def test_spans_that_make_no_curve_are_refused(low: int, high: int) -> None:
 def test_every_copy_is_measured_three_times_without_any_budget_and_swept_before() -> None:
     copier, sweeps = KnownCopier(), []
     series = measure(
-        copier, SIZES, before_each=lambda: sweeps.append(len(copier.copies)), budget_s=0.0, most_repetitions=9
+        copier, SIZES, prepare=lambda *copy: sweeps.append(len(copier.copies)), budget_s=0.0, most_repetitions=9
     )
     assert {len(each.seconds) for each in series} == {3}
     assert sweeps == list(range(len(copier.copies)))
@@ -46,13 +46,13 @@ def test_every_copy_is_measured_three_times_without_any_budget_and_swept_before(
 
 
 def test_repetitions_end_the_measuring_before_the_budget_does() -> None:
-    series = measure(KnownCopier(), SIZES, before_each=lambda: None, budget_s=1e9, most_repetitions=5)
+    series = measure(KnownCopier(), SIZES, prepare=lambda *copy: None, budget_s=1e9, most_repetitions=5)
     assert {len(each.seconds) for each in series} == {5}
 
 
 def test_rounds_take_turns_in_different_orders() -> None:
     copier = KnownCopier()
-    measure(copier, SIZES, before_each=lambda: None, budget_s=0.0, most_repetitions=3)
+    measure(copier, SIZES, prepare=lambda *copy: None, budget_s=0.0, most_repetitions=3)
     third = len(copier.copies) // 3
     first, second = copier.copies[:third], copier.copies[third : 2 * third]
     assert first != second
@@ -88,6 +88,16 @@ def test_error_is_that_of_held_out_sizes_alone() -> None:
     )
     assert fitted(spoiled).heldout_median_relative_error() == pytest.approx(0.2)
     assert fitted(spoiled).fits == found.fits
+
+
+def test_without_sweeping_the_same_copy_is_made_before() -> None:
+    copier = KnownCopier()
+    measure(copier, SIZES, prepare=same_copy_before, budget_s=0.0, most_repetitions=3)
+    assert copier.copies[::2] == copier.copies[1::2]
+
+
+def test_disturbance_is_how_much_longer_than_the_least_the_middle_took() -> None:
+    assert calibrated(KnownCopier(slowdown=0.25)).disturbance == pytest.approx(0.25)
 
 
 def test_copy_without_time_is_refused() -> None:

@@ -19,7 +19,7 @@ def calibration(**machine: float) -> Calibration:
     return calibrate(
         KnownCopier(**machine),  # type: ignore[arg-type]
         sizes_between(2**12, 2**20),
-        before_each=lambda: None,
+        prepare=lambda *copy: None,
         budget_s=0.0,
         most_repetitions=3,
     )

@@ -25,8 +25,11 @@ def sweep_bytes(cache_bytes: int) -> int:
     return min(_TIMES * cache_bytes, _LARGEST_SWEEP_BYTES)
 
 
-def cache_sweep(cache_bytes: int) -> Callable[[], None]:
-    """A call that reads so much that nothing of before is left in the caches. ``UsageError`` without room for it."""
+def cache_sweep(cache_bytes: int) -> Callable[..., None]:
+    """A call that reads so much that nothing of before is left in the caches; it takes any arguments.
+
+    ``UsageError`` without room for what is read.
+    """
     try:
         buffer = np.ones(max(sweep_bytes(cache_bytes) // 8, 1), np.int64)
     except MemoryError:
@@ -35,7 +38,7 @@ def cache_sweep(cache_bytes: int) -> Callable[[], None]:
             hint="measure with --no-sweep",
         ) from None
 
-    def sweep() -> None:
+    def sweep(*_: object) -> None:
         buffer.max()  # reading takes room in every level; a large write may go past them
 
     return sweep

@@ -9,7 +9,7 @@ import numpy as np
 from spillprof.errors import UsageError
 from spillprof.timing.calibration.copier import Copier, Direction
 from spillprof.timing.calibration.fit import Fit, fit_curve
-from spillprof.timing.calibration.measure import Series, Sizes, measure
+from spillprof.timing.calibration.measure import Prepare, Series, Sizes, measure
 
 ONE_WAY = (Direction.READ, Direction.WRITE)
 _NO_LIMIT = 0.98  # of the sum of both bandwidths: as good as all of it
@@ -46,6 +46,11 @@ class Calibration:
         return min(len(each.seconds) for each in self.series)
 
     @property
+    def disturbance(self) -> float:
+        """How much longer than the least a middling repetition took: what other work on the machine did. A share."""
+        return statistics.median(each.median_s / each.min_s - 1 for each in self.series)
+
+    @property
     def bus_bytes_per_s(self) -> float | None:
         """What both directions at once share; None if they do not limit each other."""
         read, write = (self.fits[way].bytes_per_s for way in ONE_WAY)
@@ -57,19 +62,19 @@ def calibrate(
     copier: Copier,
     sizes: Sizes,
     *,
-    before_each: Callable[[], object],
+    prepare: Prepare,
     budget_s: float,
     most_repetitions: int,
     progress: Callable[[float], object] = lambda elapsed_s: None,
 ) -> Calibration:
     """Measure copies of these sizes, and fit a curve of each direction to the fitted ones.
 
-    ``before_each`` runs before each copy: it sweeps the caches, or does nothing.
+    ``prepare`` comes right before each copy.
     """
     series = measure(
         copier,
         sizes,
-        before_each=before_each,
+        prepare=prepare,
         budget_s=budget_s,
         most_repetitions=most_repetitions,
         progress=progress,

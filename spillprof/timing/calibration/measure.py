@@ -40,6 +40,15 @@ class Series:
         return statistics.median(self.seconds)
 
 
+Prepare = Callable[[Copier, Direction, int], object]
+"""What is done right before a copy is timed: sweeping the caches, or the same copy, so that they hold what they can."""
+
+
+def same_copy_before(copier: Copier, direction: Direction, size_bytes: int) -> None:
+    """Leave the caches as this very copy leaves them: what a loop over one size would measure."""
+    copier.seconds(direction, size_bytes)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """Sizes of copies: doubling ones that are fitted, and those half-way between that are held out."""
@@ -73,7 +82,7 @@ def measure(
     copier: Copier,
     sizes: Sizes,
     *,
-    before_each: Callable[[], object],
+    prepare: Prepare,
     budget_s: float,
     most_repetitions: int,
     progress: Callable[[float], object] = lambda elapsed_s: None,
@@ -94,7 +103,7 @@ def measure(
         if repetition >= FEWEST_REPETITIONS and elapsed_s >= budget_s:
             break
         progress(elapsed_s)
-        before_each()
+        prepare(copier, direction, size)
         taken[direction, size, held].append(copier.seconds(direction, size))
     series = (
         Series(direction=direction, size_bytes=size, held_out=held, seconds=tuple(seconds))
