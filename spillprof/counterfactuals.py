@@ -23,6 +23,9 @@ MOST_STEPS = 20_000
 MOST_STEPS_TO_ORDER = 1_200
 """Where it takes more steps to judge one order, none is searched for unless it is asked for."""
 
+MOST_STEPS_IN_ANY_ORDER = 3_000
+"""For longer programs nothing is proven about every order."""
+
 _POLICIES = ("size", "belady", "cost", "interval")
 _NEVER = 1 << 62  # bytes: more than any plan spills
 
@@ -92,6 +95,8 @@ class Counterfactuals:
     @cached_property
     def unavoidable_bytes(self) -> int | None:
         """Proven: what every policy spills in every order, streamed operands left out. None if it is not known."""
+        if len(self.program.steps) > MOST_STEPS_IN_ANY_ORDER:
+            return None
         return any_order_bytes(self.fitted, self.planning)
 
     def _policies(self, cause: str, fitted: Program) -> list[Rung]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from spillprof import __version__
@@ -18,6 +19,7 @@ from spillprof.analysis.facts import (
     target_facts,
 )
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
+from spillprof.analysis.lead import leading
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.analysis.roofline import step_facts, with_roofline
 from spillprof.analysis.spill_timeline import spill_arcs
@@ -49,12 +51,14 @@ from spillprof.planning.liveness import lifetimes, live_bytes_by_step
 from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dma, PlanningOptions
 from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
-from spillprof.scheduling import scheduled
+from spillprof.scheduling import JUDGE, scheduled
 from spillprof.simulation import PICOSECONDS_PER_S, on_machine, picoseconds, planned, prepare
 from spillprof.timing.timeline import simulate
-from spillprof.units import format_size
 from spillprof.verify import Violation, verify
 from spillprof.verify.certificate import check_certificate
+from spillprof.whatif.change import Situation, SmallerBatch
+from spillprof.whatif.setup import Outcome, Setup
+from spillprof.whatif.suggest import suggestions
 
 OSCILLATES_FROM = 3
 """A buffer that is spilled and reloaded so often oscillates."""
@@ -67,6 +71,13 @@ SEARCHED_STEPS = 2_000
 """Steps up to which strategy ``optimal`` is compared without being asked for."""
 
 
+class WhatIf(StrEnum):
+    """Whether changes are tried, each by a run of its own."""
+
+    ON = "on"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyzeOptions:
     """What to simulate."""
@@ -74,6 +85,7 @@ class AnalyzeOptions:
     strategies: tuple[str, ...] = ()  # none named: all, but "optimal" only up to SEARCHED_STEPS
     lowering: LoweringOptions = field(default_factory=LoweringOptions)
     planning: PlanningOptions = field(default_factory=PlanningOptions)
+    what_if: WhatIf = WhatIf.OFF  # changes no figure: dozens of runs more, for Profile.suggestions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +106,17 @@ class _Case:
     options: AnalyzeOptions
 
 
-def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: str = "") -> Profile:
+def analyze(
+    graph: Graph,
+    target: Target,
+    options: AnalyzeOptions,
+    *,
+    command: str = "",
+    smaller_batch: SmallerBatch | None = None,
+) -> Profile:
     """Simulate every strategy on the target, compare it with infinite SRAM, and explain.
+
+    ``smaller_batch``: the same model for fewer samples, if that can be had: something to try.
 
     ``CapacityError`` if no plan is possible at all; a strategy that alone fails becomes an infeasible result.
     """
@@ -140,8 +161,8 @@ def analyze(graph: Graph, target: Target, options: AnalyzeOptions, *, command: s
         ),
         results=tuple(results),
         buffers=buffer_facts(program),
-        bounds=_bounds(case, results),
-        suggestions=_suggestions(results),
+        bounds=_bounds(case, results, causes),
+        suggestions=_suggestions(graph, case, results, causes, smaller_batch),
         command=command,
     )
 
@@ -323,7 +344,7 @@ def _pinned(case: _Case, strategy: str, buffer: int) -> tuple[int, Timeline] | N
     return count_traffic(fitted, plan).spill_bytes, timeline
 
 
-def _bounds(case: _Case, results: Sequence[Result]) -> Bounds | None:
+def _bounds(case: _Case, results: Sequence[Result], causes: Counterfactuals) -> Bounds | None:
     """The proven bounds beside the least that a strategy reached; None where no plan is possible.
 
     The run in infinite SRAM is no plan of the fitted program.
@@ -346,27 +367,39 @@ def _bounds(case: _Case, results: Sequence[Result]) -> Bounds | None:
         serial_cost_s_lower=lower_cost(fitted, planning, picoseconds(case.target), bound) / PICOSECONDS_PER_S,
         certificate=certificate_of(fitted, planning, bound.problem, bound.certificate, bound.certified_cost),
         search=search_end(fitted, case.target, planning),
+        any_order_bytes=0 if best == 0 else causes.unavoidable_bytes,
     )
 
 
-def _suggestions(results: Sequence[Result]) -> tuple[Suggestion, ...]:
-    """Dedicated slots that save time, best first."""
-    found = [
-        Suggestion(
-            change="pin",
-            argument=f"--pin {o.buffer}",
-            strategy=result.strategy,
-            spill_bytes=o.pinned_spill_bytes,
-            latency_s=o.pinned_latency_s,
-            energy_j=o.pinned_energy_j,
-            saves_s=result.latency_s - o.pinned_latency_s,
-            costs=f"{format_size(o.size_bytes)} of SRAM reserved for the whole run",
-        )
-        for result in results
-        for o in result.oscillations
-        if o.pinned_spill_bytes is not None and o.pinned_latency_s is not None and o.pinned_energy_j is not None
-    ]
-    return tuple(sorted((s for s in found if s.saves_s > 0), key=lambda s: -s.saves_s))
+def _suggestions(
+    graph: Graph,
+    case: _Case,
+    results: Sequence[Result],
+    causes: Counterfactuals,
+    smaller_batch: SmallerBatch | None,
+) -> tuple[Suggestion, ...]:
+    """What would help the leading result, tried under the best of the strategies that are quick to plan."""
+    lead = leading(results)
+    if case.options.what_if is WhatIf.OFF or lead is None:
+        return ()
+    base = leading([r for r in results if r.strategy in CHEAP_STRATEGIES])
+    now = Situation(
+        setup=Setup(
+            graph=graph,
+            target=case.target,
+            lowering=case.options.lowering,
+            planning=case.options.planning,
+            strategy=JUDGE if base is None else base.strategy,
+        ),
+        program=case.program,
+        spill_bytes=(base or lead).spill_bytes,
+        buffers=(base or lead).buffers,
+        strategies=case.options.strategies,
+        better_order=lambda: causes.better_order,
+        smaller_batch=smaller_batch,
+    )
+    outcome = Outcome(spill_bytes=lead.spill_bytes, latency_s=lead.latency_s, energy_j=lead.energy_j)
+    return suggestions(now, outcome)
 
 
 def configuration(options: AnalyzeOptions) -> dict[str, Any]:

@@ -265,23 +265,18 @@ def test_an_unknown_strategy_is_refused_before_anything_runs() -> None:
         small(1500, "lru", "mru")
 
 
-# --- suggestions are simulations
+# --- slots are simulations
 
 
-def test_a_suggested_slot_does_what_it_says() -> None:
+def test_a_pinned_oscillation_does_what_it_says() -> None:
     case = "residual_cnn"
     profile = tight(case)
-    suggestion = profile.suggestions[0]
-    assert suggestion.change == "pin"
-    result = next(r for r in profile.results if r.strategy == suggestion.strategy)
-    assert suggestion.saves_s == result.latency_s - suggestion.latency_s > 0
-    assert [s.saves_s for s in profile.suggestions] == sorted((s.saves_s for s in profile.suggestions), reverse=True)
-    buffer = suggestion.argument.removeprefix("--pin ")
-    options = AnalyzeOptions(strategies=(suggestion.strategy,), lowering=LoweringOptions(pin=(buffer,)))
+    strategy, tried = next((r.strategy, o) for r in profile.results for o in r.oscillations if o.pinned_latency_s)
+    options = AnalyzeOptions(strategies=(strategy,), lowering=LoweringOptions(pin=(tried.buffer,)))
     (pinned,) = analyze(sample(case), machine(TIGHT[case]), options).results
-    assert (pinned.spill_bytes, pinned.latency_s) == (suggestion.spill_bytes, suggestion.latency_s)
-    assert pinned.energy_j == suggestion.energy_j
-    assert buffer not in {b.name for b in pinned.buffers}
+    assert (pinned.spill_bytes, pinned.latency_s) == (tried.pinned_spill_bytes, tried.pinned_latency_s)
+    assert pinned.energy_j == tried.pinned_energy_j
+    assert tried.buffer not in {b.name for b in pinned.buffers}
 
 
 def test_oscillations_are_the_buffers_that_left_and_came_back_three_times() -> None:

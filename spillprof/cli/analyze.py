@@ -25,6 +25,7 @@ from spillprof.cli.options import (
     read_planning,
     read_target,
     session_options,
+    switch,
     target_options,
 )
 from spillprof.cli.output import (
@@ -43,6 +44,7 @@ from spillprof.planning.options import OPTIMAL, STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.model.profile import Profile
+    from spillprof.whatif.change import SmallerBatch
 
 MANY_OPERATORS = 10_000
 """Above, one strategy is simulated where none is named: each takes seconds there."""
@@ -81,6 +83,7 @@ FEW_STRATEGIES = ("lru",)
     help="Write a report: .html, .json, .md, .csv or .minimalloc.csv; '-' for JSON on stdout. Repeatable.",
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
+@switch("--what-if", True, "Try changes, each by a run of its own, and list those that would help.")
 @option("--events", is_flag=True, help="List every transfer in the JSON.")
 @option("--plan", metavar="FILE", help="Write the plan of the one strategy asked for, as JSON.")
 @option("--save-order", metavar="FILE.onnx", help="Write the model with its nodes in the order of --order memory.")
@@ -109,7 +112,10 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     from spillprof import pipeline
 
     options = pipeline.AnalyzeOptions(
-        strategies=strategies, lowering=read_lowering(values), planning=read_planning(values)
+        strategies=strategies,
+        lowering=read_lowering(values),
+        planning=read_planning(values),
+        what_if=pipeline.WhatIf(values["what_if"]),
     )
     graph = read_model(model, values, session)
     if len(graph.operators) > MANY_OPERATORS and not strategies:
@@ -128,7 +134,13 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         from spillprof.frontends.onnx.node_order import in_node_order
 
         write_file(order_path, in_node_order(model, pipeline.tensor_ranks(graph, target, options)), session)
-    profile = pipeline.analyze(graph, target, options, command=reproduce(session, command, values["config"]))
+    profile = pipeline.analyze(
+        graph,
+        target,
+        options,
+        command=reproduce(session, command, values["config"]),
+        smaller_batch=_smaller_batch(model, values, session),
+    )
     print_result(render_json(profile, events=values["events"]) if to_stdout else _page(profile, values["top"], session))
     _write(destinations, profile, session)
     if not any(result.feasible for result in profile.results):
@@ -137,6 +149,17 @@ def command(session: Session, /, model: str, **values: Any) -> None:
             where=[f"{result.strategy}: {result.reason}" for result in profile.results],
             hint=f"the smallest SRAM without tiling is {profile.model.min_sram_bytes:,} B",
         )
+
+
+def _smaller_batch(model: str, values: Mapping[str, Any], session: Session) -> "SmallerBatch | None":
+    """Half of the batch that was asked for; None where none was, or the model cannot be read again."""
+    from spillprof.whatif.change import SmallerBatch
+
+    batch = values["batch"]
+    if batch is None or batch % 2 or model == "-":
+        return None
+    half = {**values, "batch": batch // 2}
+    return SmallerBatch(argument=f"--batch {batch // 2}", runs=2, read=lambda: read_model(model, half, session))
 
 
 def _strategies(text: str | None) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOpt
 from spillprof.model.dtypes import AS_IN_FILE, NUMBER_DTYPES, SHORT_NAMES, parse_dtype
 from spillprof.model.op_times import OpTimes
 from spillprof.model.target import Target, builtin_target_names
+from spillprof.model.target_settings import parse_target_setting, with_fields
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Release, Start, WriteBack
 from spillprof.units import parse_rate, parse_size
 
@@ -109,6 +110,8 @@ def machine_options(command: _Decorated) -> _Decorated:
         option("--align", callback=parsed(parse_size), metavar="SIZE", help="Alignment of buffers, e.g. 64."),
         option("--dram-read", callback=parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
         option("--dram-write", callback=parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
+        option("--set", "target_settings", multiple=True, callback=parsed(parse_target_setting), metavar="FIELD=VALUE",
+               help="Any field of the target, e.g. dma-read-channels=2; see 'info targets NAME'. Repeatable."),
     )  # fmt: skip
 
 
@@ -136,9 +139,9 @@ def lowering_options(command: _Decorated) -> _Decorated:
                 "resident: on-chip all the time."),
         _choice("--fuse", Fuse, default.fuse, "standard: bias, batch norm, activation and Q/DQ join their operator."),
         _choice("--conv", ConvAlgorithm, default.conv, "Algorithm of convolutions: it decides their workspace."),
-        _switch("--inplace", default.inplace, "Elementwise results overwrite an input that dies."),
+        switch("--inplace", default.inplace, "Elementwise results overwrite an input that dies."),
         _choice("--views", Views, default.views, "share: Reshape and the like take no memory."),
-        _switch("--fold", default.fold, "What is computed from constants alone counts as a weight."),
+        switch("--fold", default.fold, "What is computed from constants alone counts as a weight."),
         _choice("--control-flow", Control, default.control,
                 "unfold: If, Loop and Scan as the operators that they run; step: each as one step."),
         option("--pin", multiple=True, metavar="TENSOR", help="Give a tensor its own slot, never evicted. Repeatable."),
@@ -217,7 +220,8 @@ def examples(*lines: str) -> str:
 def read_target(values: Mapping[str, Any], name: str | None = None) -> Target:
     """The target that the options describe; ``name``: one that something nearer than the file's settings chose.
 
-    Single figures replace the target's own, but those of the file do not if the target was chosen elsewhere.
+    Single figures replace the target's own, but those of the file do not if the target was chosen elsewhere. Fields
+    named by ``--set`` come last; of one that is named twice, the last counts.
     """
     named = {"sram": "sram_bytes", "align": "alignment_bytes",
              "dram_read": "dram_read_bytes_per_s", "dram_write": "dram_write_bytes_per_s"}  # fmt: skip
@@ -227,7 +231,8 @@ def read_target(values: Mapping[str, Any], name: str | None = None) -> Target:
     given = {key: field for key, field in named.items() if values[key] is not None}
     if name or is_given("target"):
         given = {key: field for key, field in given.items() if is_given(key)}
-    return target.with_overrides(**{field: values[key] for key, field in given.items()})
+    target = target.with_overrides(**{field: values[key] for key, field in given.items()})
+    return with_fields(target, dict(values["target_settings"]))
 
 
 def is_given(parameter: str) -> bool:
@@ -318,7 +323,8 @@ def _choice(name: str, values: type[StrEnum], default: StrEnum, text: str) -> _O
     return option(name, type=choices, default=str(default), show_default=True, help=text)
 
 
-def _switch(name: str, default: bool, text: str) -> _Option:
+def switch(name: str, default: bool, text: str) -> _Option:
+    """An option that is on or off."""
     on_off = click.Choice(["on", "off"])
     return option(name, type=on_off, default="on" if default else "off", show_default=True, help=text)
 

@@ -375,20 +375,23 @@ class Bounds:
     serial_cost_s_lower: float | None = None  # proven, of the serial cost; None: not asked for
     certificate: Certificate | None = None  # of certified_bytes
     search: str = ""  # how strategy "optimal" ended: "complete" or what cut it short; empty: not asked for
+    any_order_bytes: int | None = None  # proven for every order of operators; None: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A re-simulated change."""
+    """A re-simulated change. It saves against the result that reports lead with, for the same work."""
 
-    change: str  # "pin", ...
-    argument: str  # as an option: "--pin skip_0"
+    change: str  # "pin", "sram", "order", ...
+    argument: str  # what to add to the command line, as a shell takes it: "--pin skip_0"
     strategy: str  # under which it was simulated
-    spill_bytes: int
+    spill_bytes: int  # of one run with the change
     latency_s: float
     energy_j: float
     saves_s: float
-    costs: str
+    costs: str  # its price in words
+    saves_bytes: int = 0  # spill bytes; less than none where the change saves time alone
+    saves_j: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -194,10 +194,11 @@ def suggestions_table(profile: Profile) -> DataTable:
     """Re-simulated changes."""
     return make_table(
         "What would help most (each re-simulated)",
-        (("change", Kind.TEXT), ("under", Kind.TEXT), ("saves", Kind.TIME), ("latency", Kind.TIME),
-         ("spill bytes", Kind.SIZE), ("costs", Kind.TEXT)),
+        (("change", Kind.TEXT), ("saves", Kind.TIME), ("latency", Kind.TIME), ("spill bytes", Kind.SIZE),
+         ("saves bytes", Kind.SIZE), ("under", Kind.TEXT), ("costs", Kind.TEXT)),
         profile.suggestions,
-        lambda s: (label(s.argument, 64), s.strategy, s.saves_s, s.latency_s, s.spill_bytes, label(s.costs, 64)),
+        lambda s: (label(s.argument, 400), s.saves_s, s.latency_s, s.spill_bytes, s.saves_bytes, s.strategy,
+                   label(s.costs, 80)),
         limit=HTML_ROWS,
     )  # fmt: skip
 

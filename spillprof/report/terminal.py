@@ -29,7 +29,12 @@ from spillprof.units import format_rate, format_size, format_size_exact
 
 DEFAULT_WIDTH = 100
 MIN_WIDTH = 80
+NARROW = 92
+"""Characters that the table of strategies takes with nothing cut."""
 MAX_REMARKS = 12
+SUGGESTIONS_SHOWN = 5
+LONGEST_ARGUMENT = 400
+"""A longer one is cut: names come from models."""
 WEIGHT_WORDS = {"stream": "streamed", "cached": "cached", "resident": "resident"}
 _Justify = Literal["left", "right"]
 
@@ -58,7 +63,7 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
     lead = lead_result(profile)
     yield from _header(profile)
     yield ""
-    yield _strategies(profile, lead)
+    yield _strategies(profile, lead, width)
     if profile.bounds is not None:
         yield _line(Text(bound_scope(profile), "dim"))
     if search_sentence(profile):
@@ -73,7 +78,7 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
         yield from _lead(profile, lead, top, width)
     yield from _oscillations(profile)
     yield from _oversized(profile)
-    yield from _suggestions(profile, width)
+    yield from _suggestions(profile, lead, width)
     yield from _remarks(profile)
 
 
@@ -96,7 +101,7 @@ def _header(profile: Profile) -> Iterable[RenderableType]:
         yield Text(op_times_sentence(profile.op_times))
 
 
-def _strategies(profile: Profile, lead: Result | None) -> RenderableType:
+def _strategies(profile: Profile, lead: Result | None, width: int) -> RenderableType:
     rows = [r for r in profile.results if r.strategy != "none"]
     ideal = profile.ideal
     shown = [r if r.feasible else None for r in rows]
@@ -108,7 +113,7 @@ def _strategies(profile: Profile, lead: Result | None) -> RenderableType:
         ("", "left"), ("latency", "right"), ("spill time", "right"), ("hidden", "right"),
         ("spill bytes", "right"), ("spills", "right"), ("reloads", "right"), ("above bound", "right"),
     )  # fmt: skip
-    table.add_row("no spill (ideal)", latency[0], "-", "-", "0", "0", "0", "-")
+    table.add_row("ideal" if width < NARROW else "no spill (ideal)", latency[0], "-", "-", "0", "0", "0", "-")
     for i, result in enumerate(rows, start=1):
         if not result.feasible:
             table.add_row(Text(label(result.strategy, 20)), "infeasible", *["-"] * 6, style="dim")
@@ -120,6 +125,8 @@ def _strategies(profile: Profile, lead: Result | None) -> RenderableType:
         )  # fmt: skip
     if profile.bounds is not None:
         table.add_row("lower bound", "", "", "", spill_bytes[-1], "", "", "proven")
+    if width < NARROW:
+        table.padding = (0, 1, 0, 0)
     return Padding(table, (0, 0, 0, 2))
 
 
@@ -207,22 +214,37 @@ def _oversized(profile: Profile) -> Iterable[RenderableType]:
     )
 
 
-def _suggestions(profile: Profile, width: int) -> Iterable[RenderableType]:
-    if not profile.suggestions:
+def _suggestions(profile: Profile, lead: Result | None, width: int) -> Iterable[RenderableType]:
+    """The best few, each with its price: beside the change where there is room, else on a line of its own."""
+    shown = profile.suggestions[:SUGGESTIONS_SHOWN]
+    if not shown:
         return
-    spilled = size_column([s.spill_bytes for s in profile.suggestions])
-    table = _table(
-        ("change", "left"), ("latency", "right"), ("spill bytes", "right"), ("under", "left"), ("costs", "left"),
-    )  # fmt: skip
-    longest = max(len(label(s.argument, 30)) for s in profile.suggestions)
-    cost_width = max(16, width - longest - 43)
-    for suggestion, nbytes in zip(profile.suggestions, spilled, strict=True):
-        argument = Text(label(suggestion.argument, 30))
-        cost = Text(label(suggestion.costs, cost_width) if suggestion.costs else "")
-        table.add_row(argument, signed_time(-suggestion.saves_s), nbytes, suggestion.strategy, cost)
+    spilled = size_column([s.spill_bytes for s in shown])
+    arguments = [label(s.argument, LONGEST_ARGUMENT) for s in shown]
+    prices = [label(s.costs, 80) for s in shown]
+    beside = max(map(len, arguments)) + max(map(len, prices)) <= width - 32
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("latency", justify="right", no_wrap=True)
+    table.add_column("spill bytes", justify="right", no_wrap=True)
+    table.add_column("change", overflow="fold")
+    if beside:
+        table.add_column("costs", no_wrap=True)
+    for suggestion, nbytes, argument, price in zip(shown, spilled, arguments, prices, strict=True):
+        figures = signed_time(-suggestion.saves_s), nbytes
+        if beside:
+            table.add_row(*figures, Text(argument), Text(price))
+        else:
+            table.add_row(*figures, Text.assemble(argument, "\n", (price, "dim")))
+    under = sorted({s.strategy for s in shown if s.change != "strategy"})
+    how = f" under {', '.join(under)}" if under else ""
+    if lead is not None and under != [lead.strategy]:
+        how += f", against {lead.strategy}"
+    more = len(profile.suggestions) - len(shown)
     yield ""
-    yield _line("What would help most (each re-simulated)", "bold")
+    yield _line(f"What would help most (each re-simulated{how})", "bold")
     yield Padding(table, (0, 0, 0, 2))
+    if more:
+        yield Padding(Text(f"... {more:,} more in the report and in --json", "dim"), (0, 0, 0, 4))
 
 
 def _remarks(profile: Profile) -> Iterable[RenderableType]:

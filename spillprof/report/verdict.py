@@ -77,7 +77,14 @@ def bound_scope(profile: Profile) -> str:
     tiled = ", with the same operands tiled through DRAM," if profile.oversized else ""
     pinned = ", with the same dedicated slots," if profile.config.get("pin") else ""
     written = ", with every eviction written back," if profile.config.get("writeback") == "always" else ""
-    return f"Lower bound: no plan in this order of operators{tiled}{pinned}{written} spills less."
+    return (
+        f"Lower bound: no plan in this order of operators{tiled}{pinned}{written} spills less.{_in_any_order(profile)}"
+    )
+
+
+def _in_any_order(profile: Profile) -> str:
+    nbytes = profile.bounds.any_order_bytes if profile.bounds else None
+    return f" In any order at least {format_size(nbytes)} must spill." if nbytes else ""
 
 
 def search_sentence(profile: Profile) -> str:

@@ -9,7 +9,7 @@ from spillprof.errors import UsageError
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.dtypes import AS_IN_FILE, parse_dtype
 from spillprof.model.target import Target
-from spillprof.model.target_fields import field_names, read_fields
+from spillprof.model.target_settings import target_field, target_value, with_fields
 from spillprof.planning.options import Order, PlanningOptions
 
 LONGEST_AXIS = 10_000
@@ -18,18 +18,6 @@ LOWERING_AXES = ("act_dtype", "weight_dtype")
 PLANNING_AXES = ("order",)
 """Options of planning that can be swept, beside strategy and placement."""
 OPTION_AXES = (*LOWERING_AXES, *PLANNING_AXES)
-
-_RATES_AND_THE_REST = ("", "_bytes_per_s", "_bytes", "_s", "_j_per_byte", "_j")
-_NOT_SWEPT = {
-    "sram_bytes": "use --sram",
-    "name": "every row carries the target's name",
-    "sources": "they change no result",
-    "dram_read_curve": "vary dram-read and dram-read-setup",
-    "dram_write_curve": "vary dram-write and dram-write-setup",
-    "conv_time_factors": "it is a table: give each a target of its own",
-    "mac_j_by_dtype": "vary mac-j",
-}
-_BY_DTYPE = ("macs_per_s", "macs_per_cycle")
 
 
 def parse_axis(text: str, parse: Callable[[str], int]) -> tuple[int, ...]:
@@ -52,27 +40,7 @@ def parse_variation(text: str) -> tuple[str, tuple[Any, ...]]:
     if not separator or not listed.strip():
         raise UsageError(f"'{text}' varies nothing", hint="write it like --vary dram-read=30GB/s,60GB/s")
     field = target_field(name)
-    return field, tuple(dict.fromkeys(_value(field, item.strip()) for item in listed.split(",")))
-
-
-def target_field(name: str) -> str:
-    """The target field that a name means: as in target files, with - for _, and without its unit."""
-    plain = name.strip().lower().replace("-", "_")
-    known = field_names()
-    units = ("_bytes",) if plain == "sram" else _RATES_AND_THE_REST  # not its bandwidth, whatever the order of units
-    field = next((plain + unit for unit in units if plain + unit in known), None)
-    if field is None:
-        from difflib import get_close_matches
-
-        near = get_close_matches(plain, known, n=1)
-        swept = [each for each in known if each not in _NOT_SWEPT]
-        raise UsageError(
-            f"a target has no field '{name}'",
-            hint=f"did you mean '{near[0]}'?" if near else f"there are {', '.join(swept)}",
-        )
-    if field in _NOT_SWEPT:
-        raise UsageError(f"target field '{field}' cannot be varied", hint=_NOT_SWEPT[field])
-    return field
+    return field, tuple(dict.fromkeys(target_value(field, item.strip(), "--vary") for item in listed.split(",")))
 
 
 def settings_of(variations: Sequence[tuple[str, Sequence[Any]]]) -> list[dict[str, Any]]:
@@ -92,7 +60,7 @@ def parse_dtypes(text: str) -> tuple[str, ...]:
 def with_settings(target: Target, settings: Mapping[str, Any]) -> Target:
     """The target with its varied fields set. A number for a rate of MACs is that of every element type."""
     fields = {name: value for name, value in settings.items() if name not in OPTION_AXES}
-    return target.with_overrides(**{k: {"default": v} if k in _BY_DTYPE else v for k, v in fields.items()})
+    return with_fields(target, fields)
 
 
 def lowering_with(options: LoweringOptions, settings: Mapping[str, Any]) -> LoweringOptions:
@@ -131,18 +99,3 @@ def _span(item: str, parse: Callable[[str], int]) -> list[int]:
     while values[-1] * 2 < high:
         values.append(values[-1] * 2)
     return [*values, high]
-
-
-def _value(field: str, text: str) -> Any:
-    """A value of a target field, from a number, ``true``, ``false`` or a text with a unit."""
-    value: object = {"true": True, "false": False}.get(text, text)
-    for number in (int, float):
-        try:
-            value = number(text)
-            break
-        except ValueError:
-            continue
-    if field in _BY_DTYPE:
-        rates = read_fields({field: {"default": value}}, name="--vary")[field]
-        return rates["default"]
-    return read_fields({field: value}, name="--vary")[field]

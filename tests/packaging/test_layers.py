@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("config_keys", "issue_times"),
     ("scheduling", "known"),
     ("simulation",),
-    ("counterfactuals",),
+    ("counterfactuals", "whatif"),
     ("pipeline", "estimation", "config"),
     ("sweep", "gate", "diff"),
     ("history",),

@@ -105,7 +105,7 @@ def test_page_shows_header_target_strategies_and_reasons(profile):
     assert "why (belady, least spill time): capacity" in page
     assert "lru; pinned: −" in " ".join(page.split())
     assert "tiling could remove 18 MiB" in " ".join(page.split())
-    assert "What would help most (each re-simulated)" in page
+    assert "What would help most (each re-simulated under interval, lru, against belady)" in page
     assert "note: assumed, 3 times: operator Foo is elementwise" in page
     assert "note: 12 operators computed from constants alone" in page
 

@@ -1,0 +1,42 @@
+"""A change to the command line, and the situation that it starts from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from spillprof.model.graph import Graph
+from spillprof.model.profile import BufferCost
+from spillprof.model.program import Program
+from spillprof.whatif.setup import Setup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing done differently."""
+
+    kind: str  # "pin", "sram", ...
+    argument: str  # what to add to the command line, as a shell takes it
+    costs: str  # its price in words
+    setup: Setup  # the run with the change made
+    runs: int = 1  # how many such runs do the work of one run before the change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallerBatch:
+    """The same model with fewer samples a run."""
+
+    argument: str
+    runs: int  # that do the same work
+    read: Callable[[], Graph]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What was run, and what is known about it."""
+
+    setup: Setup
+    program: Program  # in the order that was asked for, not fitted
+    spill_bytes: int  # under the strategy of the setup
+    buffers: tuple[BufferCost, ...]  # what that moved, dearest first
+    strategies: tuple[str, ...]  # compared already
+    better_order: Callable[[], tuple[int, ...] | None] = field(default=lambda: None)  # one that spills less, if any
+    smaller_batch: SmallerBatch | None = None

@@ -1,0 +1,102 @@
+"""More SRAM: to the smallest size found that spills nothing, and to the size where a byte of it saves most."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from spillprof.lowering.layout import align
+from spillprof.simulation import prepare, sram_limits
+from spillprof.units import LARGEST_SIZE, format_size
+from spillprof.whatif.change import Change, Situation
+from spillprof.whatif.setup import Setup, spill_bytes
+from spillprof.whatif.words import size_word
+
+_FINENESS = 32
+"""Sizes that are tried are whole multiples of about this share of the present size."""
+_LARGER = (1.0, 1.125, 1.25, 1.5)
+"""Of the size that the ideal run uses: fragmentation can ask for more."""
+_KNEE_SHARES = (0.25, 0.5, 0.75)
+"""Of the way to the size at which nothing spills."""
+
+PROBES = 12
+"""Most plans that are made to find the sizes."""
+
+
+def larger_sram(now: Situation) -> Iterator[Change]:
+    """The smallest size found at which nothing spills, and the next knee before it if a byte saves more there."""
+    probe = _Probe(now.setup)
+    enough = _smallest_enough(now.setup, probe)
+    if enough is None:
+        yield _with_sram(now, min(2 * now.setup.target.sram_bytes, LARGEST_SIZE))
+        return
+    yield _with_sram(now, enough)
+    knee = _knee(now, enough, probe)
+    if knee is not None:
+        yield _with_sram(now, knee)
+
+
+def twice_the_sram(now: Situation) -> Iterator[Change]:
+    """Double the size: what a long program affords."""
+    yield _with_sram(now, min(2 * now.setup.target.sram_bytes, LARGEST_SIZE))
+
+
+class _Probe:
+    """Spill bytes by size, each planned once; no more than ``PROBES`` plans."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup, self._known, self.left = setup, dict[int, int | None](), PROBES
+
+    def __call__(self, sram_bytes: int) -> int | None:
+        """Spill bytes at a size; None if nothing can be planned there, or nothing more is affordable."""
+        if sram_bytes not in self._known:
+            if not self.left:
+                return None
+            self.left -= 1
+            self._known[sram_bytes] = spill_bytes(_sized(self._setup, sram_bytes))
+        return self._known[sram_bytes]
+
+
+def _smallest_enough(setup: Setup, probe: _Probe) -> int | None:
+    """By bisection, as if more memory never spilled more: where it does, a size that is enough, but not the least."""
+    target = setup.target
+    prepared = prepare(setup.graph, target, setup.lowering)
+    _, ideal_bytes = sram_limits(prepared, target, setup.planning)
+    unit = align(1 << max(0, (target.sram_bytes // _FINENESS).bit_length() - 1), target.alignment_bytes)
+    low = target.sram_bytes // unit  # too small, as something spills
+    sizes = (-(-int(ideal_bytes * larger) // unit) for larger in _LARGER)
+    high = next((n for n in sizes if low < n <= LARGEST_SIZE // unit and probe(n * unit) == 0), None)
+    if high is None:
+        return None
+    while high - low > 1 and probe.left > len(_KNEE_SHARES):
+        middle = (low + high) // 2
+        if probe(middle * unit) == 0:
+            high = middle
+        else:
+            low = middle
+    return high * unit
+
+
+def _knee(now: Situation, enough: int, probe: _Probe) -> int | None:
+    """The size on the way to ``enough`` at which each added byte saves most, if it saves more than there."""
+    present, target = now.setup.target.sram_bytes, now.setup.target
+    unit = align(1 << max(0, (present // _FINENESS).bit_length() - 1), target.alignment_bytes)
+    best, most = None, now.spill_bytes / (enough - present)
+    for share in _KNEE_SHARES:
+        size = int(present + share * (enough - present)) // unit * unit
+        left = probe(size) if present < size < enough else None
+        if left is not None and (now.spill_bytes - left) / (size - present) > most:
+            best, most = size, (now.spill_bytes - left) / (size - present)
+    return best
+
+
+def _with_sram(now: Situation, sram_bytes: int) -> Change:
+    more = sram_bytes - now.setup.target.sram_bytes
+    return Change(
+        kind="sram",
+        argument=f"--sram {size_word(sram_bytes)}",
+        costs=f"hardware: {format_size(more)} more SRAM",
+        setup=_sized(now.setup, sram_bytes),
+    )
+
+
+def _sized(setup: Setup, sram_bytes: int) -> Setup:
+    return replace(setup, target=setup.target.with_overrides(sram_bytes=sram_bytes))

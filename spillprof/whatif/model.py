@@ -1,0 +1,92 @@
+"""Changes of what runs: fusion, algorithms of convolutions, where weights live, element types, the batch."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from spillprof.lowering.options import ConvAlgorithm, Fuse, Views, WeightsPolicy
+from spillprof.model.dtypes import DTYPE_BITS, is_float
+from spillprof.model.graph import Graph, TensorKind
+from spillprof.units import format_size
+from spillprof.whatif.change import Change, Situation
+
+_NARROWER = (("fp16", "float16"), ("int8", "int8"))
+"""Element types as options name them, and as models do."""
+
+
+def leaner_lowering(now: Situation) -> Iterator[Change]:
+    """What was switched off although it saves memory."""
+    lowering = now.setup.lowering
+    if lowering.fuse is Fuse.NONE:
+        costs = "kernels for operators with their bias, norm and activation"
+        yield _lowered(now, "fuse", "--fuse standard", costs, fuse=Fuse.STANDARD)
+    if not lowering.inplace:
+        yield _lowered(now, "inplace", "--inplace on", "kernels that overwrite their input", inplace=True)
+    if lowering.views is Views.COPY:
+        yield _lowered(now, "views", "--views share", "a runtime that knows views", views=Views.SHARE)
+    if not lowering.fold:
+        yield _lowered(now, "fold", "--fold on", "constants computed beforehand", fold=True)
+
+
+def other_convolutions(now: Situation) -> Iterator[Change]:
+    """Direct convolution, which needs no workspace; the fastest that fits, where the target knows a faster one."""
+    factors, conv = now.setup.target.conv_time_factors, now.setup.lowering.conv
+    if not any("Conv" in step.op_type for step in now.program.steps):
+        return
+    if conv is not ConvAlgorithm.DIRECT:
+        yield _lowered(now, "conv", "--conv direct", "kernels without a workspace", conv=ConvAlgorithm.DIRECT)
+    if conv is not ConvAlgorithm.AUTO and min(factors.values(), default=1.0) < factors.get("direct", 1.0):
+        costs = "kernels of other algorithms, and their workspace"
+        yield _lowered(now, "conv", "--conv auto", costs, conv=ConvAlgorithm.AUTO)
+
+
+def other_weights(now: Situation) -> Iterator[Change]:
+    """Weights that stay, in place of weights that pass; and the other way round."""
+    lowering, weight_bytes = now.setup.lowering, now.program.weight_bytes
+    if not weight_bytes:
+        return
+    size = format_size(weight_bytes)
+    if lowering.weights is not WeightsPolicy.STREAM:
+        costs = f"{size} of weights pass in every run"
+        yield _lowered(now, "weights", "--weights stream", costs, weights=WeightsPolicy.STREAM)
+    if lowering.weights is WeightsPolicy.STREAM:
+        costs = f"SRAM shared with {size} of weights, kept from run to run"
+        yield _lowered(now, "weights", "--weights cached", costs, weights=WeightsPolicy.CACHED)
+    if lowering.weights is not WeightsPolicy.RESIDENT and weight_bytes < now.setup.target.sram_bytes:
+        costs = f"{size} of SRAM reserved for weights"
+        yield _lowered(now, "weights", "--weights resident", costs, weights=WeightsPolicy.RESIDENT)
+
+
+def narrower_types(now: Situation) -> Iterator[Change]:
+    """Float activations in fewer bits."""
+    for word, dtype in _NARROWER:
+        if DTYPE_BITS[dtype] < _activation_bits(now.setup.graph, now.setup.lowering.act_dtype):
+            yield _lowered(now, "dtype", f"--act-dtype {word}", f"accuracy: activations in {word}", act_dtype=dtype)
+
+
+def smaller_batch(now: Situation) -> Iterator[Change]:
+    """Fewer samples a run, and more runs; figures are those of all of them."""
+    batch = now.smaller_batch
+    if batch is not None:
+        yield Change(
+            kind="batch",
+            argument=batch.argument,
+            costs=f"{batch.runs} runs for the same work",
+            setup=replace(now.setup, graph=batch.read()),
+            runs=batch.runs,
+        )
+
+
+def _activation_bits(graph: Graph, asked_for: str | None) -> int:
+    """Bits of the widest float activation; 0 if there is none."""
+    bits = [
+        DTYPE_BITS[t.dtype] for t in graph.tensors.values() if t.kind is not TensorKind.WEIGHT and is_float(t.dtype)
+    ]
+    if not bits:
+        return 0
+    return max(bits) if asked_for is None else DTYPE_BITS[asked_for]
+
+
+def _lowered(now: Situation, kind: str, argument: str, costs: str, **changes: Any) -> Change:
+    lowering = replace(now.setup.lowering, **changes)
+    return Change(kind=kind, argument=argument, costs=costs, setup=replace(now.setup, lowering=lowering))

@@ -1,0 +1,73 @@
+"""Changes that cost nothing but another decision: strategy, order, addresses, transfers, release."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from spillprof.planning.options import (
+    CHEAP_STRATEGIES,
+    PLACEMENTS,
+    Dma,
+    Inputs,
+    Order,
+    PlanningOptions,
+    Release,
+    WriteBack,
+)
+from spillprof.whatif.change import Change, Situation
+
+_NOTHING = "none: another policy"
+
+
+def other_strategies(now: Situation) -> Iterator[Change]:
+    """Those that nobody compared yet and that plan in one pass."""
+    for strategy in CHEAP_STRATEGIES:
+        if strategy not in now.strategies:
+            yield Change(
+                kind="strategy",
+                argument=f"--strategy {strategy}",
+                costs=_NOTHING,
+                setup=replace(now.setup, strategy=strategy),
+            )
+
+
+def better_order(now: Situation) -> Iterator[Change]:
+    """The order of operators that was found to spill less."""
+    if now.setup.planning.order is Order.MEMORY:
+        return
+    order = now.better_order()
+    if order is not None:
+        planning = replace(now.setup.planning, order=Order.MEMORY)
+        yield Change(
+            kind="order",
+            argument="--order memory",
+            costs="operators run in another order than the file's",
+            setup=replace(now.setup, planning=planning, order=order),
+        )
+
+
+def prompter_planning(now: Situation) -> Iterator[Change]:
+    """What was switched to the slower side."""
+    planning = now.setup.planning
+    if planning.release is not Release.LAST_USE:
+        yield _planned(now, "release", "--release last-use", "a runtime that frees early", release=Release.LAST_USE)
+    if planning.writeback is not WriteBack.ONCE:
+        yield _planned(
+            now, "writeback", "--writeback once", "a runtime that tracks valid copies", writeback=WriteBack.ONCE
+        )
+    if planning.dma is not Dma.PREFETCH:
+        yield _planned(now, "dma", "--dma prefetch", "transfers that are issued ahead", dma=Dma.PREFETCH)
+    if planning.inputs is not Inputs.ON_DEMAND:
+        yield _planned(now, "inputs", "--inputs on-demand", "inputs that come when first read", inputs=Inputs.ON_DEMAND)
+
+
+def other_placements(now: Situation) -> Iterator[Change]:
+    """Every other rule for addresses."""
+    for placement in PLACEMENTS:
+        if placement != now.setup.planning.placement:
+            yield _planned(now, "placement", f"--placement {placement}", _NOTHING, placement=placement)
+
+
+def _planned(now: Situation, kind: str, argument: str, costs: str, **changes: Any) -> Change:
+    planning: PlanningOptions = replace(now.setup.planning, **changes)
+    return Change(kind=kind, argument=argument, costs=costs, setup=replace(now.setup, planning=planning))

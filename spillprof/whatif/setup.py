@@ -1,0 +1,74 @@
+"""One run as the options describe it, and what it comes to."""
+
+from dataclasses import dataclass
+
+from spillprof.errors import SpillprofError
+from spillprof.lowering.fitting import fit
+from spillprof.lowering.options import LoweringOptions
+from spillprof.lowering.reordering import reordered
+from spillprof.model.graph import Graph
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.planning.options import Order, PlanningOptions
+from spillprof.planning.planner import make_plan
+from spillprof.planning.traffic import count_traffic
+from spillprof.scheduling import scheduled
+from spillprof.simulation import planned, prepare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """A model on a machine, and how it is run there."""
+
+    graph: Graph
+    target: Target
+    lowering: LoweringOptions
+    planning: PlanningOptions
+    strategy: str
+    order: tuple[int, ...] | None = None  # what the search for ``planning.order`` finds here, if that is known already
+
+    def program(self) -> Program:
+        """The program fitted to the memory. ``SpillprofError`` where there is none."""
+        program = prepare(self.graph, self.target, self.lowering).program
+        if self.order is not None:
+            program = reordered(program, self.order)
+        else:
+            program = scheduled(program, self.target, self.lowering, self.planning)
+        return fit(program, self.target, self.lowering)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Totals of one run."""
+
+    spill_bytes: int
+    latency_s: float
+    energy_j: float
+
+
+def outcome(setup: Setup) -> Outcome | None:
+    """The run, planned, verified and played; None if it cannot be done."""
+    try:
+        program = setup.program()
+        plan, timeline = planned(program, setup.target, setup.strategy, setup.planning)
+    except SpillprofError:
+        return None
+    return Outcome(
+        spill_bytes=count_traffic(program, plan).spill_bytes,
+        latency_s=timeline.makespan_s,
+        energy_j=timeline.energy_j,
+    )
+
+
+def spill_bytes(setup: Setup) -> int | None:
+    """Spill bytes of the run, which is planned but not played: a fraction of the work. None if it cannot be done."""
+    try:
+        program = setup.program()
+        return count_traffic(program, make_plan(program, setup.target, setup.strategy, setup.planning)).spill_bytes
+    except SpillprofError:
+        return None
+
+
+def searches_orders(setup: Setup) -> bool:
+    """Whether every run of this kind searches for an order first: many plans in place of one."""
+    return setup.planning.order is Order.MEMORY and setup.order is None
