@@ -76,7 +76,7 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
         yield _line(no_spill_sentence(profile, lead), "bold")
     else:
         yield from _lead(profile, lead, top, width)
-    yield from _oscillations(profile)
+    yield from _oscillations(profile, lead)
     yield from _oversized(profile)
     yield from _suggestions(profile, lead, width)
     yield from _remarks(profile)
@@ -175,11 +175,14 @@ def _victims(names: Sequence[str], shown: int) -> str:
     return ", ".join(label(name, 14) for name in names[:shown]) + more
 
 
-def _oscillations(profile: Profile) -> Iterable[RenderableType]:
-    """One line a strategy: its worst oscillating buffer, and what a dedicated slot would change."""
+def _oscillations(profile: Profile, lead: Result | None) -> Iterable[RenderableType]:
+    """The worst oscillating buffer of the lead strategy and of the worst, and what a dedicated slot would change."""
     lines = []
+    moved = {r.strategy: max(o.spill_bytes for o in r.oscillations) for r in profile.results if r.oscillations}
+    shown = {max(moved, key=lambda s: moved[s])} if moved else set()
+    shown |= {lead.strategy} & moved.keys() if lead is not None else set()
     for result in profile.results:
-        if not result.oscillations:
+        if result.strategy not in shown:
             continue
         worst = max(result.oscillations, key=lambda o: o.spill_bytes)
         count = len(result.oscillations)

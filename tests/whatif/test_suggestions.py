@@ -36,7 +36,7 @@ CASES = {
         "memory", "--pin", "scale",
     ),
     "unet, im2col, a bus": (
-        "unet.onnx", "--sram", "24MB", "--strategy", "cost", "--conv", "im2col", "--set", "dram-bus=80GB/s",
+        "unet.onnx", "--sram", "16MB", "--strategy", "cost", "--conv", "im2col", "--set", "dram-bus=80GB/s",
     ),
     "three branches, oversized": ("three_branch.onnx", "--sram", "600MB", "--strategy", "size"),
     "three branches, everything switched off": (
