@@ -153,6 +153,7 @@ def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
             runtime_bytes=0,
             weight_staging_bytes=RESERVED,
             stream_staging_bytes=0,
+            shared_workspace_bytes=0,
             reserved_bytes=RESERVED,
             sources={"dram_read_bytes_per_s": "one LPDDR5X channel pair"},
         ),

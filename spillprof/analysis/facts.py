@@ -159,6 +159,7 @@ def target_facts(target: Target, fitted: Program) -> TargetFacts:
         runtime_bytes=reserved.get("runtime", 0),
         weight_staging_bytes=reserved.get("weight staging", 0),
         stream_staging_bytes=stream_staging_bytes(target),
+        shared_workspace_bytes=reserved.get("shared workspace", 0),
         reserved_bytes=fitted.reserved_bytes,
         sources=dict(target.sources),
     )

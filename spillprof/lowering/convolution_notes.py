@@ -14,7 +14,7 @@ _Named = tuple[str, Convolution]
 def convolution_notes(program: Program) -> tuple[str, ...]:
     """Which convolutions memory made slower than they could be, and which make their matrix in blocks."""
     found = [(step.name, step.convolution) for step in program.steps if step.convolution is not None]
-    notes = [f"convolutions run {_algorithms(found)}"] if any(c.algorithm != "direct" for _, c in found) else []
+    notes = [f"convolutions: {_algorithms(found)}"] if any(c.algorithm != "direct" for _, c in found) else []
     slower = [(name, c) for name, c in found if c.algorithm != c.fastest]
     if slower:
         pairs = Counter(f"{c.fastest} to {c.algorithm}" for _, c in slower)
@@ -38,7 +38,7 @@ def _algorithms(found: Sequence[_Named]) -> str:
     for algorithm, count in sorted(Counter(c.algorithm for _, c in found).items()):
         largest = max(c.workspace_bytes for _, c in found if c.algorithm == algorithm)
         parts.append(
-            f"{count:,} as {algorithm}" + (f" with up to {format_size(largest)} of workspace" if largest else "")
+            f"{count:,} {algorithm}" + (f" with up to {format_size(largest)} of workspace" if largest else "")
         )
     return ", ".join(parts)
 

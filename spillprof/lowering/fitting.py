@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from spillprof.errors import CapacityError
 from spillprof.lowering.layout import align
-from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
+from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, Oversized, WeightsPolicy
 from spillprof.lowering.streaming import stream_oversized
 from spillprof.model.program import Program, Reservation, Step, largest_phase_bytes
 from spillprof.model.target import Target
@@ -137,6 +137,8 @@ def _over_reserved(
     hint = f"the smallest SRAM that works is {format_size_exact(smallest)}"
     if any(r.what == "resident weights" for r in reservations):
         hint += "; or use --weights stream"
+    if options.conv is ConvAlgorithm.WINOGRAD and any(r.what == "shared workspace" for r in reservations):
+        hint += "; or use --conv auto, which gives up an algorithm whose workspace passes half of the SRAM"
     return CapacityError(
         f"what stays on-chip for the whole run needs {need}, SRAM is {have}",
         where=[_reserved(program, reservations)],

@@ -79,6 +79,7 @@ class TargetFacts:
     runtime_bytes: int  # what the runtime keeps of the SRAM; part of reserved_bytes
     weight_staging_bytes: int  # as reserved for this model
     stream_staging_bytes: int
+    shared_workspace_bytes: int  # the block for all workspaces: as large as the largest of them; 0: none
     reserved_bytes: int  # runtime, staging, shared workspace, resident weights and dedicated slots together
     sources: Mapping[str, str]
 

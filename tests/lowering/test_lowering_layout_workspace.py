@@ -3,7 +3,9 @@
 import pytest
 from graphs import MACHINE, buffer_named, graph, lowered, op
 
-from spillprof.lowering.options import ConvAlgorithm, WeightsPolicy
+from spillprof.errors import CapacityError
+from spillprof.lowering.fitting import fit
+from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
 from spillprof.model.program import Convolution, Phase, Workspace
 from spillprof.timing.compute import step_times_s
 
@@ -155,7 +157,7 @@ def test_a_convolution_says_what_it_fell_back_from():
     assert step.convolution == Convolution(algorithm="im2col", fastest="winograd", workspace_bytes=3 * 864, blocks=2)
     assert step.launches == 2
     assert [note.split(" (")[0] for note in program.notes] == [
-        "convolutions run 1 as im2col with up to 2.53 KiB of workspace",
+        "convolutions: 1 im2col with up to 2.53 KiB of workspace",
         "1 of 1 convolutions runs with a slower algorithm, as half of the SRAM does not hold the workspace of the "
         "fastest: 1 from winograd to im2col",
         "1 of 1 convolutions runs in blocks of the im2col matrix, 2 in all, one launch each",
@@ -178,6 +180,15 @@ def test_the_multiply_accumulates_of_a_convolution_take_the_factor_of_its_algori
         for each in (ConvAlgorithm.DIRECT, ConvAlgorithm.IM2COL)
     )
     assert im2col_s / direct_s == pytest.approx(1.5 / 1.25)
+
+
+def test_a_workspace_that_takes_all_of_the_memory_is_an_error_that_names_the_way_out():
+    g = graph({"x": X}, ["Conv x w -> y"], "y", weights={"w": W}, tensors={"y": Y})
+    options, small = LoweringOptions(conv=ConvAlgorithm.WINOGRAD), MACHINE.with_overrides(sram_bytes=8192)
+    with pytest.raises(CapacityError) as caught:
+        fit(lowered(g, small, conv=options.conv), small, options)
+    assert caught.value.message == "what stays on-chip for the whole run needs 12.2 KiB, SRAM is 8 KiB"
+    assert "or use --conv auto" in (caught.value.hint or "")
 
 
 def test_quantised_convolution_finds_its_kernel():
