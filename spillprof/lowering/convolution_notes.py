@@ -37,9 +37,8 @@ def _algorithms(found: Sequence[_Named]) -> str:
     parts = []
     for algorithm, count in sorted(Counter(c.algorithm for _, c in found).items()):
         largest = max(c.workspace_bytes for _, c in found if c.algorithm == algorithm)
-        parts.append(
-            f"{count:,} {algorithm}" + (f" with up to {format_size(largest)} of workspace" if largest else "")
-        )
+        workspace = f" with up to {format_size(largest)} of workspace" if largest else ""
+        parts.append(f"{count:,} {algorithm}{workspace}")
     return ", ".join(parts)
 
 
