@@ -17,7 +17,6 @@ from spillprof.cli.options import (
     examples,
     lowering_options,
     model_options,
-    nearest,
     op_times_option,
     option,
     planning_options,
@@ -25,6 +24,7 @@ from spillprof.cli.options import (
     read_planning,
     read_target,
     session_options,
+    strategy_names,
     switch,
     target_options,
 )
@@ -164,16 +164,7 @@ def _smaller_batch(model: str, values: Mapping[str, Any], session: Session) -> "
 
 def _strategies(text: str | None) -> tuple[str, ...]:
     """Those named; none for all that are affordable."""
-    if text is None:
-        return ()
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not names:
-        raise UsageError("no strategy is named", where=("--strategy",), hint=f"there are {', '.join(STRATEGIES)}")
-    known = (*STRATEGIES, "none")
-    for name in names:
-        if name not in known:
-            raise nearest("strategy", name, known)
-    return names
+    return () if text is None else strategy_names(text)
 
 
 def _plan_path(path: str | None, strategies: Sequence[str]) -> Any:

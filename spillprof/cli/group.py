@@ -13,6 +13,7 @@ COMMANDS = {
     "inspect": "A model's tensors and operators, its peak and its smallest SRAM.",
     "verify": "Check a plan against a model, and cost it.",
     "pack": "Offsets for buffers with given lifetimes, in as little memory as can be found.",
+    "diff": "Two runs side by side: what moved, where and why.",
     "gate": "Judge models against budgets and a committed baseline, for CI.",
     "history": "The trend of what the gate recorded, and where it changed.",
     "calibrate": "Measure this machine's transfers, fit their curve, and write a target.",

@@ -16,7 +16,17 @@ from spillprof.model.dtypes import AS_IN_FILE, NUMBER_DTYPES, SHORT_NAMES, parse
 from spillprof.model.op_times import OpTimes
 from spillprof.model.target import Target, builtin_target_names
 from spillprof.model.target_settings import parse_target_setting, with_fields
-from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import (
+    PLACEMENTS,
+    STRATEGIES,
+    Dma,
+    Inputs,
+    Order,
+    PlanningOptions,
+    Release,
+    Start,
+    WriteBack,
+)
 from spillprof.units import parse_rate, parse_size
 
 if TYPE_CHECKING:
@@ -277,6 +287,18 @@ def read_planning(values: Mapping[str, Any]) -> PlanningOptions:
         order=Order(values["order"]),
         optimize_seconds=values["optimize_seconds"],
     )
+
+
+def strategy_names(text: str) -> tuple[str, ...]:
+    """The strategies that a list names, each once. ``UsageError`` for a name that is none, or no name."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise UsageError("no strategy is named", where=("--strategy",), hint=f"there are {', '.join(STRATEGIES)}")
+    known = (*STRATEGIES, "none")
+    for name in names:
+        if name not in known:
+            raise nearest("strategy", name, known)
+    return names
 
 
 def nearest(kind: str, name: str, known: Sequence[str]) -> UsageError:

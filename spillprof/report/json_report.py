@@ -13,7 +13,12 @@ def render(profile: Profile, *, events: bool) -> str:
 
     ``events`` adds each transfer of each result.
     """
-    return "".join(_pieces(profile.to_json(events=events), 0)) + "\n"
+    return json_text(profile.to_json(events=events))
+
+
+def json_text(data: Any) -> str:
+    """JSON values as text: rows on a line each, newline at the end."""
+    return "".join(_pieces(data, 0)) + "\n"
 
 
 def schema() -> dict[str, Any]:

@@ -1,0 +1,281 @@
+"""Which step of one run is which step of the other: by name, then by place in the graph. Linear in the steps.
+
+A step's *place* is what it computes from (everything before it) or what it computes for (everything after it), as
+nested types and sizes; equal places get equal numbers, so that no hash can collide. Steps that were paired stand for
+themselves in the places of their neighbours: an operator between two pairs is found whatever changed elsewhere.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from spillprof.model.profile import BufferFact, Profile
+
+_NEIGHBOURHOOD = 2
+"""Edges around a step that the last resort looks at."""
+
+_NUMBERED = re.compile(r"(?:node_|op_|n_)?(.*?)[_.:]?\d+")
+
+
+class Detail(Enum):
+    """What of a step counts besides its edges."""
+
+    SIZES = "sizes"
+    TYPES = "types"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Steps and buffers of two runs, paired. None: without a partner."""
+
+    after_of_step: tuple[int | None, ...]  # by step of the run before
+    before_of_step: tuple[int | None, ...]  # by step of the run after
+    after_of_buffer: tuple[int | None, ...]
+    before_of_buffer: tuple[int | None, ...]
+
+
+def match(before: Profile, after: Profile) -> Pairs:
+    """The partner of each step and of each buffer."""
+    sides = _Side(before), _Side(after)
+    steps = _Pairing(*sides)
+    steps.pair(lambda side: side.reliable_names())
+    numbers = _Numbers()
+    for detail in Detail:
+        _pair_by_place(steps, numbers, detail)
+    steps.pair(lambda side: [(name, op_type) for name, op_type in zip(side.names, side.op_types, strict=True)])
+    steps.pair(lambda side: _neighbourhoods(side, steps, numbers), only_even=True)
+    for detail in Detail:
+        _pair_by_place(steps, numbers, detail)
+    buffers = _match_buffers(*sides, steps.partner[0])
+    return Pairs(
+        after_of_step=tuple(steps.partner[0]),
+        before_of_step=tuple(steps.partner[1]),
+        after_of_buffer=tuple(buffers[0]),
+        before_of_buffer=tuple(buffers[1]),
+    )
+
+
+class _Side:
+    """One run's steps, with the buffers that tie them together. Weights are left out: policies move them."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.names = [step.name for step in profile.steps]
+        self.op_types = [step.op_type for step in profile.steps]
+        self.buffers = profile.buffers
+        self.reads: list[list[int]] = [[] for _ in profile.steps]
+        self.writes: list[list[int]] = [[] for _ in profile.steps]
+        self.rank = [0] * len(profile.buffers)  # which of its writer's results a buffer is
+        for b, buffer in enumerate(profile.buffers):
+            if buffer.written_by is not None:
+                self.rank[b] = len(self.writes[buffer.written_by])
+                self.writes[buffer.written_by].append(b)
+            if buffer.kind != "weight":
+                for step in buffer.read_by:
+                    self.reads[step].append(b)
+
+    def reliable_names(self) -> list[Hashable]:
+        """(name, how many of it came before), or None for a name that only counts: one operator more shifts those."""
+        seen: defaultdict[str, int] = defaultdict(int)
+        keys: list[Hashable] = []
+        for name, op_type in zip(self.names, self.op_types, strict=True):
+            keys.append(None if _is_numbered(name, op_type) else (name, seen[name]))
+            seen[name] += 1
+        return keys
+
+
+class _Numbers:
+    """A number for each value; equal values, equal numbers."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, int] = {}
+
+    def __call__(self, value: Hashable) -> int:
+        return self._known.setdefault(value, len(self._known))
+
+
+class _Pairing:
+    """Pairs of steps, made round by round."""
+
+    def __init__(self, before: _Side, after: _Side) -> None:
+        self.sides = (before, after)
+        self.partner: tuple[list[int | None], list[int | None]] = (
+            [None] * len(before.names), [None] * len(after.names)
+        )  # fmt: skip
+
+    def pair(self, keys_of: Callable[[_Side], Sequence[Hashable]], *, only_even: bool = False) -> None:
+        """Pair what is left by equal keys: those of equal names first, then in order.
+
+        A key of None pairs with nothing. ``only_even``: only where both sides have the same number of steps.
+        """
+        waiting = [self._by_key(i, keys_of(side)) for i, side in enumerate(self.sides)]
+        for key, old in waiting[0].items():
+            new = waiting[1].get(key, [])
+            if not new or (only_even and len(old) != len(new)):
+                continue
+            old, new = self._pair_namesakes(old, new)
+            for b, a in zip(old, new, strict=False):
+                self._join(b, a)
+
+    def number(self, side: _Side, step: int) -> int | None:
+        """The same for both steps of a pair; None for a step that is alone."""
+        if side is self.sides[0]:
+            return None if self.partner[0][step] is None else step
+        return self.partner[1][step]
+
+    def _by_key(self, which: int, keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
+        found: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for step, key in enumerate(keys):
+            if key is not None and self.partner[which][step] is None:
+                found[key].append(step)
+        return found
+
+    def _pair_namesakes(self, old: list[int], new: list[int]) -> tuple[list[int], list[int]]:
+        named = {self.sides[0].names[b]: b for b in reversed(old)}
+        rest = []
+        for a in new:
+            b = named.pop(self.sides[1].names[a], None)
+            if b is None:
+                rest.append(a)
+            else:
+                self._join(b, a)
+        return [b for b in old if self.partner[0][b] is None], rest
+
+    def _join(self, before: int, after: int) -> None:
+        self.partner[0][before] = after
+        self.partner[1][after] = before
+
+
+def _is_numbered(name: str, op_type: str) -> bool:
+    """Whether a name is a type and a number, as exporters and readers call operators that have no name."""
+    found = _NUMBERED.fullmatch(name)
+    return not name or (found is not None and found[1].strip("_").lower() in ("", "node", "op", op_type.lower()))
+
+
+def _pair_by_place(steps: _Pairing, numbers: _Numbers, detail: Detail) -> None:
+    """Pair steps that agree in all before and all after them, then in one of the two."""
+    if not all(side.buffers for side in steps.sides):
+        return  # nothing ties the steps together
+    steps.pair(
+        lambda side: [
+            None if up is None or down is None else (up, down)
+            for up, down in zip(
+                _origins(side, steps, numbers, detail), _ends(side, steps, numbers, detail), strict=True
+            )
+        ]
+    )
+    steps.pair(lambda side: _origins(side, steps, numbers, detail))
+    steps.pair(lambda side: _ends(side, steps, numbers, detail))
+
+
+def _origins(side: _Side, steps: _Pairing, numbers: _Numbers, detail: Detail) -> list[int | None]:
+    """What each step computes from, as a number; None for one that reads nothing."""
+    places: list[int] = []
+    for step in range(len(side.names)):
+        sources = []
+        for b in side.reads[step]:
+            writer = side.buffers[b].written_by
+            if writer is None or writer >= step:  # a graph input
+                sources.append(numbers(("input", _size(side.buffers[b], detail))))
+            else:
+                sources.append(numbers(("from", _known(side, steps, numbers, writer, places[writer]), side.rank[b])))
+        places.append(numbers(("up", _signature(side, step, detail), tuple(sorted(sources)))))
+    return [place if side.reads[step] else None for step, place in enumerate(places)]
+
+
+def _ends(side: _Side, steps: _Pairing, numbers: _Numbers, detail: Detail) -> list[int | None]:
+    """What each step computes for, as a number; None for one whose results nobody wants."""
+    places = [0] * len(side.names)
+    for step in reversed(range(len(side.names))):
+        readers = [
+            tuple(sorted(_known(side, steps, numbers, r, places[r]) for r in side.buffers[b].read_by if r > step))
+            for b in side.writes[step]
+        ]
+        places[step] = numbers(("down", _signature(side, step, detail), tuple(readers)))
+    return [place if _is_wanted(side, step) else None for step, place in enumerate(places)]
+
+
+def _is_wanted(side: _Side, step: int) -> bool:
+    return any(side.buffers[b].read_by or side.buffers[b].kind == "output" for b in side.writes[step])
+
+
+def _neighbourhoods(side: _Side, steps: _Pairing, numbers: _Numbers) -> list[int | None]:
+    """What lies around each step, a few edges far."""
+    if not side.buffers:
+        return [None] * len(side.names)
+    places = [numbers(("at", _signature(side, step, Detail.SIZES))) for step in range(len(side.names))]
+    for _ in range(_NEIGHBOURHOOD):
+        known = [_known(side, steps, numbers, step, place) for step, place in enumerate(places)]
+        places = [
+            numbers(("near", places[step], _around(side, known, step), _below(side, known, step)))
+            for step in range(len(side.names))
+        ]
+    return list(places)
+
+
+def _around(side: _Side, known: Sequence[int], step: int) -> tuple[int, ...]:
+    writers = (side.buffers[b].written_by for b in side.reads[step])
+    return tuple(sorted(known[w] if w is not None else -1 for w in writers))
+
+
+def _below(side: _Side, known: Sequence[int], step: int) -> tuple[int, ...]:
+    return tuple(sorted(known[r] for b in side.writes[step] for r in side.buffers[b].read_by))
+
+
+def _known(side: _Side, steps: _Pairing, numbers: _Numbers, step: int, place: int) -> int:
+    """What stands for a step in the places of its neighbours: the pair that it belongs to, else its own place."""
+    pair = steps.number(side, step)
+    return place if pair is None else numbers(("pair", pair))
+
+
+def _signature(side: _Side, step: int, detail: Detail) -> Hashable:
+    results = (side.buffers[b] for b in side.writes[step])
+    return side.op_types[step], tuple((buffer.kind, _size(buffer, detail)) for buffer in results)
+
+
+def _size(buffer: BufferFact, detail: Detail) -> int:
+    return buffer.size_bytes if detail is Detail.SIZES else 0
+
+
+def _match_buffers(
+    before: _Side, after: _Side, after_of_step: Sequence[int | None]
+) -> tuple[list[int | None], list[int | None]]:
+    """Buffers by who writes them; inputs and what is left by name, then inputs in order."""
+    old: list[int | None] = [None] * len(before.buffers)
+    new: list[int | None] = [None] * len(after.buffers)
+
+    def join(b: int, a: int) -> None:
+        old[b], new[a] = a, b
+
+    for step, partner in enumerate(after_of_step):
+        if partner is not None:
+            for b, a in zip(before.writes[step], after.writes[partner], strict=False):
+                join(b, a)
+    _join_equal(before, after, old, new, join, lambda buffer: buffer.name)
+    _join_equal(
+        before, after, old, new, join,
+        lambda buffer: (buffer.kind, buffer.size_bytes) if buffer.written_by is None else None,
+    )  # fmt: skip
+    return old, new
+
+
+def _join_equal(
+    before: _Side,
+    after: _Side,
+    old: Sequence[int | None],
+    new: Sequence[int | None],
+    join: Callable[[int, int], None],
+    key_of: Callable[[BufferFact], Hashable],
+) -> None:
+    waiting: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for b in reversed(_alone(old)):
+        waiting[key_of(before.buffers[b])].append(b)
+    for a in _alone(new):
+        key = key_of(after.buffers[a])
+        if key is not None and waiting[key]:
+            join(waiting[key].pop(), a)
+
+
+def _alone(partners: Iterable[int | None]) -> list[int]:
+    return [i for i, partner in enumerate(partners) if partner is None]

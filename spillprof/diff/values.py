@@ -1,0 +1,237 @@
+"""What a comparison of two profiles says. Field names are the keys of its JSON (schema ``spillprof-diff/1``)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+SCHEMA = "spillprof-diff/1"
+
+
+class Fate(StrEnum):
+    """What became of an operator or a buffer from one run to the other."""
+
+    KEPT = "kept"  # in both, under the same name
+    RENAMED = "renamed"  # in both by its place in the graph, under another name
+    ADDED = "added"
+    REMOVED = "removed"
+
+
+class Why(StrEnum):
+    """What is different about a buffer that spills more or less."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    NEW_READER = "new reader"  # an operator reads it that did not; or one more
+    LOST_READER = "lost reader"
+    LARGER = "larger"
+    SMALLER = "smaller"
+    LONGER = "longer"  # the same readers, but more steps lie between
+    SHORTER = "shorter"
+    SAME = "same"  # the buffer is as before: what is around it, or the machine, is not
+
+
+class Outcome(StrEnum):
+    """Of one strategy, by spill bytes and latency."""
+
+    SAME = "same"
+    BETTER = "better"
+    WORSE = "worse"
+    MIXED = "mixed"  # one is better, the other worse
+    RUNS_NOW = "runs now"
+    RUNS_NO_MORE = "runs no more"
+    RUNS_NEITHER = "runs neither"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One of the two runs."""
+
+    path: str  # of the model
+    model: str
+    sha256: str
+    target: str
+    sram_bytes: int
+    steps: int
+    macs: int
+    weight_bytes: int
+    peak_live_bytes: int
+    min_sram_bytes: int
+    ideal_latency_s: float
+    spill_bytes_lower: int | None
+    spillprof_version: str
+    command: str  # to reproduce; may be empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A setting that is not the same in both runs. ``None``: one of them does not have it, or it is not set."""
+
+    where: str  # "model", "target", "config" or "spillprof"
+    field: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Figures of one strategy in one run; zeros where it is not feasible."""
+
+    strategy: str
+    feasible: bool
+    reason: str | None
+    spill_bytes: int
+    spill_write_bytes: int
+    spill_read_bytes: int
+    streamed_bytes: int
+    spill_count: int
+    reload_count: int
+    peak_bytes: int
+    latency_s: float
+    spill_time_s: float
+    energy_j: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseChange:
+    """Spill bytes by cause, in both runs."""
+
+    cause: str
+    before_bytes: int
+    after_bytes: int
+
+    @property
+    def delta_bytes(self) -> int:
+        """After less before."""
+        return self.after_bytes - self.before_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorChange:
+    """An operator (one step of the schedule) whose spill bytes or stall differ. None: it is not in that run."""
+
+    name: str  # after; before if it was removed
+    name_before: str | None
+    op_type: str
+    fate: Fate
+    step_before: int | None
+    step_after: int | None
+    spill_bytes_before: int
+    spill_bytes_after: int
+    stall_s_before: float
+    stall_s_after: float
+    cause_before: str | None
+    cause_after: str | None
+    victims_gained: tuple[str, ...]  # buffers that it forces out now and did not
+    victims_lost: tuple[str, ...]
+
+    @property
+    def delta_bytes(self) -> int:
+        """After less before."""
+        return self.spill_bytes_after - self.spill_bytes_before
+
+    @property
+    def delta_s(self) -> float:
+        """Stall after less before."""
+        return self.stall_s_after - self.stall_s_before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferChange:
+    """A buffer whose spill bytes differ. None: it is not in that run."""
+
+    name: str
+    name_before: str | None
+    kind: str
+    fate: Fate
+    size_bytes_before: int | None
+    size_bytes_after: int | None
+    spill_count_before: int
+    spill_count_after: int
+    spill_bytes_before: int
+    spill_bytes_after: int
+    steps_before: tuple[int, int] | None  # first and last that touch it
+    steps_after: tuple[int, int] | None
+    why: Why
+    operators: tuple[str, ...]  # the readers gained or lost, or who writes it
+
+    @property
+    def delta_bytes(self) -> int:
+        """After less before."""
+        return self.spill_bytes_after - self.spill_bytes_before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A buffer that one run holds for longer, larger or at all, where its operators force out more than in the other.
+
+    ``share_bytes`` is its part of what they force out more, by the bytes that the two runs hold besides: a pointer,
+    not a simulation.
+    """
+
+    buffer: str
+    size_bytes: int
+    why: Why  # ADDED, NEW_READER, LONGER or LARGER; in the other direction REMOVED, LOST_READER, SHORTER or SMALLER
+    operators: tuple[str, ...]  # that read it beyond the other run, or write it
+    are_new: bool  # the operators are in this run alone
+    steps: int  # for so many it is held, or held more
+    share_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyChange:
+    """One strategy (or the leading ones, where the runs have none in common) in both runs."""
+
+    before: Totals
+    after: Totals
+    outcome: Outcome
+    causes: tuple[CauseChange, ...]
+    rise_bytes: int  # what operators force out more, added up
+    fall_bytes: int  # what they force out less
+    rise_sources: tuple[Source, ...]  # largest share first
+    fall_sources: tuple[Source, ...]
+    operators: tuple[OperatorChange, ...]  # by |change of spill bytes|, then of stall
+    buffers: tuple[BufferChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """An operator that one run has and the other has not."""
+
+    step: int
+    name: str
+    op_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """How the operators of the two runs were paired."""
+
+    by_name: int
+    by_structure: int
+    is_reordered: bool  # some pairs come in another order
+    added: tuple[Named, ...]
+    removed: tuple[Named, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Everything that one ``diff`` found."""
+
+    spillprof_version: str
+    command: str
+    before: Run
+    after: Run
+    is_same_model: bool  # the same file
+    differences: tuple[Difference, ...]
+    warnings: tuple[str, ...]
+    matching: Matching
+    strategies: tuple[StrategyChange, ...]  # the first is the one that reports lead with
+    schema: str = field(default=SCHEMA)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """The comparison as JSON values; the schema first."""
+        from dataclasses import asdict
+
+        data = asdict(self)
+        return {"schema": data.pop("schema"), **data}
