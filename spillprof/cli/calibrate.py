@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,7 +76,7 @@ def _parse_seconds(text: str) -> float:
 @option("--sizes", default="256KB..256MB", show_default=True, callback=parsed(_parse_span), metavar="A..B",
         help="Sizes of copies, doubling; those half-way between are held out to judge the fit.")  # fmt: skip
 @option("--seconds", default="60", show_default=True, callback=parsed(_parse_seconds), metavar="N",
-        help="Time for all measuring. Each copy is measured three times even if that takes longer.")  # fmt: skip
+        help="Time for it all. Each copy is measured three times even if that takes longer.")  # fmt: skip
 @option("--repetitions", default=30, show_default=True, type=click.IntRange(min=3), metavar="N",
         help="Of each copy, at most.")  # fmt: skip
 @option("--no-sweep", is_flag=True, help="Make the same copy before each, in place of sweeping the caches.")
@@ -151,7 +152,9 @@ class _Measured:
     def __init__(self, session: Session, values: dict[str, Any], cache_bytes: int | None) -> None:
         self._values = values
         self._cache_bytes = cache_bytes
+        self._start_s = time.monotonic()
         self._progress = Progress(sys.stderr, shown=not session.quiet, counted="seconds")
+        self._show_progress()
         self.copier = self._open()
 
     def __enter__(self) -> "_Measured":
@@ -168,23 +171,26 @@ class _Measured:
 
         budget_s = self._values["seconds"]
         if self._cache_bytes is None:
-            return self._run(same_copy_before, 0.0, budget_s), None
-        first_s = budget_s * (1 - _SHARE_UNSWEPT)
-        swept = self._run(cache_sweep(self._cache_bytes), 0.0, first_s)
-        return swept, self._run(same_copy_before, first_s, budget_s - first_s)
+            return self._run(same_copy_before, budget_s), None
+        swept = self._run(cache_sweep(self._cache_bytes), budget_s * (1 - _SHARE_UNSWEPT))
+        return swept, self._run(same_copy_before, budget_s)
 
-    def _run(self, prepare: "Prepare", from_s: float, budget_s: float) -> "Calibration":
+    def _run(self, prepare: "Prepare", until_s: float) -> "Calibration":
+        """Measure until so many seconds after the start: the buffers took some of them."""
         from spillprof.timing.calibration.calibration import calibrate
 
-        total_s = round(self._values["seconds"])
         return calibrate(
             self.copier,
             self._values["sizes"],
             prepare=prepare,
-            budget_s=budget_s,
+            budget_s=until_s - (time.monotonic() - self._start_s),
             most_repetitions=self._values["repetitions"],
-            progress=lambda elapsed_s: self._progress(min(round(from_s + elapsed_s), total_s), total_s),
+            progress=self._show_progress,
         )
+
+    def _show_progress(self) -> None:
+        total_s = round(self._values["seconds"])
+        self._progress(min(round(time.monotonic() - self._start_s), total_s), total_s)
 
     def _open(self) -> "Copier":
         from spillprof.timing.calibration.caches import sweep_bytes

@@ -44,7 +44,9 @@ def to_json(
         "swept_cache_bytes": swept_cache_bytes,
         "target": target,
         **_figures(calibration),
-        "unswept": None if unswept is None else _figures(unswept),
+        "unswept": None
+        if unswept is None
+        else {**_figures(unswept), "heldout_median_relative_error_swept": unswept.judged_by(calibration)},
     }
 
 
@@ -149,12 +151,15 @@ def _errors(what: str, calibration: Calibration) -> str:
 
 
 def _difference(swept: Calibration, unswept: Calibration) -> list[str]:
-    """The size whose time changes most when the caches still hold it."""
+    """How far off the unswept curve is with swept caches, and the size whose time changes most."""
     pairs = [pair for pair in zip(swept.series, unswept.series, strict=True) if pair[0].direction in ONE_WAY]
     cold, warm = max(pairs, key=lambda pair: abs(math.log(pair[0].min_s / pair[1].min_s)))
     rates = [format_rate(each.size_bytes / each.min_s) for each in (cold, warm)]
     way = f"{cold.direction} of {format_size(cold.size_bytes)}"
-    return [f"  largest difference: {way}, {rates[0]} with the caches swept, {rates[1]} without"]
+    return [
+        f"  its curves miss the swept copies by {unswept.judged_by(swept):.1%} (median)",
+        f"  largest difference: {way}, {rates[0]} with the caches swept, {rates[1]} without",
+    ]
 
 
 def _percent(share: float) -> str:

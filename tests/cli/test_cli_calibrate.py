@@ -51,6 +51,7 @@ def test_target_that_is_written_loads_and_carries_the_curve_of_the_json(
         assert each["heldout_median_relative_error"] >= 0
         assert {p["direction"] for p in each["points"]} == set(Direction)
         assert all(p["min_s"] <= p["median_s"] and p["repetitions"] >= 3 for p in each["points"])
+    assert found["unswept"]["heldout_median_relative_error_swept"] >= 0
     for point in found["points"]:
         if point["direction"] == "read":
             assert read_link(target).alone_s(point["size_bytes"]) == pytest.approx(point["fitted_s"], rel=1e-12)

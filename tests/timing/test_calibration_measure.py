@@ -100,6 +100,11 @@ def test_disturbance_is_how_much_longer_than_the_least_the_middle_took() -> None
     assert calibrated(KnownCopier(slowdown=0.25)).disturbance == pytest.approx(0.25)
 
 
+def test_curve_of_a_machine_twice_as_fast_misses_half_of_the_time() -> None:
+    fast = KnownCopier(setup_s=5e-7, read_bytes_per_s=2e10, write_bytes_per_s=1e10)
+    assert calibrated(fast).judged_by(calibrated(KnownCopier())) == pytest.approx(0.5)
+
+
 def test_copy_without_time_is_refused() -> None:
     with pytest.raises(UsageError, match="too short for the clock"):
         calibrated(KnownCopier(setup_s=0.0, read_bytes_per_s=float("inf")))

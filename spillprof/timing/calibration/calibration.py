@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,6 +40,10 @@ class Calibration:
         errors = [abs(self.relative_error(each)) for each in self.series if each.held_out and each.direction in wanted]
         return statistics.median(errors)
 
+    def judged_by(self, other: "Calibration") -> float:
+        """Median size of the relative errors of these curves at the held-out sizes of another calibration."""
+        return replace(other, fits=self.fits).heldout_median_relative_error()
+
     @property
     def repetitions(self) -> int:
         """Of each copy, at least."""
@@ -65,7 +69,7 @@ def calibrate(
     prepare: Prepare,
     budget_s: float,
     most_repetitions: int,
-    progress: Callable[[float], object] = lambda elapsed_s: None,
+    progress: Callable[[], object] = lambda: None,
 ) -> Calibration:
     """Measure copies of these sizes, and fit a curve of each direction to the fitted ones.
 

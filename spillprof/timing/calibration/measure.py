@@ -85,7 +85,7 @@ def measure(
     prepare: Prepare,
     budget_s: float,
     most_repetitions: int,
-    progress: Callable[[float], object] = lambda elapsed_s: None,
+    progress: Callable[[], object] = lambda: None,
 ) -> tuple[Series, ...]:
     """Each copy measured until the budget is spent or every one has ``most_repetitions``.
 
@@ -99,10 +99,9 @@ def measure(
     taken: dict[tuple[Direction, int, bool], list[float]] = {copy: [] for copy in copies}
     start_s = time.monotonic()
     for repetition, (direction, size, held) in _turns(copies, most_repetitions):
-        elapsed_s = time.monotonic() - start_s
-        if repetition >= FEWEST_REPETITIONS and elapsed_s >= budget_s:
+        if repetition >= FEWEST_REPETITIONS and time.monotonic() - start_s >= budget_s:
             break
-        progress(elapsed_s)
+        progress()
         prepare(copier, direction, size)
         taken[direction, size, held].append(copier.seconds(direction, size))
     series = (
