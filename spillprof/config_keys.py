@@ -13,7 +13,7 @@ from spillprof.errors import UsageError
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
 from spillprof.model.dtypes import AS_IN_FILE, parse_dtype
 from spillprof.model.target_fields import field_names, read_fields
-from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, Release, WriteBack
+from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, Recomputing, Release, WriteBack
 from spillprof.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
 
 Setting = str | int | bool | tuple[str, ...]
@@ -157,6 +157,7 @@ _size, _rate = partial(_quantity, parse_size), partial(_quantity, parse_rate)
 SETTINGS: Mapping[str, Callable[[Any], Setting]] = {
     "baseline": _text, "sram": _size, "target": _text, "align": _size, "dram-read": _rate, "dram-write": _rate,
     "strategy": _listed, "placement": partial(_one_of, PLACEMENTS), "order": partial(_one_of, list(Order)),
+    "recompute": partial(_one_of, list(Recomputing)),
     "inputs": partial(_one_of, list(Inputs)),
     "dma": partial(_one_of, list(Dma)), "writeback": partial(_one_of, list(WriteBack)),
     "release": partial(_one_of, list(Release)), "cold": _flag, "optimize-seconds": _seconds,

@@ -51,6 +51,7 @@ from spillprof.planning.liveness import lifetimes, live_bytes_by_step
 from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dma, PlanningOptions
 from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
+from spillprof.recompute.search import recompute_facts
 from spillprof.scheduling import JUDGE, scheduled
 from spillprof.simulation import PICOSECONDS_PER_S, on_machine, picoseconds, planned, prepare
 from spillprof.timing.timeline import simulate
@@ -123,7 +124,7 @@ def analyze(
     for strategy in options.strategies:
         check_strategy(strategy)
     machine = on_machine(prepare(graph, target, options.lowering), target, options.planning)
-    program, fitted, ideal = machine.program, machine.fitted, machine.ideal
+    program, fitted, ideal, infinite = machine.program, machine.fitted, machine.ideal, machine.infinite
     if not options.strategies:
         affordable = STRATEGIES if len(program.steps) <= SEARCHED_STEPS else CHEAP_STRATEGIES
         options = replace(options, strategies=affordable)
@@ -131,7 +132,7 @@ def analyze(
     played = {s: _played(case, s) for s in options.strategies if s != IDEAL}
     causes = _counterfactuals(case, [p[0] for p in played.values() if not isinstance(p, CapacityError)])
     simulated = [
-        _result(replace(case, fitted=ideal.program), ideal.plan, ideal.timeline, (), ())
+        _result(replace(case, fitted=infinite.program), infinite.plan, infinite.timeline, (), ())
         if s == IDEAL
         else _simulated(case, s, played[s], causes)
         for s in options.strategies
@@ -146,7 +147,7 @@ def analyze(
         model=model_facts(graph, program, target, options.lowering, peak, peak_step),
         target=target_facts(target, fitted),
         config=configuration(options),
-        steps=step_facts(ideal.program, ideal.plan, target),
+        steps=step_facts(infinite.program, infinite.plan, target),
         live_bytes=tuple(live_bytes_by_step(program, stored=True).tolist()),
         peak_buffers=live_at(program, peak_step),
         oversized=oversized_operators(program, fitted),
@@ -163,14 +164,15 @@ def analyze(
         buffers=buffer_facts(program),
         bounds=_bounds(case, results, causes),
         suggestions=_suggestions(graph, case, results, causes, smaller_batch),
+        recompute=None if machine.recomputation is None else recompute_facts(machine.recomputation),
+        recomputed=() if machine.recomputation is None else machine.recomputation.copies,
         command=command,
     )
 
 
 def plan_file(graph: Graph, target: Target, options: AnalyzeOptions, strategy: str) -> dict[str, Any]:
     """The plan of one strategy as JSON values (see docs/file-formats.md)."""
-    program = prepare(graph, target, options.lowering).program
-    fitted = fit(scheduled(program, target, options.lowering, options.planning), target, options.lowering)
+    fitted = on_machine(prepare(graph, target, options.lowering), target, options.planning).fitted
     plan, _ = planned(fitted, target, strategy, options.planning)
     return plan_to_json(fitted, plan)
 
@@ -202,8 +204,7 @@ def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json:
 
 def check_bound(graph: Graph, target: Target, options: AnalyzeOptions, certificate: Certificate) -> int:
     """The lower bound on spill bytes that a certificate proves. ``PlanError`` if it does not prove what it claims."""
-    program = prepare(graph, target, options.lowering).program
-    fitted = fit(scheduled(program, target, options.lowering, options.planning), target, options.lowering)
+    fitted = on_machine(prepare(graph, target, options.lowering), target, options.planning).fitted
     wrong = check_certificate(fitted, certificate)
     if wrong:
         hint = "give the options with which it was made; otherwise its bound is not proven"
@@ -413,6 +414,7 @@ def configuration(options: AnalyzeOptions) -> dict[str, Any]:
         "weights": str(lowering.weights),
         "inputs": str(planning.inputs),
         "order": str(planning.order),
+        "recompute": str(planning.recompute),
         "oversized": str(lowering.oversized),
         "fuse": str(lowering.fuse),
         "conv": str(lowering.conv),

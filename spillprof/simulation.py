@@ -26,6 +26,7 @@ from spillprof.planning.planner import IDEAL, make_plan
 from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.strategies.online import ONLINE_RULES
 from spillprof.planning.traffic import count_traffic
+from spillprof.recompute.search import Recomputation, recomputed
 from spillprof.scheduling import scheduled
 from spillprof.timing.dma import Link, read_link, write_link
 from spillprof.timing.timeline import simulate
@@ -59,7 +60,9 @@ class Machine:
     target: Target
     program: Program
     fitted: Program
-    ideal: Ideal
+    recomputation: Recomputation | None  # what of the program runs twice; None: nothing was looked for
+    ideal: Ideal  # every operator once
+    infinite: Ideal  # the program as it is in infinite memory: what runs twice does so here too
     ideal_s: float  # of the ideal run, or of one that streams as the fitted program if that is faster
 
 
@@ -131,19 +134,34 @@ def on_machine(prepared: Prepared, target: Target, options: PlanningOptions, ide
     ``ideal`` may be that of a machine that differs in the size of its SRAM alone: where it reserves the same, it is
     taken as it is. The placement among the options does not matter: infinite memory needs none.
     """
-    program = scheduled(prepared.program, target, prepared.lowering, options)
-    fitted = fit(program, target, prepared.lowering)
-    boundless = unlimited(program, target, prepared.lowering)
+    once = scheduled(prepared.program, target, prepared.lowering, options)
+    fitted = fit(once, target, prepared.lowering)
+    boundless = unlimited(once, target, prepared.lowering)
     if ideal is None or options.order is not Order.FILE or not _alike(ideal.program, boundless):
-        plan, timeline = planned(boundless, target, IDEAL, options)
-        ideal = Ideal(program=boundless, plan=plan, timeline=timeline)
-    return Machine(
+        ideal = _in_infinite_memory(boundless, target, options)
+    machine = Machine(
         target=target,
-        program=program,
+        program=once,
         fitted=fitted,
+        recomputation=recomputed(once, target, prepared.lowering, options),
         ideal=ideal,
+        infinite=ideal,
         ideal_s=_ideal_latency_s(fitted, ideal.timeline, target, options),
     )
+    if machine.recomputation is None or not machine.recomputation.copies:
+        return machine
+    twice = machine.recomputation.program
+    return replace(
+        machine,
+        program=twice,
+        fitted=fit(twice, target, prepared.lowering),
+        infinite=_in_infinite_memory(unlimited(twice, target, prepared.lowering), target, options),
+    )
+
+
+def _in_infinite_memory(boundless: Program, target: Target, options: PlanningOptions) -> Ideal:
+    plan, timeline = planned(boundless, target, IDEAL, options)
+    return Ideal(program=boundless, plan=plan, timeline=timeline)
 
 
 def _alike(one: Program, other: Program) -> bool:
@@ -165,7 +183,7 @@ class Points:
         """
         machine, options = self._machine, replace(self._options, placement=placement)
         if strategy == IDEAL:
-            return _totals(machine.ideal.program, machine.ideal.plan, machine.ideal.timeline)
+            return _totals(machine.infinite.program, machine.infinite.plan, machine.infinite.timeline)
         if strategy in ONLINE_RULES and placement in self._unasked:
             return self._unasked[placement]
         choices = plans_of(machine.fitted, machine.target, strategy, options)[1]

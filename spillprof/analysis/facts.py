@@ -60,7 +60,7 @@ def model_facts(
         steps=len(program.steps),
         tensors=len(graph.tensors),
         weight_bytes=program.weight_bytes,
-        macs=sum(step.macs for step in program.steps),
+        macs=sum(step.macs for step in program.steps if not step.recomputes),
         peak_live_bytes=int(peak[peak_step]) if len(peak) else 0,
         peak_step=peak_step,
         min_sram_bytes=smallest,

@@ -23,6 +23,7 @@ from spillprof.planning.options import (
     Inputs,
     Order,
     PlanningOptions,
+    Recomputing,
     Release,
     Start,
     WriteBack,
@@ -199,6 +200,8 @@ def transfer_options(command: _Decorated) -> _Decorated:
     default = PlanningOptions()
     return _apply(
         command,
+        _choice("--recompute", Recomputing, default.recompute,
+                "rules: run operators twice where that is clearly cheaper than to move what they make."),
         _choice("--inputs", Inputs, default.inputs, "When graph inputs come on-chip."),
         _choice("--dma", Dma, default.dma, "prefetch: transfers start as early as space allows; demand: when needed."),
         _choice("--writeback", WriteBack, default.writeback, "always: an evicted buffer is written each time."),
@@ -285,6 +288,7 @@ def read_planning(values: Mapping[str, Any]) -> PlanningOptions:
         dma=Dma(values["dma"]),
         start=Start.COLD if values["cold"] else Start.STEADY,
         order=Order(values["order"]),
+        recompute=Recomputing(values["recompute"]),
         optimize_seconds=values["optimize_seconds"],
     )
 

@@ -11,7 +11,8 @@ from spillprof.lowering.convolution import Form, Matrix, asked_form, conv_forms,
 from spillprof.lowering.convolution_notes import convolution_notes
 from spillprof.lowering.costs import attribute_bytes, stated_assumptions
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import STACKS, is_one_of
+from spillprof.lowering.families import DROPPING, STACKS, is_one_of
+from spillprof.lowering.folding import folds_where_inputs_do
 from spillprof.lowering.im2col import with_matrices
 from spillprof.lowering.layout import align, stored_bytes
 from spillprof.lowering.macs import MacCount, count_macs
@@ -20,7 +21,7 @@ from spillprof.lowering.pinning import pinned_storages
 from spillprof.lowering.reordering import with_updates
 from spillprof.lowering.workspace import workspaces
 from spillprof.model.dtypes import is_float
-from spillprof.model.graph import Assumption
+from spillprof.model.graph import Assumption, Operator
 from spillprof.model.program import (
     Buffer,
     BufferKind,
@@ -202,7 +203,13 @@ def _step(
             + _written_bytes(task, written, draft)
             + sum(weight.read_bytes for weight in weights.values())
         ),
+        repeatable=all(_is_repeatable(op, draft) for op in task.members),
     )
+
+
+def _is_repeatable(op: Operator, draft: Draft) -> bool:
+    """Whether it gives the same result again: no chance, no effects, nothing written over, no control flow inside."""
+    return folds_where_inputs_do(op) and not is_one_of(op, DROPPING | STACKS) and op.name not in draft.blocks
 
 
 def _streamed_bytes(weights: _WeightReads, policy: WeightsPolicy) -> int:

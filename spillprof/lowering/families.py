@@ -58,6 +58,9 @@ RANDOM = frozenset({
     "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial",
 })  # fmt: skip
 
+DROPPING = frozenset({"Dropout", "BiasDropout", "BitmaskDropout", "BitmaskBiasDropout", "Sampling"})
+"""Random where the model trains, or samples."""
+
 
 def is_one_of(op: Operator, family: frozenset[str]) -> bool:
     """Whether the operator is of one of these types, in a domain where the types mean what they say."""

@@ -396,6 +396,36 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecomputeFacts:
+    """What ``--recompute`` found, under the strategy that judged it."""
+
+    operators: int  # that run twice
+    macs: int  # more than the model's
+    compute_s: float  # more than the model's
+    weight_bytes: int  # that pass through the weight staging area again
+    judge: str  # the strategy that the figures below are of
+    spill_bytes_before: int
+    spill_bytes: int  # weights that pass again included
+    latency_s_before: float
+    latency_s: float
+    dear_gaps: int  # spilled, and dearer to compute again although the operands are on-chip
+    dear_and_far_gaps: int  # spilled, dearer to compute again, and the operands have left
+    cheap_gaps: int  # spilled although clearly cheaper to compute again: it made nothing better
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecomputedOperator:
+    """An operator that runs a second time, in place of moving its result."""
+
+    buffer: str  # that it makes again
+    step: int  # of the second run
+    macs: int
+    compute_s: float
+    weight_bytes: int  # that pass through the weight staging area again
+    saves_bytes: int  # of transfers, in the plan on which it was chosen, less ``weight_bytes``
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """Graph facts, target, configuration, and one result a strategy."""
 
@@ -414,6 +444,8 @@ class Profile:
     suggestions: tuple[Suggestion, ...] = ()
     op_times: OpTimeFacts | None = None  # None: every time is estimated
     convolutions: tuple[ConvolutionFacts, ...] = ()  # one an algorithm, by name
+    recompute: RecomputeFacts | None = None  # None: not asked for, or nothing spills
+    recomputed: tuple[RecomputedOperator, ...] = ()  # in program order
     command: str = ""  # to reproduce
     schema: str = field(default=SCHEMA)
 

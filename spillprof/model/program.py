@@ -118,6 +118,8 @@ class Step:
     mac_dtype: str = "float32"  # type of the multiplications
     touched_bytes: int = 0  # payload read and written by the step, weights and what passes a workspace included
     measured_s: float | None = None  # compute time that the user measured, in place of the estimate; launch included
+    repeatable: bool = True  # run again on the same operands, it gives the same results
+    recomputes: str = ""  # the buffer whose contents it makes a second time; empty for the operators of the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,13 @@ class Order(StrEnum):
     MEMORY = "memory"  # the order found that spills least in this memory
 
 
+class Recomputing(StrEnum):
+    """Which buffers are computed again in place of being moved."""
+
+    OFF = "off"  # none: the program is the model's
+    RULES = "rules"  # those that are clearly cheaper to compute again, by three rules
+
+
 class Start(StrEnum):
     """Which inference is reported where weights are cached."""
 
@@ -74,3 +81,4 @@ class PlanningOptions:
     start: Start = Start.STEADY
     order: Order = Order.FILE
     optimize_seconds: float = 10.0  # after which strategy "optimal" stops improving; shorter searches end by themselves
+    recompute: Recomputing = Recomputing.OFF

@@ -21,9 +21,13 @@ def release_steps(program: Program, lifetimes: tuple[Lifetime, ...], release: Re
 def _scope_ends(program: Program) -> list[int]:
     """Last step of the run of steps that share a scope, for each step.
 
-    The scope of a step is its name up to the last '/': the module path that exporters write.
+    The scope of a step is its name up to the last '/': the module path that exporters write. A step that computes
+    again runs in the scope of the step that asks for it.
     """
     scopes = [step.name.rpartition("/")[0] for step in program.steps]
+    for i in range(len(scopes) - 2, -1, -1):
+        if program.steps[i].recomputes:
+            scopes[i] = scopes[i + 1]
     ends = list(range(len(scopes)))
     for i in range(len(scopes) - 2, -1, -1):
         if scopes[i] == scopes[i + 1]:

@@ -190,6 +190,18 @@ def oversized_table(profile: Profile) -> DataTable:
     )  # fmt: skip
 
 
+def recomputed_table(profile: Profile) -> DataTable:
+    """Operators that run twice, in program order."""
+    return make_table(
+        "Operators that run twice",
+        (("step", Kind.COUNT), ("makes again", Kind.TEXT), ("MACs", Kind.COUNT), ("computes", Kind.TIME),
+         ("weights again", Kind.SIZE), ("transfers saved", Kind.SIZE)),
+        profile.recomputed,
+        lambda r: (r.step, label(r.buffer, 64), r.macs, r.compute_s, r.weight_bytes, r.saves_bytes + r.weight_bytes),
+        limit=HTML_ROWS,
+    )  # fmt: skip
+
+
 def suggestions_table(profile: Profile) -> DataTable:
     """Re-simulated changes."""
     return make_table(

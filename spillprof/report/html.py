@@ -18,7 +18,14 @@ from spillprof.report.roofline import roofline_figure, roofline_summary, rooflin
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.report.time_words import TIME_WORDS, energy_parts, time_parts
-from spillprof.report.verdict import CAUSE_WORDS, above_bound, bound_scope, lead_result, verdict
+from spillprof.report.verdict import (
+    CAUSE_WORDS,
+    above_bound,
+    bound_scope,
+    lead_result,
+    recompute_sentences,
+    verdict,
+)
 from spillprof.units import format_energy, format_rate, format_size, format_size_exact, format_time
 
 MAX_TITLE = 60
@@ -89,6 +96,8 @@ def _context(profile: Profile) -> dict[str, Any]:
         "lead": lead,
         "verdict": verdict(profile),
         "bound_scope": bound_scope(profile),
+        "recompute": recompute_sentences(profile),
+        "recomputed_table": tables.recomputed_table(profile),
         "title": _title(profile, lead),
         "cards": _cards(profile, lead),
         "strategies": _strategy_rows(profile, lead),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from spillprof.model.profile import Profile, Result
 from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
 from spillprof.report.text import count_of, label, printable
-from spillprof.report.verdict import deployed_as, lead_result, shown_cause, verdict, why_line
+from spillprof.report.verdict import deployed_as, lead_result, recompute_sentences, shown_cause, verdict, why_line
 from spillprof.units import format_rate, format_size
 
 TOP_OPERATORS = 10
@@ -38,6 +38,8 @@ def _lines(profile: Profile) -> Iterable[str]:
     yield ""
     yield plain(verdict(profile))
     yield ""
+    yield from (plain(sentence) for sentence in recompute_sentences(profile))
+    yield from [""] if profile.recompute else []
     yield from _strategies(profile)
     if lead is not None and lead.spill_bytes > 0:
         yield from _operators(lead)

@@ -21,6 +21,7 @@ from spillprof.report.verdict import (
     infeasible_sentence,
     lead_result,
     no_spill_sentence,
+    recompute_sentences,
     search_sentence,
     shown_cause,
     why_line,
@@ -66,6 +67,7 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
     yield _strategies(profile, lead, width)
     if profile.bounds is not None:
         yield _line(Text(bound_scope(profile), "dim"))
+    yield from map(_line, recompute_sentences(profile))
     if search_sentence(profile):
         yield _line(Text(search_sentence(profile), "dim"))
     yield from _infeasible(profile)

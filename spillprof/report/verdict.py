@@ -2,9 +2,9 @@
 
 from spillprof.analysis.lead import leading
 from spillprof.analysis.why import why_parts
-from spillprof.model.profile import OperatorCost, Profile, Result
+from spillprof.model.profile import OperatorCost, Profile, RecomputeFacts, Result
 from spillprof.report.columns import MISSING, percent
-from spillprof.report.text import label
+from spillprof.report.text import count_of, label
 from spillprof.units import format_size, format_size_pair, format_time
 
 CAUSE_WORDS = {
@@ -77,14 +77,47 @@ def bound_scope(profile: Profile) -> str:
     tiled = ", with the same operands tiled through DRAM," if profile.oversized else ""
     pinned = ", with the same dedicated slots," if profile.config.get("pin") else ""
     written = ", with every eviction written back," if profile.config.get("writeback") == "always" else ""
-    return (
-        f"Lower bound: no plan in this order of operators{tiled}{pinned}{written} spills less.{_in_any_order(profile)}"
-    )
+    again = ", with the same operators run twice," if profile.recomputed else ""
+    same = f"{tiled}{pinned}{written}{again}"
+    return f"Lower bound: no plan in this order of operators{same} spills less.{_in_any_order(profile)}"
 
 
 def _in_any_order(profile: Profile) -> str:
     nbytes = profile.bounds.any_order_bytes if profile.bounds else None
     return f" In any order at least {format_size(nbytes)} must spill." if nbytes else ""
+
+
+def recompute_sentences(profile: Profile) -> list[str]:
+    """What ``--recompute`` changed, and why it did not change more; empty if it was not asked for."""
+    mode = str(profile.config.get("recompute", "off"))
+    if mode == "off":
+        return []
+    facts = profile.recompute
+    if facts is None:
+        return ["Nothing is computed again: nothing spills, or the program is too long to be searched."]
+    if not facts.operators:
+        return [f"Nothing is computed again (--recompute {mode}): it would make nothing better.", *_left(facts)]
+    weights = f", {format_size(facts.weight_bytes)} of weights again" if facts.weight_bytes else ""
+    before, after = format_size_pair(facts.spill_bytes_before, facts.spill_bytes)
+    run = "runs" if facts.operators == 1 else "run"
+    return [
+        f"{count_of(facts.operators, 'operator')} {run} twice (--recompute {mode}): {facts.macs:,} MACs and "
+        f"{format_time(facts.compute_s)} of computing more{weights}.",
+        f"Under {facts.judge} that spills {after} in place of {before}, in {format_time(facts.latency_s)} in place of "
+        f"{format_time(facts.latency_s_before)}; spill time above includes the second runs.",
+        *_left(facts),
+    ]
+
+
+def _left(facts: RecomputeFacts) -> list[str]:
+    """What is spilled although it could be computed again, by the rule that says so."""
+    parts = [
+        (facts.dear_gaps, "dearer to compute again"),
+        (facts.dear_and_far_gaps, "dear to compute again, from operands that have left"),
+        (facts.cheap_gaps, "cheaper to compute again, but to no avail"),
+    ]
+    shown = " · ".join(f"{count:,} {why}" for count, why in parts if count)
+    return [f"Spilled gaps that could be computed again: {shown}."] if shown else []
 
 
 def search_sentence(profile: Profile) -> str:

@@ -13,7 +13,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("frontends", "lowering", "planning", "timing", "verify"),
     ("analysis", "replay"),
     ("config_keys", "issue_times"),
-    ("scheduling", "known"),
+    ("scheduling", "recompute", "known"),
     ("simulation",),
     ("counterfactuals", "whatif"),
     ("pipeline", "estimation", "config"),

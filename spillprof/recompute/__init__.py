@@ -1,0 +1,1 @@
+"""Which spilled buffers to compute again: by rules, and jointly with what is spilled."""

@@ -1,0 +1,129 @@
+"""Recompute or spill, by three rules for each gap that a plan spends off-chip.
+
+1. If computing again takes clearly less time than the transfers, and what it reads is at hand: compute again.
+2. If it takes longer, but what it reads is on-chip: spill.
+3. If it takes longer, and what it reads has left too: spill, and with care, as little will hide such transfers.
+
+At hand is what is on-chip at the use, or can be at no cost: it fits between its last use and this one. What is not
+counts with the transfers that would bring it back.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spillprof.lowering.recomputing import Recompute, producers
+from spillprof.model.plan import Plan
+from spillprof.model.program import PHASES_PER_STEP, BufferKind, Program
+from spillprof.planning.liveness import Lifetime, lifetimes
+from spillprof.planning.range_max import RangeMax
+from spillprof.recompute.proposals import Costs, Proposal, Verdict
+
+CLEARLY = 0.5
+"""Times the transfers' time: what computing again may take at most."""
+
+
+def judged_gaps(program: Program, plan: Plan, costs: Costs) -> list[Proposal]:
+    """The verdict on every spilled gap whose buffer can be computed again; the most time saved first.
+
+    A buffer's first use is left out: to compute it only then is another order of operators, not recomputing.
+    """
+    plan_of = _Residency(program, plan)
+    found = [_judged(program, costs, plan_of, gap) for gap in _gaps(program, plan, plan_of.lives)]
+    return sorted(found, key=lambda p: (-p.saves_s, p.choice))
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    buffer: int
+    use_step: int
+    made_by: int  # the step that computes it
+    written: bool  # for this gap
+
+
+def _gaps(program: Program, plan: Plan, lives: tuple[Lifetime, ...]) -> Iterator[_Gap]:
+    made_by, n = producers(program), len(program.steps)
+    for spill in plan.spills:
+        b, use = spill.buffer, spill.needed_step
+        if b not in made_by or use is None or use >= n or not spill.reloaded:
+            continue
+        step = program.steps[made_by[b]]
+        if step.streamed_reads or step.streamed_writes or (lives[b].read_steps[0] == use and not _wanted(program, b)):
+            continue
+        yield _Gap(b, use, made_by[b], spill.written)
+
+
+def _wanted(program: Program, buffer: int) -> bool:
+    """Whether it is wanted even if no step reads it."""
+    return program.buffers[buffer].kind is BufferKind.OUTPUT
+
+
+def _judged(program: Program, costs: Costs, plan: "_Residency", gap: _Gap) -> Proposal:
+    size = program.buffers[gap.buffer].size_bytes
+    move_s = costs.read_s(size) + (costs.write_s(size) if gap.written else 0.0)
+    producer = program.steps[gap.made_by]
+    again_s = costs.step_s[gap.made_by] + costs.read_s(producer.weight_stream_bytes)
+    missing = [r for r in producer.reads if not plan.at_hand(r, gap.use_step)]
+    for r in missing:
+        nbytes = program.buffers[r].size_bytes
+        again_s += costs.read_s(nbytes) + (0.0 if plan.in_dram(r, gap.use_step) else costs.write_s(nbytes))
+    dear = Verdict.SPILL_CAREFULLY if missing else Verdict.SPILL
+    return Proposal(
+        choice=Recompute(buffer=gap.buffer, use_step=gap.use_step),
+        verdict=Verdict.RECOMPUTE if again_s < CLEARLY * move_s else dear,
+        saves_s=move_s - again_s,
+        saves_bytes=size * (2 if gap.written else 1) - producer.weight_stream_bytes,
+    )
+
+
+class _Residency:
+    """Where a plan has each buffer, and how much space it leaves at each step."""
+
+    def __init__(self, program: Program, plan: Plan) -> None:
+        self._program = program
+        self.lives = lifetimes(program)
+        self._stays: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by buffer, ascending
+        change = [0] * (len(program.steps) + 1)
+        for segment in plan.segments:
+            self._stays[segment.buffer].append((segment.start, segment.end))
+            if not program.buffers[segment.buffer].dedicated:
+                _add(change, segment.start, segment.end, program.buffers[segment.buffer].size_bytes)
+        for scratch in plan.scratch:
+            _add(change, scratch.start, scratch.end, scratch.size_bytes)
+        pool = (plan.capacity_bytes or 0) - plan.reserved_bytes
+        in_use, missing = 0, []
+        for nbytes in change[:-1]:
+            in_use += nbytes
+            missing.append(in_use - pool)  # below 0: free
+        self._missing = RangeMax(missing)
+        self._written_from: dict[int, int] = {}
+        for transfer in plan.transfers:
+            if not transfer.kind.is_read:
+                self._written_from.setdefault(transfer.buffer, transfer.issue_step)
+
+    def at_hand(self, buffer: int, step: int) -> bool:
+        """On-chip when the step starts, or brought by the step itself, or kept so long in space that is free."""
+        if buffer in self._program.steps[step].reads or self._program.buffers[buffer].dedicated:
+            return True
+        stays = self._stays[buffer]
+        k = bisect_right(stays, PHASES_PER_STEP * step, key=lambda stay: stay[0]) - 1
+        if k < 0:
+            return False
+        end = stays[k][1]
+        if end > PHASES_PER_STEP * step:
+            return True
+        idle_from = end // PHASES_PER_STEP  # it may have been written over in that step
+        if idle_from == step:
+            return True
+        return self._missing.max(idle_from, step) + self._program.buffers[buffer].size_bytes <= 0
+
+    def in_dram(self, buffer: int, step: int) -> bool:
+        """Whether DRAM holds a copy by then."""
+        return self._program.buffers[buffer].in_dram_at_start or self._written_from.get(buffer, step) < step
+
+
+def _add(change: list[int], start: int, end: int, nbytes: int) -> None:
+    """``nbytes`` in every step that ticks ``[start, end)`` touch."""
+    change[start // PHASES_PER_STEP] += nbytes
+    change[-(-end // PHASES_PER_STEP)] -= nbytes

@@ -1,0 +1,206 @@
+"""Which buffers a program computes again in place of moving them: proposed on plans, judged by re-simulation."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from spillprof.errors import CapacityError
+from spillprof.issue_times import best_issue_times
+from spillprof.lowering.fitting import fit
+from spillprof.lowering.options import LoweringOptions
+from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_recomputed
+from spillprof.model.plan import Plan
+from spillprof.model.profile import RecomputedOperator, RecomputeFacts
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.planning.options import Dma, PlanningOptions, Recomputing
+from spillprof.planning.planner import make_plan
+from spillprof.planning.traffic import count_traffic
+from spillprof.recompute.proposals import Costs, Proposal, Verdict
+from spillprof.recompute.rules import judged_gaps
+from spillprof.timing.compute import step_times_s
+from spillprof.timing.dma import read_link, write_link
+from spillprof.timing.timeline import simulate
+
+JUDGES = ("cost", "interval")
+"""Strategies of which the faster judges a program."""
+
+_TRIALS = ((300, 40), (1_000, 24), (3_000, 10), (20_000, 3))
+"""(most steps, programs that are planned and played)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a program costs under the faster of the judges."""
+
+    strategy: str
+    spill_bytes: int  # weights that cross the bus again included
+    latency_s: float
+    alone_s: float  # computing, spill transfers and weights that cross again, one after another
+
+    def is_better_than(self, other: "Judgement") -> bool:
+        """Less is moved, and nothing takes longer: neither the run, nor what it does without any overlap."""
+        return (
+            self.spill_bytes < other.spill_bytes and self.latency_s <= other.latency_s and self.alone_s < other.alone_s
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recomputation:
+    """The (not yet fitted) program with its copies, and what they change."""
+
+    program: Program
+    copies: tuple[RecomputedOperator, ...]  # in program order
+    before: Judgement
+    after: Judgement
+    spilled: Mapping[Verdict, int]  # gaps that the last plan still spends off-chip, by what the rules say
+
+
+def recomputed(
+    program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions
+) -> Recomputation | None:
+    """The (not yet fitted) program with what the options ask for computed again.
+
+    None if they ask for nothing, no plan is possible, nothing spills, or the program is too long to be searched.
+    """
+    if planning.recompute is Recomputing.OFF:
+        return None
+    trials = next((n for most, n in _TRIALS if len(program.steps) <= most), 0)
+    if not trials:
+        return None
+    search = _Search(target, lowering, planning)
+    start = search.judged(program)
+    if start is None or not start.judgement.spill_bytes:
+        return None
+    found = _improved(search, start, trials)
+    return Recomputation(
+        program=found.program,
+        copies=_copies(found, target),
+        before=start.judgement,
+        after=found.judgement,
+        spilled=Counter(p.verdict for p in search.proposals(found)),
+    )
+
+
+def recompute_facts(found: Recomputation) -> RecomputeFacts:
+    """What a Profile says of it."""
+    return RecomputeFacts(
+        operators=len(found.copies),
+        macs=sum(copy.macs for copy in found.copies),
+        compute_s=sum(copy.compute_s for copy in found.copies),
+        weight_bytes=sum(copy.weight_bytes for copy in found.copies),
+        judge=found.after.strategy,
+        spill_bytes_before=found.before.spill_bytes,
+        spill_bytes=found.after.spill_bytes,
+        latency_s_before=found.before.latency_s,
+        latency_s=found.after.latency_s,
+        dear_gaps=found.spilled.get(Verdict.SPILL, 0),
+        dear_and_far_gaps=found.spilled.get(Verdict.SPILL_CAREFULLY, 0),
+        cheap_gaps=found.spilled.get(Verdict.RECOMPUTE, 0),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A program that was planned and played."""
+
+    program: Program
+    fitted: Program
+    plan: Plan
+    judgement: Judgement
+    saved: Mapping[str, int]  # bytes, by name of the copy's step
+
+
+def _improved(search: "_Search", start: _Candidate, trials: int) -> _Candidate:
+    """Take proposals together, most saving first; if that makes nothing better, the better half of them, and so on."""
+    best, share = start, 1.0
+    refused: set[Recompute] = set()
+    while trials:
+        proposals = [p for p in search.proposals(best) if p.verdict is Verdict.RECOMPUTE and p.choice not in refused]
+        if not proposals:
+            break
+        taken = proposals[: max(1, round(len(proposals) * share))]
+        trials -= 1
+        tried = search.judged(*_with(best, taken))
+        if tried is not None and tried.judgement.is_better_than(best.judgement):
+            choices = [p.choice for p in taken]
+            refused = {replace(r, use_step=moved_to(r.use_step, choices)) for r in refused}
+            best, share = tried, min(1.0, 2 * share)
+        elif len(taken) == 1:
+            refused.add(taken[0].choice)
+        else:
+            share /= 2
+    return best
+
+
+def _with(candidate: _Candidate, taken: Sequence[Proposal]) -> tuple[Program, dict[str, int]]:
+    """The program with the proposals, and what each copy of it saves."""
+    program = with_recomputed(candidate.program, [p.choice for p in taken])
+    made_by = producers(candidate.program)
+    in_order = sorted(taken, key=lambda p: (p.choice.use_step, made_by[p.choice.buffer]))
+    known = {step.name for step in candidate.program.steps}
+    copies = [step.name for step in program.steps if step.recomputes and step.name not in known]
+    saved = {name: p.saves_bytes for name, p in zip(copies, in_order, strict=True)}
+    return program, {**candidate.saved, **saved}
+
+
+class _Search:
+    """Programs on one machine."""
+
+    def __init__(self, target: Target, lowering: LoweringOptions, planning: PlanningOptions) -> None:
+        self._target, self._lowering, self._planning = target, lowering, planning
+
+    def judged(self, program: Program, saved: Mapping[str, int] | None = None) -> _Candidate | None:
+        """The program under the faster judge; None if it cannot be planned."""
+        found = []
+        try:
+            fitted = fit(program, self._target, self._lowering)
+            for strategy in JUDGES:
+                plan = make_plan(fitted, self._target, strategy, self._planning)
+                found.append((self._judgement(fitted, plan), plan))
+        except CapacityError:
+            return None
+        judgement, plan = min(found, key=lambda each: (each[0].latency_s, each[0].spill_bytes))
+        return _Candidate(program=program, fitted=fitted, plan=plan, judgement=judgement, saved=saved or {})
+
+    def proposals(self, candidate: _Candidate) -> list[Proposal]:
+        return judged_gaps(candidate.fitted, candidate.plan, _costs(candidate.fitted, self._target))
+
+    def _judgement(self, fitted: Program, plan: Plan) -> Judgement:
+        target = self._target
+        if self._planning.dma is Dma.PREFETCH:
+            _, timeline = best_issue_times(fitted, plan, target)
+        else:
+            timeline = simulate(fitted, plan, target)
+        again = [step.weight_stream_bytes for step in fitted.steps if step.recomputes]
+        link = read_link(target)
+        return Judgement(
+            strategy=plan.strategy,
+            spill_bytes=count_traffic(fitted, plan).spill_bytes + sum(again),
+            latency_s=timeline.makespan_s,
+            alone_s=timeline.compute_s + timeline.serial_cost_s + sum(map(link.alone_s, again)),
+        )
+
+
+def _costs(program: Program, target: Target) -> Costs:
+    return Costs(
+        step_s=step_times_s(program, target).tolist(),
+        read_s=read_link(target).alone_s,
+        write_s=write_link(target).alone_s,
+    )
+
+
+def _copies(candidate: _Candidate, target: Target) -> tuple[RecomputedOperator, ...]:
+    step_s = step_times_s(candidate.program, target).tolist()
+    return tuple(
+        RecomputedOperator(
+            buffer=step.recomputes,
+            step=i,
+            macs=step.macs,
+            compute_s=step_s[i],
+            weight_bytes=step.weight_stream_bytes,
+            saves_bytes=candidate.saved[step.name],
+        )
+        for i, step in enumerate(candidate.program.steps)
+        if step.recomputes
+    )

@@ -1,0 +1,112 @@
+"""``--recompute`` on the command line: the summary, the JSON, the reports, a plan written and checked."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from spillprof.cli import run
+
+KB = 256  # floats
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in [*os.environ]:
+        if name.startswith("SPILLPROF_"):
+            monkeypatch.delenv(name)
+    return tmp_path
+
+
+def long_skip() -> onnx.ModelProto:
+    """s (1 KiB) is repeated to a (40 KiB), which is read at once and again behind two more tensors of 40 KiB."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["s"], name="small"),
+        helper.make_node("Concat", ["s"] * 40, ["a"], name="grow", axis=2),
+        helper.make_node("Concat", ["a"], ["b"], name="copy1", axis=2),
+        helper.make_node("Concat", ["b"], ["c"], name="copy2", axis=2),
+        helper.make_node("MaxPool", ["c"], ["d"], name="shrink", kernel_shape=[1], strides=[40]),
+        helper.make_node("MaxPool", ["a"], ["e"], name="late", kernel_shape=[1], strides=[40]),
+        helper.make_node("Concat", ["d", "e", "s"], ["y"], name="join", axis=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "skip",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, KB])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def analyzed(*options: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run(["analyze", "m.onnx", "--sram", "88KiB", "--json", "--strategy", "interval", *options]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_concat_is_run_again_and_nothing_spills(capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(long_skip(), "m.onnx")
+    off = analyzed(capsys=capsys)
+    rules = analyzed("--recompute", "rules", capsys=capsys)
+    assert off["config"]["recompute"] == "off"
+    assert (off["recompute"], off["recomputed"]) == (None, [])
+    assert off["results"][0]["spill_bytes"] == 80 * 1024
+    assert rules["config"]["recompute"] == "rules"
+    assert rules["results"][0]["spill_bytes"] == 0
+    (copy,) = rules["recomputed"]
+    assert (copy["buffer"], copy["saves_bytes"]) == ("a", 80 * 1024)
+    assert rules["steps"][copy["step"]]["name"] == "grow (recomputed)"
+    assert rules["recompute"]["operators"] == 1
+    assert rules["recompute"]["spill_bytes_before"] == 80 * 1024
+    assert rules["model"]["macs"] == off["model"]["macs"]
+    assert rules["ideal"] == off["ideal"]  # infinite memory runs nothing twice
+    latency = rules["results"][0]["latency_s"]
+    assert off["ideal"]["latency_s"] < latency < off["results"][0]["latency_s"]
+    assert rules["results"][0]["spill_time_s"] == pytest.approx(latency - off["ideal"]["latency_s"])
+
+
+def test_reports_say_what_runs_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(long_skip(), "m.onnx")
+    options = ["--sram", "88KiB", "--recompute", "rules", "--strategy", "lru,interval,none"]
+    assert run(["analyze", "m.onnx", *options, "-o", "m.html", "-o", "m.md"]) == 0
+    page = capsys.readouterr().out
+    assert "1 operator runs twice (--recompute rules)" in page
+    assert "with the same operators run twice" in page
+    assert "grow (recomputed)" in Path("m.html").read_text("utf-8")
+    assert "Operators that run twice" in Path("m.html").read_text("utf-8")
+    assert "1 operator runs twice" in Path("m.md").read_text("utf-8")
+
+
+def test_plan_of_the_changed_program_is_verified(capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(long_skip(), "m.onnx")
+    options = ["m.onnx", "--sram", "88KiB", "--recompute", "rules"]
+    assert run(["analyze", *options, "--strategy", "interval", "--plan", "plan.json", "--no-report"]) == 0
+    plan = json.loads(Path("plan.json").read_text("utf-8"))
+    assert "a (recomputed)" in {segment["buffer"] for segment in plan["segments"]}
+    assert run(["verify", "m.onnx", "plan.json", *options[1:]]) == 0
+
+
+def test_sweep_takes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(long_skip(), "m.onnx")
+    capsys.readouterr()
+    sweep = ["sweep", "m.onnx", "--sram", "88KiB", "--strategy", "interval", "--jobs", "1", "--json"]
+    spilled = []
+    for mode in ("off", "rules"):
+        assert run([*sweep, "--recompute", mode]) == 0
+        spilled.append(json.loads(capsys.readouterr().out)["rows"][0]["spill_bytes"])
+    assert spilled == [80 * 1024, 0]
+
+
+def test_configuration_file_sets_it(capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(long_skip(), "m.onnx")
+    Path("spillprof.toml").write_text('recompute = "rules"\n', "utf-8")
+    assert analyzed(capsys=capsys)["config"]["recompute"] == "rules"
+    Path("spillprof.toml").write_text('recompute = "always"\n', "utf-8")
+    assert run(["analyze", "m.onnx", "--sram", "88KiB", "--no-report"]) == 2
+    assert "off, rules" in capsys.readouterr().err
