@@ -93,7 +93,7 @@ def test_two_sizes_leave_nothing_to_judge_by() -> None:
     assert fit.slope_interval is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(1, 2**30), min_size=3, max_size=14, unique=True).map(sorted),
     st.data(),

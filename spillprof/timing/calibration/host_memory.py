@@ -5,8 +5,8 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +60,7 @@ class HostCopier:
         self._copy(direction, min(_WARM_UP_BYTES, size_bytes))
         start_s = self._now_s()
         self._copy(direction, size_bytes)
-        elapsed_s: float = self._now_s() - start_s
-        return elapsed_s
+        return self._now_s() - start_s
 
     def close(self) -> None:
         """Unlock the pages and let the buffers go."""
@@ -78,7 +77,7 @@ class HostCopier:
             np.copyto(block if direction is Direction.READ else self._sink[piece], source)
 
 
-def _clock() -> tuple[Any, str]:
+def _clock() -> tuple[Callable[[], float], str]:
     """A clock, and what it counts. The one of Windows for threads ticks 64 times a second: too coarse."""
     if sys.platform == "win32":
         return time.perf_counter, "wall"
