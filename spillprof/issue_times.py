@@ -6,7 +6,7 @@ for. Every choice is judged by playing the whole plan.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from spillprof.model.timeline import Timeline
 from spillprof.planning.prefetch import earliest_issues, issue_order, just_in_time, reissued
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link
+from spillprof.timing.forward_pass import ForwardPass, is_exact
 from spillprof.timing.timeline import makespan_s, simulate
 
 _TRIALS = ((500, 12), (4_000, 6), (30_000, 2))
@@ -39,7 +40,8 @@ def best_issue_times(program: Program, on_demand: Plan, target: Target) -> tuple
     earliest = earliest_issues(program, on_demand)
     as_planned = [t.issue_step for t in on_demand.transfers]
     ways = dict.fromkeys(map(tuple, (_just_in_time(program, on_demand, target, earliest), earliest, as_planned)))
-    lengths = {steps: makespan_s(program, reissued(on_demand, steps), target) for steps in ways}
+    length_of = _judge(program, on_demand, target)
+    lengths = {steps: length_of(steps) for steps in ways}
     best = min(lengths, key=lambda steps: lengths[steps])
     length_s = lengths[best]
     plan = on_demand if list(best) == as_planned else reissued(on_demand, best)
@@ -57,9 +59,8 @@ def best_issue_times(program: Program, on_demand: Plan, target: Target) -> tuple
         for _, k, step in changes:
             steps[k] = step
         trials -= 1
-        tried = reissued(on_demand, steps)
-        if makespan_s(program, tried, target) < length_s:
-            best, plan, share = tuple(steps), tried, 1.0
+        if length_of(steps) < length_s:
+            best, plan, share = tuple(steps), reissued(on_demand, steps), 1.0
             timeline = simulate(program, plan, target)
             length_s = timeline.makespan_s
         elif len(changes) == 1:
@@ -67,6 +68,13 @@ def best_issue_times(program: Program, on_demand: Plan, target: Target) -> tuple
         else:
             share /= 2
     return plan, timeline
+
+
+def _judge(program: Program, on_demand: Plan, target: Target) -> Callable[[Sequence[int]], float]:
+    """What tells how long the run takes, in seconds, if its transfers are issued at given steps."""
+    if is_exact(target):
+        return ForwardPass(program, on_demand, target).makespan_s
+    return lambda steps: makespan_s(program, reissued(on_demand, steps), target)
 
 
 def _just_in_time(program: Program, on_demand: Plan, target: Target, earliest: Sequence[int]) -> list[int]:

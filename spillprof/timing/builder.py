@@ -41,7 +41,7 @@ class WorkBuilder:
                 self._landing.setdefault(transfer.needed_step, []).append(t)
             else:
                 self._writes.setdefault(transfer.issue_step, []).append(t)
-        self._claims = _claims(program, plan)
+        self._claims = claims_by_step(program, plan)
         self._moves: dict[int, list[Move]] = {}
         for move in plan.moves:
             self._moves.setdefault(move.step, []).append(move)
@@ -161,7 +161,7 @@ class WorkBuilder:
             self.work.waits[node] += 1
 
 
-def _claims(program: Program, plan: Plan) -> list[list[tuple[int, int]]]:
+def claims_by_step(program: Program, plan: Plan) -> list[list[tuple[int, int]]]:
     """``(address, size)`` that each step writes over by itself: its results and its scratch."""
     claims: list[list[tuple[int, int]]] = [[] for _ in program.steps]
     for segment in plan.segments:
