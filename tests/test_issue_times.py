@@ -46,14 +46,14 @@ def test_never_slower_than_on_demand_and_moves_the_same(seed: int, strategy: str
 
 
 def test_one_transfer_that_is_in_the_way_is_held_back() -> None:
-    # From 164 the three ways for all transfers together are not the best: one read holds up another.
-    p = random_program(164, max_steps=14, features=False)
-    machine = some_machine(164)
+    # From 219 the three ways for all transfers together are not the best: one read holds up another.
+    p = random_program(219, max_steps=14, features=False)
+    machine = some_machine(219)
     on_demand = make_plan(p, machine, "interval", PlanningOptions())
     earliest = makespan_s(p, reissued(on_demand, earliest_issues(p, on_demand)), machine)
     _, timeline = best_issue_times(p, on_demand, machine)
     assert timeline.makespan_s < min(earliest, simulate(p, on_demand, machine).makespan_s)
-    assert timeline.makespan_s == pytest.approx(266.553)
+    assert timeline.makespan_s == pytest.approx(40.109)
 
 
 def test_write_back_goes_right_after_the_use_before_the_spill() -> None:
