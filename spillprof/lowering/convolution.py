@@ -21,7 +21,7 @@ _KERNEL_CHANNELS_LAST = frozenset({"NhwcConv"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """The matrix of im2col, N · C/groups · kernel · output positions elements, by rows of output positions."""
+    """The matrix of im2col: a row for each output position of the batch, C/groups · kernel elements each."""
 
     rows: int
     row_elements: int
@@ -65,12 +65,8 @@ def conv_forms(task: Task, draft: Draft) -> tuple[Form, ...]:
     if not is_one_of(task.lead, CONVOLUTIONS) or (operands := _operands(task, draft)) is None:
         return ()
     image, kernel, result = operands
-    per_position = prod(kernel.shape[1:])  # C/groups and the kernel's axes
-    matrix = Matrix(
-        rows=result.shape[2],
-        row_elements=result.shape[0] * per_position * prod(result.shape[3:]),
-        dtype=image.dtype,
-    )
+    positions = result.shape[0] * prod(result.shape[2:])
+    matrix = Matrix(rows=positions, row_elements=prod(kernel.shape[1:]), dtype=image.dtype)
     forms = [Form(algorithm=ConvAlgorithm.DIRECT), Form(algorithm=ConvAlgorithm.IM2COL, matrix=matrix)]
     if tiles := _winograd_tiles(task, image, kernel, result):
         forms.append(Form(algorithm=ConvAlgorithm.WINOGRAD, spaces=tiles))

@@ -1,18 +1,20 @@
-"""The matrices of im2col: in how many blocks of rows each is made and multiplied.
+"""The matrices of im2col: in how many blocks of output positions each is made and multiplied.
 
 A matrix is large and lives for one step. Sent off-chip it would be missed at once, so what does not fit is made in
 blocks, one after another in the same place, at one launch each. Blocks are cut
 
-- until they stay under half of the SRAM, and the operands of the step fit beside one;
-- further, until nothing else has to leave for one: it fits beside all that is live. That is given up where one launch
-  more takes longer than what it saves: the bytes that the block gets smaller by, written back and reloaded once.
+- until they stay under half of the SRAM;
+- further, until nothing has to leave for one: it fits beside all that is live. But no further than a launch more takes
+  less time than it saves: that of the bytes that a block gets smaller by, written back and reloaded once. Of n blocks
+  of M bytes together, those are M / (n - 1) - M / n.
 
 Where all workspaces share one block of memory, that is there for the whole run: blocks are cut by the fullest step,
 and what is smaller than the largest is not cut for nothing.
 """
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spillprof.lowering.convolution import Matrix
 from spillprof.lowering.fitting import reservations_of, workspace_block_bytes
@@ -20,15 +22,7 @@ from spillprof.lowering.layout import align
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.program import BufferKind, Convolution, Phase, Program, Workspace
 from spillprof.model.target import Target
-from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Room:
-    """Bytes for a block."""
-
-    at_most: int
-    free: int  # without anything else having to leave
+from spillprof.planning.liveness import live_bytes_by_step
 
 
 def with_matrices(
@@ -37,8 +31,8 @@ def with_matrices(
     """The program with the matrix of each given step as a workspace of it, in blocks."""
     if not matrices:
         return program
-    rooms = _rooms(program, matrices, target, options)
-    blocks = {i: _blocks(matrix, rooms[i], target) for i, matrix in matrices.items()}
+    free = _free_bytes(program, target, options)
+    blocks = {i: _blocks(matrix, free[i], target) for i, matrix in matrices.items()}
     if target.shared_workspace:
         largest = max(
             workspace_block_bytes(program, target), *(_size(matrices[i], n, target) for i, n in blocks.items())
@@ -57,36 +51,32 @@ def _in_blocks(convolution: Convolution, nbytes: int, blocks: int) -> Convolutio
     return replace(convolution, workspace_bytes=nbytes, blocks=blocks)
 
 
-def _rooms(
-    program: Program, matrices: Mapping[int, Matrix], target: Target, options: LoweringOptions
-) -> dict[int, _Room]:
-    others = workspace_block_bytes(program, target)
-    pool = target.sram_bytes - sum(r.size_bytes for r in reservations_of(program, target, options, target.sram_bytes))
-    live = live_bytes_by_step(program, stored=True).tolist()
-    demands = [step_demand_bytes(program, step) for step in program.steps]
-    weights = [
+def _free_bytes(program: Program, target: Target, options: LoweringOptions) -> list[int]:
+    """What each step leaves of the SRAM beside all that is live and its weights; below 0 where something must leave.
+
+    A shared block has to be free in every step.
+    """
+    reserved = sum(r.size_bytes for r in reservations_of(program, target, options, target.sram_bytes))
+    pool = target.sram_bytes - reserved
+    weights = (
         sum(program.buffers[b].size_bytes for b in step.reads if program.buffers[b].kind is BufferKind.WEIGHT)
         for step in program.steps
-    ]
-    wanted = [nbytes + own for nbytes, own in zip(live, weights, strict=True)]
-    half = target.sram_bytes // 2
+    )
+    live = live_bytes_by_step(program, stored=True).tolist()
+    free = [pool - nbytes - own for nbytes, own in zip(live, weights, strict=True)]
     if target.shared_workspace:
-        room = _Room(at_most=min(half, pool + others - max(demands)), free=pool + others - max(wanted))
-        return dict.fromkeys(matrices, room)
-    return {i: _Room(at_most=min(half, pool - demands[i]), free=pool - wanted[i]) for i in matrices}
+        return [min(free) + workspace_block_bytes(program, target)] * len(free)
+    return free
 
 
-def _blocks(matrix: Matrix, room: _Room, target: Target) -> int:
+def _blocks(matrix: Matrix, free_bytes: int, target: Target) -> int:
     """In how many blocks a matrix is made: see the head of this module."""
+    needed, wanted = matrix.fewest_blocks(target.sram_bytes // 2), matrix.fewest_blocks(free_bytes)
+    if target.launch_overhead_s <= 0:
+        return max(needed, wanted)
     round_trip_s = 1 / target.dram_read_bytes_per_s + 1 / target.dram_write_bytes_per_s  # of a byte
-    blocks = matrix.fewest_blocks(room.at_most)
-    while (nbytes := _size(matrix, blocks, target)) > room.free and blocks < matrix.rows:
-        more = -(-matrix.rows // (-(-matrix.rows // blocks) - 1))  # blocks that are one row lower
-        saved_s = (nbytes - _size(matrix, more, target)) * round_trip_s
-        if saved_s < (more - blocks) * target.launch_overhead_s:
-            break
-        blocks = more
-    return blocks
+    worth = matrix.nbytes(1) * round_trip_s / target.launch_overhead_s  # n (n - 1) at most
+    return max(needed, min(wanted, int((1 + math.sqrt(1 + 4 * worth)) / 2)))
 
 
 def _size(matrix: Matrix, blocks: int, target: Target) -> int:

@@ -70,16 +70,22 @@ def test_im2col_takes_the_element_type_of_the_input():
     assert conv(algorithm=ConvAlgorithm.IM2COL, dtype="int8")[0][1] == 4 * 9 * 36
 
 
-def test_im2col_goes_in_equal_blocks_of_rows_past_half_of_the_memory():
-    """A row of the matrix is 864 B. Half of 8 KiB holds 4 of 6 rows: two blocks of 3. Half of 2 KiB holds one."""
+def test_im2col_goes_in_equal_blocks_of_positions_past_half_of_the_memory():
+    """36 positions of 144 B: half of 8 KiB holds 28. In 2 KiB not even the operands fit: no block can help."""
 
     def size(sram):
         return conv(MACHINE.with_overrides(sram_bytes=sram), ConvAlgorithm.IM2COL)[0][1]
 
-    assert (size(10368), size(10367)) == (6 * 864, 3 * 864)
-    assert size(8192) == 3 * 864
-    assert size(2048) == 864
-    assert size(512) == 864  # less than a row is no block
+    assert (size(10368), size(10367)) == (36 * 144, 18 * 144)
+    assert size(8192) == 18 * 144
+    assert size(2048) == 144  # less than a position is no block
+
+
+def test_im2col_cuts_a_batch_too():
+    """Two images of 36 positions: beside operands of 6656 B and staging of 1024 B, 8 KiB have room for three."""
+    target = MACHINE.with_overrides(sram_bytes=8192)
+    batch = conv(target, ConvAlgorithm.IM2COL, x=(2, *X[1:]), y=(2, *Y[1:]))
+    assert batch == [("im2col", 3 * 144, Phase.READ, Phase.COMPUTE)]
 
 
 def test_im2col_of_a_sequence_blocks_along_it():
@@ -107,15 +113,15 @@ SLOW = MACHINE.with_overrides(macs_per_s={"default": 1e6}, conv_time_factors={"i
 
 
 def test_auto_takes_the_fastest_under_half_of_the_memory():
-    """Winograd needs 2304 + 9216 B at once; the matrix has 6 rows of 864 B and may come in blocks."""
+    """Winograd needs 2304 + 9216 B at once; the matrix has 36 rows of 144 B and may come in blocks."""
 
     def spaces(sram):
         return [w[:2] for w in conv(SLOW.with_overrides(sram_bytes=sram), ConvAlgorithm.AUTO)]
 
     assert spaces(2 * 11520) == [("winograd input tiles", 2304), ("winograd output tiles", 9216)]
     assert spaces(2 * 11520 - 1) == [("im2col", 5184)]
-    assert spaces(2 * 864) == [("im2col", 864)]
-    assert spaces(2 * 864 - 1) == []
+    assert spaces(2 * 144) == [("im2col", 144)]
+    assert spaces(2 * 144 - 1) == []
 
 
 def test_auto_counts_a_launch_for_each_block():
