@@ -1,18 +1,19 @@
 import copy
 import json
 import re
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import plan, program, step
 
 from spillprof.errors import PlanError
-from spillprof.model.plan import Spill
-from spillprof.model.plan_json import plan_from_json, plan_to_json
+from spillprof.model.plan import Move, Scratch, Segment, Spill, StreamedOperand, Transfer
+from spillprof.model.plan_json import plan_from_json, plan_schema, plan_to_json
 from spillprof.verify import verify
 
 PROGRAM = program(
@@ -203,3 +204,45 @@ def test_the_documented_example_is_a_legal_plan() -> None:
     read = plan_from_json(p, json.loads(example[1]))
     assert verify(p, read) == ()
     assert [(s.buffer, s.evict_step, s.needed_step) for s in read.spills] == [(1, 2, 3)]
+
+
+def test_the_published_schema_describes_every_field_and_knows_what_may_be_left_out() -> None:
+    schema = plan_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for key, record in {
+        "segments": Segment, "transfers": Transfer, "spills": Spill, "streamed": StreamedOperand, "moves": Move,
+        "scratch": Scratch,
+    }.items():  # fmt: skip
+        described = schema["$defs"][schema["properties"][key]["items"]["$ref"].rsplit("/", 1)[1]]
+        columns = {f.name: f for f in fields(record)}
+        assert list(described["properties"]) == list(columns)
+        sized = {"size_bytes"} if "buffer" in columns else set()
+        required = {name for name, f in columns.items() if f.default is MISSING} - sized
+        assert set(described["required"]) == required, key
+    assert set(schema["properties"]) == set(DATA)
+
+
+def test_plans_follow_the_published_schema() -> None:
+    jsonschema.validate(DATA, plan_schema(), cls=jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        broken("schema", to="spillprof-profile/1"),
+        broken("segment", to=[]),
+        broken("segments", to={}),
+        broken("segments", 0, "buffer", to=1),
+        broken("segments", 0, "start", to=1.5),
+        broken("segments", 0, "address", to=-1),
+        broken("segments", 0, "size", to=1),
+        broken("transfers", 0, "kind", to="load"),
+        broken("spills", 0, "written", to=1),
+    ],
+)
+def test_what_the_schema_refuses_is_no_plan_here_either(data: Any) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, plan_schema(), cls=jsonschema.Draft202012Validator)
+    with pytest.raises(PlanError):
+        plan_from_json(PROGRAM, data)

@@ -1,6 +1,5 @@
 """``spillprof analyze``: the main job."""
 
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spillprof.cli.formats import destination, write_all
 from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
     completing,
@@ -29,21 +29,19 @@ from spillprof.cli.options import (
     target_options,
 )
 from spillprof.cli.output import (
-    Destination,
     default_report,
-    destination,
     print_result,
     render_json,
     writable_path,
     write_file,
 )
+from spillprof.cli.page import summary
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
 from spillprof.planning.options import OPTIMAL, STRATEGIES
 
 if TYPE_CHECKING:
-    from spillprof.model.profile import Profile
     from spillprof.whatif.change import SmallerBatch
 
 MANY_OPERATORS = 10_000
@@ -80,7 +78,8 @@ FEW_STRATEGIES = ("lru",)
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write a report: .html, .json, .md, .csv or .minimalloc.csv; '-' for JSON on stdout. Repeatable.",
+    help="Write a report: .html, .json, .md, .csv, .trace.json (Perfetto), .speedscope.json, .netron.json, .spill.onnx "
+    "(the model with notes), .TABLE.csv, .minimalloc.csv; '-' for JSON on stdout. Repeatable.",
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @switch("--what-if", True, "Try changes, each by a run of its own, and list those that would help.")
@@ -141,8 +140,11 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         command=reproduce(session, command, values["config"]),
         smaller_batch=_smaller_batch(model, values, session),
     )
-    print_result(render_json(profile, events=values["events"]) if to_stdout else _page(profile, values["top"], session))
-    _write(destinations, profile, session)
+    print_result(
+        render_json(profile, events=values["events"]) if to_stdout else summary(profile, values["top"], session)
+    )
+    sys.stdout.flush()
+    write_all(destinations, profile, session)
     if not any(result.feasible for result in profile.results):
         raise CapacityError(
             "no strategy can be planned in this memory",
@@ -189,17 +191,3 @@ def _order_path(values: Mapping[str, Any], model: str) -> Path | None:
     if model == "-" or path.resolve() == Path(model).resolve():
         raise UsageError("--save-order reads MODEL again while it writes", hint="give MODEL and the result two files")
     return path
-
-
-def _page(profile: "Profile", top: int, session: Session) -> str:
-    from spillprof.report.terminal import render
-
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return render(profile, top=top, width=width, color=session.colored(sys.stdout))
-
-
-def _write(destinations: Sequence[Destination], profile: "Profile", session: Session) -> None:
-    texts = [each.render(profile) for each in destinations]  # all of them first: a failure leaves no half of a set
-    sys.stdout.flush()
-    for each, text in zip(destinations, texts, strict=True):
-        write_file(each.path, text, session)

@@ -10,6 +10,7 @@ from spillprof import __version__
 COMMANDS = {
     "analyze": "Simulate a model on a memory: what spills, why, and what it costs.",
     "sweep": "The same models on many memories, strategies, bandwidths and dimensions.",
+    "report": "A saved profile rendered again, in any format.",
     "inspect": "A model's tensors and operators, its peak and its smallest SRAM.",
     "verify": "Check a plan against a model, and cost it.",
     "pack": "Offsets for buffers with given lifetimes, in as little memory as can be found.",

@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
 from spillprof.cli.session import Session
@@ -13,33 +12,6 @@ from spillprof.units import format_size
 
 _RESERVED_ON_WINDOWS = {"CON", "PRN", "AUX", "NUL", *(f"{port}{i}" for port in ("COM", "LPT") for i in range(1, 10))}
 _MAX_STEM = 100
-RESIDENCIES_SUFFIX = ".minimalloc.csv"
-"""Ends the name of a file that holds a placement problem; any other ``.csv`` is a table."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Destination:
-    """A file to write, and how its text is made of a profile."""
-
-    path: Path
-    render: Callable[[Profile], str]
-
-
-def destination(path: str, *, events: bool) -> Destination:
-    """The file at ``path``, format by its suffix. ``UsageError`` if it cannot be written there."""
-    renderers: dict[str, Callable[[Profile], str]] = {
-        ".html": _render_html,
-        ".json": lambda profile: render_json(profile, events=events),
-        ".md": _render_markdown,
-        ".csv": _render_csv,
-        RESIDENCIES_SUFFIX: _render_residencies,
-    }
-    suffix = RESIDENCIES_SUFFIX if path.lower().endswith(RESIDENCIES_SUFFIX) else Path(path).suffix.lower()
-    if suffix not in renderers:
-        raise UsageError(
-            f"'{path}' has no suffix that names a format", hint=f"end it with {', '.join(renderers)}; or '-' for JSON"
-        )
-    return Destination(path=writable_path(path), render=renderers[suffix])
 
 
 def writable_path(path: str) -> Path:
@@ -104,27 +76,3 @@ def _replace(path: Path, pieces: Iterable[bytes]) -> int:
         return nbytes
     finally:
         scratch.unlink(missing_ok=True)
-
-
-def _render_html(profile: Profile) -> str:
-    from spillprof.report.html import render
-
-    return render(profile)
-
-
-def _render_markdown(profile: Profile) -> str:
-    from spillprof.report.markdown import render
-
-    return render(profile)
-
-
-def _render_csv(profile: Profile) -> str:
-    from spillprof.report.tables import render_csv
-
-    return render_csv(profile)
-
-
-def _render_residencies(profile: Profile) -> str:
-    from spillprof.report.packing import render_residencies
-
-    return render_residencies(profile)

@@ -1,9 +1,11 @@
 """Plan files: a Plan as JSON values and back. ``docs/file-formats.md`` describes the format for its writers."""
 
 import difflib
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
+from importlib import resources
 from typing import Any
 
 from spillprof.errors import PlanError
@@ -20,6 +22,12 @@ _LISTS: dict[str, type] = {
 _HEADER = ("schema", "strategy", "steps", "alignment_bytes", "capacity_bytes", "reserved_bytes", "inputs_resident")
 _REQUIRED = ("schema", "capacity_bytes", "segments", "transfers")
 _LARGEST = 2**53 - 1  # the largest integer that every JSON reader keeps exact
+
+
+def plan_schema() -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of a plan file."""
+    loaded: dict[str, Any] = json.loads((resources.files("spillprof.model") / "plan.schema.json").read_text("utf-8"))
+    return loaded
 
 
 def plan_to_json(program: Program, plan: Plan) -> dict[str, Any]:

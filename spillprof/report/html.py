@@ -284,6 +284,8 @@ def _arcs_summary(result: Result) -> str:
 
 
 def _addresses_summary(result: Result) -> str:
+    if result.times is None:
+        return "The profile was saved without events (--events), so it does not say what lay where."
     text = f"{count_of(len(result.residencies), 'residency', 'residencies')}: who lies where, and for how long."
     if result.fragmentation_spill_bytes:
         return f"{text} {format_size(result.fragmentation_spill_bytes)} spilled although the free bytes sufficed."

@@ -9,8 +9,8 @@ from spillprof.frontends.minimalloc import COLUMNS, IGNORED_COLUMNS
 from spillprof.model.layout_problem import Layout, LayoutBuffer, LayoutProblem
 from spillprof.model.profile import Profile
 from spillprof.model.program import PHASES_PER_STEP
+from spillprof.report.recorded import leading_run
 from spillprof.report.text import label
-from spillprof.report.verdict import lead_result
 from spillprof.units import format_size_exact
 
 
@@ -26,11 +26,14 @@ def render_csv(problem: LayoutProblem, layout: Layout | None) -> str:
 
 
 def render_residencies(profile: Profile) -> str:
-    """Where the leading strategy has its buffers on-chip, as a problem for other allocators. Time is in ticks."""
-    result = lead_result(profile)
+    """Where the leading strategy has its buffers on-chip, as a problem for other allocators. Time is in ticks.
+
+    ``ProfileError`` if the profile was saved without events.
+    """
+    run = leading_run(profile)
     seen: Counter[str] = Counter()
     buffers = []
-    for residency in result.residencies if result is not None else ():
+    for residency in run.result.residencies if run is not None else ():
         lower, upper = (round(PHASES_PER_STEP * step) for step in (residency.start_step, residency.end_step))
         name = f"{residency.buffer}@{lower}"
         seen[name] += 1

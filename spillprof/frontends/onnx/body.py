@@ -56,6 +56,12 @@ def model_body(model: onnx.ModelProto) -> Body:
     return _body(model.graph, context, depth=0)
 
 
+def node_names(graph: onnx.GraphProto) -> list[str]:
+    """What the nodes of the model's graph are called, in file order: their own names, made unique."""
+    names = _Names(node.name for node in graph.node)
+    return [names.take(node.name, "", f"{node.op_type}_{index}") for index, node in enumerate(graph.node)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
     """Where nodes are read: which names they see, which call they belong to."""

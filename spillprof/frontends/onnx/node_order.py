@@ -9,14 +9,8 @@ from typing import Any
 import onnx
 
 from spillprof.errors import ModelError
+from spillprof.frontends.onnx.raw_fields import GRAPH_OF_MODEL, NODE_OF_GRAPH, Span, fields, pieces
 from spillprof.frontends.onnx.wire import strip_payloads
-
-_GRAPH_OF_MODEL = 7 << 3 | 2  # wire keys: field number, length-delimited
-_NODE_OF_GRAPH = 1 << 3 | 2
-_CHUNK_BYTES = 1 << 24
-
-Span = tuple[int, int]
-"""Bytes ``[start, end)`` of the file."""
 
 
 def in_node_order(path: str, rank_of_tensor: Mapping[str, int]) -> Iterator[bytes]:
@@ -34,56 +28,20 @@ def in_node_order(path: str, rank_of_tensor: Mapping[str, int]) -> Iterator[byte
         order = _order(nodes, rank_of_tensor)
         position = 0
         for place, k in zip(spans, order, strict=True):
-            yield from _pieces(data, (position, place[0]))
-            yield from _pieces(data, spans[k])
+            yield from pieces(data, (position, place[0]))
+            yield from pieces(data, spans[k])
             position = place[1]
-        yield from _pieces(data, (position, len(data)))
-
-
-def _pieces(data: mmap.mmap, span: Span) -> Iterator[bytes]:
-    for start in range(span[0], span[1], _CHUNK_BYTES):
-        yield data[start : min(start + _CHUNK_BYTES, span[1])]
+        yield from pieces(data, (position, len(data)))
 
 
 def _node_spans(data: mmap.mmap) -> list[Span]:
     """Where each node of the graph lies in the file, key and length included, in file order."""
     graph = next(
-        ((content, end) for key, _, content, end in _fields(data, (0, len(data))) if key == _GRAPH_OF_MODEL), None
+        ((content, end) for key, _, content, end in fields(data, (0, len(data))) if key == GRAPH_OF_MODEL), None
     )
     if graph is None:
         raise ModelError("the model holds no graph")
-    return [(start, end) for key, start, _, end in _fields(data, graph) if key == _NODE_OF_GRAPH]
-
-
-def _fields(data: mmap.mmap, span: Span) -> Iterator[tuple[int, int, int, int]]:
-    """``(key, start, start of the content, end)`` of each field of a message that was checked before."""
-    position = span[0]
-    while position < span[1]:
-        start = position
-        key, position = _number(data, position)
-        content = position
-        match key & 7:
-            case 0:
-                _, position = _number(data, position)
-            case 1:
-                position += 8
-            case 2:
-                length, content = _number(data, position)
-                position = content + length
-            case _:
-                position += 4
-        yield key, start, content, position
-
-
-def _number(data: mmap.mmap, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
+    return [(start, end) for key, start, _, end in fields(data, graph) if key == NODE_OF_GRAPH]
 
 
 def _order(nodes: Sequence[Any], rank_of_tensor: Mapping[str, int]) -> list[int]:

@@ -15,6 +15,7 @@ import onnx
 
 from spillprof.errors import ModelError
 from spillprof.frontends.onnx.payload import TensorFacts
+from spillprof.frontends.onnx.raw_fields import encoded
 
 MAX_NESTING = 100
 """Messages inside messages. Protobuf itself refuses more."""
@@ -171,7 +172,7 @@ def _close(frame: _Frame, parent: _Frame, data: bytes | mmap.mmap) -> None:
     key, body = _varint(data, frame.start, frame.end, [])
     _, body = _varint(data, body, frame.end, [])
     content = frame.content(data, body)
-    parent.edits.append((frame.start, frame.end, _encode(key) + _encode(len(content)) + content))
+    parent.edits.append((frame.start, frame.end, encoded(key) + encoded(len(content)) + content))
 
 
 @cache
@@ -242,15 +243,6 @@ def _packed_varints(data: bytes | mmap.mmap, position: int, end: int, stack: lis
         value, position = _varint(data, position, end, stack)
         values.append(value - (1 << 64) if value >= 1 << 63 else value)
     return values
-
-
-def _encode(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
 
 
 def _broken(what: str, position: int, stack: list[_Frame]) -> ModelError:

@@ -1,0 +1,94 @@
+"""``spillprof report``: a saved profile rendered again."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spillprof.cli.formats import destination, write_all
+from spillprof.cli.options import completing, config_options, examples, option, session_options
+from spillprof.cli.output import default_report, print_result, render_json
+from spillprof.cli.page import summary
+from spillprof.cli.session import Session
+from spillprof.errors import ProfileError, UsageError
+from spillprof.planning.options import STRATEGIES
+
+if TYPE_CHECKING:
+    from spillprof.model.profile import Profile
+
+
+@click.command(
+    "report",
+    short_help="Render a saved profile again.",
+    epilog=examples(
+        "spillprof analyze sample_models/unet.onnx --sram 12MB --strategy lru,cost --events -o unet.json",
+        "spillprof report unet.json -o unet.html -o unet.trace.json",
+        "spillprof report unet.json --strategy lru -o unet.events.csv",
+    ),
+)
+@click.argument("profile")
+@option("--strategy", metavar="A,B", shell_complete=completing(lambda: STRATEGIES),
+        help="Only these of the saved strategies. Default: all of them; reports explain the fastest.")  # fmt: skip
+@option("-o", "--output", "outputs", multiple=True, metavar="FILE",
+        help="Write a report, format by suffix as 'analyze' does; '-' for JSON on stdout. Repeatable.")  # fmt: skip
+@option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
+@option("--no-report", is_flag=True, help="Do not write PROFILE.spill.html where no -o is given.")
+@option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Operators to list.")
+@config_options(lambda config: {})
+@session_options
+@click.pass_obj
+def command(session: Session, /, profile: str, **values: Any) -> None:
+    """Render PROFILE, a JSON file of 'spillprof analyze', again ('-' for stdin). Nothing is simulated.
+
+    The address map, traces and tables of events need a profile that was saved with --events.
+    """
+    to_stdout = values["as_json"] or "-" in values["outputs"]
+    wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
+    paths = [default_report(profile, "profile")] if wants_default else [p for p in values["outputs"] if p != "-"]
+    for path in paths:
+        destination(path, events=False)  # before the work: can it be written?
+    saved = _chosen(_read(profile), values["strategy"])
+    has_events = any(result.times is not None for result in saved.results)
+    shown = render_json(saved, events=has_events) if to_stdout else summary(saved, values["top"], session)
+    print_result(shown)
+    sys.stdout.flush()
+    write_all([destination(path, events=has_events) for path in paths], saved, session)
+
+
+def _read(path: str) -> "Profile":
+    from spillprof.model.profile_json import profile_from_json
+
+    try:
+        if path != "-":
+            text = Path(path).read_text("utf-8-sig")
+        elif sys.stdin is None:
+            raise UsageError("there is no stdin to read from", hint="give the path of a file")
+        else:
+            text = sys.stdin.buffer.read().decode("utf-8-sig")
+        data = json.loads(text)
+    except OSError as error:
+        raise ProfileError("cannot read the profile", where=(f"{path}: {error.strerror or error}",)) from None
+    except (ValueError, RecursionError) as error:
+        raise ProfileError(
+            "the profile is no JSON",
+            where=(f"{path}: {error}",),
+            hint="'spillprof analyze MODEL -o FILE.json' writes one",
+        ) from None
+    try:
+        return profile_from_json(data)
+    except ProfileError as error:
+        raise ProfileError(error.message, where=(path, *error.where), hint=error.hint) from None
+
+
+def _chosen(profile: "Profile", strategies: str | None) -> "Profile":
+    if strategies is None:
+        return profile
+    saved = [result.strategy for result in profile.results]
+    names = [name.strip() for name in strategies.split(",") if name.strip()]
+    for name in names:
+        if name not in saved:
+            raise UsageError(f"the profile has no strategy '{name}'", hint=f"there are {', '.join(saved)}")
+    return replace(profile, results=tuple(r for r in profile.results if r.strategy in names))
