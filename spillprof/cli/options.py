@@ -201,7 +201,8 @@ def transfer_options(command: _Decorated) -> _Decorated:
     return _apply(
         command,
         _choice("--recompute", Recomputing, default.recompute,
-                "rules: run operators twice where that is clearly cheaper than to move what they make."),
+                "rules: run operators twice where that is clearly cheaper than to move what they make; joint: as an "
+                "integer program chooses together with what is spilled."),
         _choice("--inputs", Inputs, default.inputs, "When graph inputs come on-chip."),
         _choice("--dma", Dma, default.dma, "prefetch: transfers start as early as space allows; demand: when needed."),
         _choice("--writeback", WriteBack, default.writeback, "always: an evicted buffer is written each time."),

@@ -45,6 +45,7 @@ class Recomputing(StrEnum):
 
     OFF = "off"  # none: the program is the model's
     RULES = "rules"  # those that are clearly cheaper to compute again, by three rules
+    JOINT = "joint"  # chosen together with what is spilled, then by rules
 
 
 class Start(StrEnum):

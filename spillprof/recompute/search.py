@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from spillprof.errors import CapacityError
 from spillprof.issue_times import best_issue_times
+from spillprof.known import plans_of
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_recomputed
@@ -14,19 +15,25 @@ from spillprof.model.profile import RecomputedOperator, RecomputeFacts
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.options import Dma, PlanningOptions, Recomputing
-from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
+from spillprof.recompute.joint import joint_choice
 from spillprof.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.recompute.rules import judged_gaps
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link, write_link
 from spillprof.timing.timeline import simulate
 
-JUDGES = ("cost", "interval")
+JUDGES = {Recomputing.RULES: ("cost", "interval"), Recomputing.JOINT: ("interval", "optimal")}
 """Strategies of which the faster judges a program."""
 
-_TRIALS = ((300, 40), (1_000, 24), (3_000, 10), (20_000, 3))
+_TRIALS = {
+    Recomputing.RULES: ((300, 40), (1_000, 24), (3_000, 10), (20_000, 3)),
+    Recomputing.JOINT: ((300, 12), (1_000, 8), (3_000, 4)),
+}
 """(most steps, programs that are planned and played)."""
+
+_SECONDS = 2.0
+"""Most that a search for the optimum may take as a judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +72,17 @@ def recomputed(
     """
     if planning.recompute is Recomputing.OFF:
         return None
-    trials = next((n for most, n in _TRIALS if len(program.steps) <= most), 0)
+    trials = next((n for most, n in _TRIALS[planning.recompute] if len(program.steps) <= most), 0)
     if not trials:
         return None
     search = _Search(target, lowering, planning)
     start = search.judged(program)
     if start is None or not start.judgement.spill_bytes:
         return None
-    found = _improved(search, start, trials)
+    found, left = start, trials
+    if planning.recompute is Recomputing.JOINT:
+        found, left = search.with_joint_choice(start, trials)
+    found = _improved(search, found, left)
     return Recomputation(
         program=found.program,
         copies=_copies(found, target),
@@ -147,17 +157,31 @@ def _with(candidate: _Candidate, taken: Sequence[Proposal]) -> tuple[Program, di
 class _Search:
     """Programs on one machine."""
 
+    def with_joint_choice(self, start: _Candidate, trials: int) -> tuple[_Candidate, int]:
+        """The program with what the integer program chooses, or the better part of it; trials that are left."""
+        costs = _costs(start.fitted, self._target)
+        joint = joint_choice(start.fitted, self._planning, costs, self._planning.optimize_seconds)
+        taken = () if joint is None else joint.proposals
+        while taken and trials:
+            trials -= 1
+            tried = self.judged(*_with(start, taken))
+            if tried is not None and tried.judgement.is_better_than(start.judgement):
+                return tried, trials
+            taken = taken[: len(taken) // 2]
+        return start, trials
+
     def __init__(self, target: Target, lowering: LoweringOptions, planning: PlanningOptions) -> None:
         self._target, self._lowering, self._planning = target, lowering, planning
+        self._judging = replace(planning, optimize_seconds=min(_SECONDS, planning.optimize_seconds))
 
     def judged(self, program: Program, saved: Mapping[str, int] | None = None) -> _Candidate | None:
         """The program under the faster judge; None if it cannot be planned."""
         found = []
         try:
             fitted = fit(program, self._target, self._lowering)
-            for strategy in JUDGES:
-                plan = make_plan(fitted, self._target, strategy, self._planning)
-                found.append((self._judgement(fitted, plan), plan))
+            for strategy in JUDGES[self._planning.recompute]:
+                plans, _ = plans_of(fitted, self._target, strategy, self._judging)
+                found += [(self._judgement(fitted, plan), plan) for plan in plans]
         except CapacityError:
             return None
         judgement, plan = min(found, key=lambda each: (each[0].latency_s, each[0].spill_bytes))

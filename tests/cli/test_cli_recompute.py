@@ -109,4 +109,4 @@ def test_configuration_file_sets_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert analyzed(capsys=capsys)["config"]["recompute"] == "rules"
     Path("spillprof.toml").write_text('recompute = "always"\n', "utf-8")
     assert run(["analyze", "m.onnx", "--sram", "88KiB", "--no-report"]) == 2
-    assert "off, rules" in capsys.readouterr().err
+    assert "off, rules, joint" in capsys.readouterr().err

@@ -13,7 +13,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("frontends", "lowering", "planning", "timing", "verify"),
     ("analysis", "replay"),
     ("config_keys", "issue_times"),
-    ("scheduling", "recompute", "known"),
+    ("scheduling", "known"),
+    ("recompute",),
     ("simulation",),
     ("counterfactuals", "whatif"),
     ("pipeline", "estimation", "config"),
@@ -40,7 +41,7 @@ HOMES = {
     "distributed": ("sweep.cluster",),
     "jinja2": ("report",),
     "rich": ("report.terminal",),
-    "highspy": ("planning",),
+    "highspy": ("planning", "recompute.binary_program"),
     "click": ("cli",),
     "cuda": ("timing.calibration.cuda",),
 }
