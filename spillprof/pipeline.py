@@ -19,7 +19,6 @@ from spillprof.analysis.facts import (
     target_facts,
 )
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
-from spillprof.analysis.lead import leading
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.analysis.roofline import step_facts, with_roofline
 from spillprof.analysis.spill_timeline import spill_arcs
@@ -40,7 +39,6 @@ from spillprof.model.profile import (
     Oscillation,
     Profile,
     Result,
-    Suggestion,
 )
 from spillprof.model.program import Program
 from spillprof.model.target import Target
@@ -52,14 +50,14 @@ from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dm
 from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
 from spillprof.recompute.search import recompute_facts
-from spillprof.scheduling import JUDGE, scheduled
+from spillprof.scheduling import scheduled
 from spillprof.simulation import PICOSECONDS_PER_S, on_machine, picoseconds, planned, prepare
 from spillprof.timing.timeline import simulate
 from spillprof.verify import Violation, verify
 from spillprof.verify.certificate import check_certificate
-from spillprof.whatif.change import Situation, SmallerBatch
-from spillprof.whatif.setup import Outcome, Setup
-from spillprof.whatif.suggest import suggestions
+from spillprof.whatif.answers import Comparison, story_of, what_would_help
+from spillprof.whatif.change import SmallerBatch
+from spillprof.whatif.names import resolve
 
 OSCILLATES_FROM = 3
 """A buffer that is spilled and reloaded so often oscillates."""
@@ -114,12 +112,13 @@ def analyze(
     *,
     command: str = "",
     smaller_batch: SmallerBatch | None = None,
+    why: str | None = None,
 ) -> Profile:
     """Simulate every strategy on the target, compare it with infinite SRAM, and explain.
 
-    ``smaller_batch``: the same model for fewer samples, if that can be had: something to try.
-
-    ``CapacityError`` if no plan is possible at all; a strategy that alone fails becomes an infeasible result.
+    ``smaller_batch``: the same model for fewer samples, if that can be had: something to try. ``why``: a tensor or an
+    operator whose story to tell. ``CapacityError`` if no plan is possible at all; a strategy that alone fails becomes
+    an infeasible result.
     """
     for strategy in options.strategies:
         check_strategy(strategy)
@@ -130,6 +129,8 @@ def analyze(
         options = replace(options, strategies=affordable)
     case = _Case(program=program, fitted=fitted, target=target, options=options)
     played = {s: _played(case, s) for s in options.strategies if s != IDEAL}
+    if why is not None:
+        resolve(why, graph, fitted)  # a wrong name is refused at once
     causes = _counterfactuals(case, [p[0] for p in played.values() if not isinstance(p, CapacityError)])
     simulated = [
         _result(replace(case, fitted=infinite.program), infinite.plan, infinite.timeline, (), ())
@@ -142,6 +143,17 @@ def analyze(
     traffic = count_traffic(ideal.program, ideal.plan)
     peak = live_bytes_by_step(program, stored=False)
     peak_step = int(peak.argmax()) if len(peak) else 0
+    asked = Comparison(
+        graph=graph,
+        program=program,
+        fitted=fitted,
+        target=target,
+        lowering=options.lowering,
+        planning=options.planning,
+        results=results,
+        plans={s: found[0] for s, found in played.items() if not isinstance(found, CapacityError)},
+    )
+    tries_changes = options.what_if is WhatIf.ON
     return Profile(
         spillprof_version=__version__,
         model=model_facts(graph, program, target, options.lowering, peak, peak_step),
@@ -163,7 +175,8 @@ def analyze(
         results=tuple(results),
         buffers=buffer_facts(program),
         bounds=_bounds(case, results, causes),
-        suggestions=_suggestions(graph, case, results, causes, smaller_batch),
+        suggestions=what_would_help(asked, lambda: causes.better_order, smaller_batch) if tries_changes else (),
+        why=None if why is None else story_of(why, asked),
         recompute=None if machine.recomputation is None else recompute_facts(machine.recomputation),
         recomputed=() if machine.recomputation is None else machine.recomputation.copies,
         command=command,
@@ -370,37 +383,6 @@ def _bounds(case: _Case, results: Sequence[Result], causes: Counterfactuals) -> 
         search=search_end(fitted, case.target, planning),
         any_order_bytes=0 if best == 0 else causes.unavoidable_bytes,
     )
-
-
-def _suggestions(
-    graph: Graph,
-    case: _Case,
-    results: Sequence[Result],
-    causes: Counterfactuals,
-    smaller_batch: SmallerBatch | None,
-) -> tuple[Suggestion, ...]:
-    """What would help the leading result, tried under the best of the strategies that are quick to plan."""
-    lead = leading(results)
-    if case.options.what_if is WhatIf.OFF or lead is None:
-        return ()
-    base = leading([r for r in results if r.strategy in CHEAP_STRATEGIES])
-    now = Situation(
-        setup=Setup(
-            graph=graph,
-            target=case.target,
-            lowering=case.options.lowering,
-            planning=case.options.planning,
-            strategy=JUDGE if base is None else base.strategy,
-        ),
-        program=case.program,
-        spill_bytes=(base or lead).spill_bytes,
-        buffers=(base or lead).buffers,
-        strategies=case.options.strategies,
-        better_order=lambda: causes.better_order,
-        smaller_batch=smaller_batch,
-    )
-    outcome = Outcome(spill_bytes=lead.spill_bytes, latency_s=lead.latency_s, energy_j=lead.energy_j)
-    return suggestions(now, outcome)
 
 
 def configuration(options: AnalyzeOptions) -> dict[str, Any]:

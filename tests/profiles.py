@@ -23,9 +23,9 @@ from spillprof.model.profile import (
     SpillArc,
     StepFact,
     StreamedOperator,
-    Suggestion,
     TargetFacts,
 )
+from spillprof.model.story import Suggestion
 
 MIB = 1 << 20
 RESERVED = 2 * MIB

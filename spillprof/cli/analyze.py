@@ -56,7 +56,7 @@ FEW_STRATEGIES = ("lru",)
     epilog=examples(
         "spillprof analyze sample_models/residual_cnn.onnx --sram 32MB",
         "spillprof analyze sample_models/unet.onnx --sram 12MB --strategy lru,interval -o unet.json -o unet.html",
-        "spillprof analyze sample_models/residual_cnn.onnx --sram 32MB --pin f0 --no-report",
+        "spillprof analyze sample_models/residual_cnn.onnx --sram 32MB --strategy lru --why f0 --no-report",
     ),
 )
 @model_options
@@ -83,6 +83,7 @@ FEW_STRATEGIES = ("lru",)
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @switch("--what-if", True, "Try changes, each by a run of its own, and list those that would help.")
+@option("--why", metavar="TENSOR|OPERATOR", help="Tell what happened to one: who pushed it out, when, at what cost.")
 @option("--events", is_flag=True, help="List every transfer in the JSON.")
 @option("--plan", metavar="FILE", help="Write the plan of the one strategy asked for, as JSON.")
 @option("--save-order", metavar="FILE.onnx", help="Write the model with its nodes in the order of --order memory.")
@@ -139,6 +140,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         options,
         command=reproduce(session, command, values["config"]),
         smaller_batch=_smaller_batch(model, values, session),
+        why=values["why"],
     )
     print_result(
         render_json(profile, events=values["events"]) if to_stdout else summary(profile, values["top"], session)

@@ -12,6 +12,7 @@ from typing import Any
 from spillprof.model.certificate import Certificate
 from spillprof.model.control_flow import ControlFlow
 from spillprof.model.graph import Assumption
+from spillprof.model.story import Story, Suggestion
 
 SCHEMA = "spillprof-profile/1"
 MOST_ENTRIES = 2_000
@@ -380,22 +381,6 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suggestion:
-    """A re-simulated change. It saves against the result that reports lead with, for the same work."""
-
-    change: str  # "pin", "sram", "order", ...
-    argument: str  # what to add to the command line, as a shell takes it: "--pin skip_0"
-    strategy: str  # under which it was simulated
-    spill_bytes: int  # of one run with the change
-    latency_s: float
-    energy_j: float
-    saves_s: float
-    costs: str  # its price in words
-    saves_bytes: int = 0  # spill bytes; less than none where the change saves time alone
-    saves_j: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecomputeFacts:
     """What ``--recompute`` found, under the strategy that judged it."""
 
@@ -442,6 +427,7 @@ class Profile:
     buffers: tuple[BufferFact, ...] = ()  # of the program, streamed weights left out; empty: not known
     bounds: Bounds | None = None  # None: not asked for
     suggestions: tuple[Suggestion, ...] = ()
+    why: Story | None = None  # of what was asked for by name
     op_times: OpTimeFacts | None = None  # None: every time is estimated
     convolutions: tuple[ConvolutionFacts, ...] = ()  # one an algorithm, by name
     recompute: RecomputeFacts | None = None  # None: not asked for, or nothing spills

@@ -72,7 +72,7 @@ def recomputed(
     """
     if planning.recompute is Recomputing.OFF:
         return None
-    trials = next((n for most, n in _TRIALS[planning.recompute] if len(program.steps) <= most), 0)
+    trials = most_trials(planning.recompute, len(program.steps))
     if not trials:
         return None
     search = _Search(target, lowering, planning)
@@ -90,6 +90,11 @@ def recomputed(
         after=found.judgement,
         spilled=Counter(p.verdict for p in search.proposals(found)),
     )
+
+
+def most_trials(how: Recomputing, n_steps: int) -> int:
+    """Programs that are planned and played at most to find what to compute again."""
+    return next((n for most, n in _TRIALS[how] if n_steps <= most), 0)
 
 
 def recompute_facts(found: Recomputation) -> RecomputeFacts:

@@ -7,8 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 from spillprof.model.profile import OperatorCost, Profile, Result
+from spillprof.model.story import Absence
 from spillprof.report.columns import MISSING, Scale, size_scale, time_scale
 from spillprof.report.figures import MAX_LIVE, largest_arcs, largest_residencies, wanted_bytes
+from spillprof.report.story import COLUMNS as ABSENCE_COLUMNS
+from spillprof.report.story import absence_row
 from spillprof.report.text import label
 from spillprof.report.verdict import shown_cause
 
@@ -213,6 +216,17 @@ def suggestions_table(profile: Profile) -> DataTable:
                    label(s.costs, 80)),
         limit=HTML_ROWS,
     )  # fmt: skip
+
+
+def absences_table(title: str, absences: Sequence[Absence]) -> DataTable:
+    """Where a buffer was off-chip, or whom an operator pushed out."""
+    return make_table(
+        title,
+        tuple((name, Kind.TEXT) for name in ("buffer", *ABSENCE_COLUMNS)),
+        absences,
+        lambda a: (label(a.buffer, 64), *absence_row(a, with_buffer=False)),
+        limit=HTML_ROWS,
+    )
 
 
 def spill_bytes(operator: OperatorCost) -> int:

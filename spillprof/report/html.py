@@ -15,6 +15,7 @@ from spillprof.report import figures
 from spillprof.report.columns import comparison_size_column, percent, time_column
 from spillprof.report.plain_markdown import to_html
 from spillprof.report.roofline import roofline_figure, roofline_summary, roofline_table
+from spillprof.report.story import story_paragraphs
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.report.time_words import TIME_WORDS, energy_parts, time_parts
@@ -109,6 +110,10 @@ def _context(profile: Profile) -> dict[str, Any]:
         "roofline_table": roofline_table(profile),
         "live_table": tables.live_table(profile),
         "oversized_table": tables.oversized_table(profile),
+        "story": [
+            {"title": title, "sentences": sentences, "table": tables.absences_table(title, absences)}
+            for title, sentences, absences in (story_paragraphs(profile.why) if profile.why else ())
+        ],
         "suggestions_table": tables.suggestions_table(profile),
         "settings": _settings(profile),
         "method": method_html(),

@@ -12,6 +12,7 @@ from rich.text import Text
 from spillprof.model.profile import Profile, Result
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
 from spillprof.report.op_times import op_times_sentence
+from spillprof.report.story import COLUMNS, absence_row, story_paragraphs
 from spillprof.report.text import count_of, label
 from spillprof.report.time_words import time_parts
 from spillprof.report.verdict import (
@@ -78,6 +79,7 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
         yield _line(no_spill_sentence(profile, lead), "bold")
     else:
         yield from _lead(profile, lead, top, width)
+    yield from _story(profile, top)
     yield from _oscillations(profile, lead)
     yield from _oversized(profile)
     yield from _suggestions(profile, lead, width)
@@ -169,6 +171,27 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
     hidden = len(lead.operators) - len(rows)
     if hidden:
         yield Padding(Text(f"... {hidden:,} more (--top {len(lead.operators)})", "dim"), (0, 0, 0, 4))
+
+
+def _story(profile: Profile, top: int) -> Iterable[RenderableType]:
+    """What was asked for by name, with its first absences."""
+    if profile.why is None:
+        return
+    for title, sentences, absences in story_paragraphs(profile.why):
+        yield ""
+        yield _line(title, "bold")
+        yield from (_line(sentence) for sentence in sentences)
+        if not absences:
+            continue
+        of_one = len({a.buffer for a in absences}) == 1
+        numbers = ("written", "reloaded", "waited")
+        table = _table(*((name, "right" if name in numbers else "left") for name in COLUMNS))
+        for absence in absences[:top]:
+            table.add_row(*map(Text, absence_row(absence, with_buffer=not of_one)))
+        table.padding = (0, 1, 0, 0)
+        yield Padding(table, (0, 0, 0, 4))
+        if len(absences) > top:
+            yield Padding(Text(f"... {len(absences) - top:,} more (--top {len(absences)})", "dim"), (0, 0, 0, 4))
 
 
 def _victims(names: Sequence[str], shown: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from spillprof.lowering.layout import align
+from spillprof.model.target import Target
 from spillprof.simulation import prepare, sram_limits
 from spillprof.units import LARGEST_SIZE, format_size
 from spillprof.whatif.change import Change, Situation
@@ -12,7 +13,7 @@ from spillprof.whatif.words import size_word
 
 _FINENESS = 32
 """Sizes that are tried are whole multiples of about this share of the present size."""
-_LARGER = (1.0, 1.125, 1.25, 1.5)
+LARGER = (1.0, 1.125, 1.25, 1.5)
 """Of the size that the ideal run uses: fragmentation can ask for more."""
 _KNEE_SHARES = (0.25, 0.5, 0.75)
 """Of the way to the size at which nothing spills."""
@@ -39,6 +40,16 @@ def twice_the_sram(now: Situation) -> Iterator[Change]:
     yield _with_sram(now, min(2 * now.setup.target.sram_bytes, LARGEST_SIZE))
 
 
+def sized(setup: Setup, sram_bytes: int) -> Setup:
+    """The same run in another size of SRAM."""
+    return replace(setup, target=setup.target.with_overrides(sram_bytes=sram_bytes))
+
+
+def grid(target: Target) -> int:
+    """Sizes that are tried are whole multiples of this: a round number of bytes."""
+    return align(1 << max(0, (target.sram_bytes // _FINENESS).bit_length() - 1), target.alignment_bytes)
+
+
 class _Probe:
     """Spill bytes by size, each planned once; no more than ``PROBES`` plans."""
 
@@ -51,7 +62,7 @@ class _Probe:
             if not self.left:
                 return None
             self.left -= 1
-            self._known[sram_bytes] = spill_bytes(_sized(self._setup, sram_bytes))
+            self._known[sram_bytes] = spill_bytes(sized(self._setup, sram_bytes))
         return self._known[sram_bytes]
 
 
@@ -60,9 +71,9 @@ def _smallest_enough(setup: Setup, probe: _Probe) -> int | None:
     target = setup.target
     prepared = prepare(setup.graph, target, setup.lowering)
     _, ideal_bytes = sram_limits(prepared, target, setup.planning)
-    unit = align(1 << max(0, (target.sram_bytes // _FINENESS).bit_length() - 1), target.alignment_bytes)
+    unit = grid(target)
     low = target.sram_bytes // unit  # too small, as something spills
-    sizes = (-(-int(ideal_bytes * larger) // unit) for larger in _LARGER)
+    sizes = (-(-int(ideal_bytes * larger) // unit) for larger in LARGER)
     high = next((n for n in sizes if low < n <= LARGEST_SIZE // unit and probe(n * unit) == 0), None)
     if high is None:
         return None
@@ -77,8 +88,8 @@ def _smallest_enough(setup: Setup, probe: _Probe) -> int | None:
 
 def _knee(now: Situation, enough: int, probe: _Probe) -> int | None:
     """The size on the way to ``enough`` at which each added byte saves most, if it saves more than there."""
-    present, target = now.setup.target.sram_bytes, now.setup.target
-    unit = align(1 << max(0, (present // _FINENESS).bit_length() - 1), target.alignment_bytes)
+    present = now.setup.target.sram_bytes
+    unit = grid(now.setup.target)
     best, most = None, now.spill_bytes / (enough - present)
     for share in _KNEE_SHARES:
         size = int(present + share * (enough - present)) // unit * unit
@@ -94,9 +105,5 @@ def _with_sram(now: Situation, sram_bytes: int) -> Change:
         kind="sram",
         argument=f"--sram {size_word(sram_bytes)}",
         costs=f"hardware: {format_size(more)} more SRAM",
-        setup=_sized(now.setup, sram_bytes),
+        setup=sized(now.setup, sram_bytes),
     )
-
-
-def _sized(setup: Setup, sram_bytes: int) -> Setup:
-    return replace(setup, target=setup.target.with_overrides(sram_bytes=sram_bytes))

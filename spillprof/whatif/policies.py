@@ -11,6 +11,7 @@ from spillprof.planning.options import (
     Inputs,
     Order,
     PlanningOptions,
+    Recomputing,
     Release,
     WriteBack,
 )
@@ -33,17 +34,25 @@ def other_strategies(now: Situation) -> Iterator[Change]:
 
 def better_order(now: Situation) -> Iterator[Change]:
     """The order of operators that was found to spill less."""
-    if now.setup.planning.order is Order.MEMORY:
+    planning = now.setup.planning
+    if planning.order is Order.MEMORY or planning.recompute is not Recomputing.OFF:  # of other steps than the model's
         return
     order = now.better_order()
     if order is not None:
-        planning = replace(now.setup.planning, order=Order.MEMORY)
+        planning = replace(planning, order=Order.MEMORY)
         yield Change(
             kind="order",
             argument="--order memory",
             costs="operators run in another order than the file's",
             setup=replace(now.setup, planning=planning, order=order),
         )
+
+
+def recomputing(now: Situation) -> Iterator[Change]:
+    """Operators that run a second time in place of moving their results."""
+    if now.setup.planning.recompute is Recomputing.OFF:
+        costs = "some operators run twice"
+        yield _planned(now, "recompute", "--recompute rules", costs, recompute=Recomputing.RULES)
 
 
 def prompter_planning(now: Situation) -> Iterator[Change]:

@@ -9,11 +9,15 @@ from spillprof.lowering.reordering import reordered
 from spillprof.model.graph import Graph
 from spillprof.model.program import Program
 from spillprof.model.target import Target
-from spillprof.planning.options import Order, PlanningOptions
+from spillprof.planning.options import Order, PlanningOptions, Recomputing
+from spillprof.planning.ordering.search import effort
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
-from spillprof.scheduling import scheduled
+from spillprof.recompute.search import most_trials, recomputed
+from spillprof.scheduling import scheduled, steps_to_judge
 from spillprof.simulation import planned, prepare
+
+_NEVER = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,9 @@ class Setup:
             program = reordered(program, self.order)
         else:
             program = scheduled(program, self.target, self.lowering, self.planning)
+        again = recomputed(program, self.target, self.lowering, self.planning)
+        if again is not None:
+            program = again.program
         return fit(program, self.target, self.lowering)
 
 
@@ -69,6 +76,17 @@ def spill_bytes(setup: Setup) -> int | None:
         return None
 
 
-def searches_orders(setup: Setup) -> bool:
-    """Whether every run of this kind searches for an order first: many plans in place of one."""
-    return setup.planning.order is Order.MEMORY and setup.order is None
+def runs_in_one(setup: Setup, program: Program) -> int:
+    """How many runs every run of this kind takes: it may search first, for an order or for what to compute again.
+
+    A search that ends by the clock is never affordable: nothing that depends on it can be promised.
+    """
+    if setup.planning.recompute is Recomputing.JOINT:
+        return _NEVER
+    runs = 1
+    if setup.planning.order is Order.MEMORY and setup.order is None:
+        trials = effort(steps_to_judge(program))
+        runs += trials.restarts + trials.changes
+    if setup.planning.recompute is not Recomputing.OFF:
+        runs += most_trials(setup.planning.recompute, len(program.steps))
+    return runs

@@ -3,17 +3,16 @@
 How many runs are made depends on the number of steps alone, never on the speed of the machine.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
-from spillprof.model.profile import Suggestion
-from spillprof.planning.ordering.search import effort
+from spillprof.model.story import Suggestion
 from spillprof.scheduling import steps_to_judge
 from spillprof.whatif.change import Change, Situation
 from spillprof.whatif.machine import more_channels, own_workspaces, twice_the_bandwidth
 from spillprof.whatif.memory import PROBES, larger_sram, twice_the_sram
 from spillprof.whatif.model import leaner_lowering, narrower_types, other_convolutions, other_weights, smaller_batch
-from spillprof.whatif.policies import better_order, other_placements, other_strategies, prompter_planning
-from spillprof.whatif.setup import Outcome, outcome, searches_orders
+from spillprof.whatif.policies import better_order, other_placements, other_strategies, prompter_planning, recomputing
+from spillprof.whatif.setup import Outcome, outcome, runs_in_one
 from spillprof.whatif.slots import dedicated_slots
 
 STEPS_IN_ALL = 30_000
@@ -29,9 +28,9 @@ FOR_LONG: tuple[Kind, ...] = (better_order, twice_the_sram, other_strategies, de
 """Kinds of changes of which a long program affords a few, dearest first."""
 
 FOR_ALL: tuple[Kind, ...] = (
-    better_order, larger_sram, other_strategies, prompter_planning, leaner_lowering, dedicated_slots, other_weights,
-    other_convolutions, own_workspaces, other_placements, narrower_types, twice_the_bandwidth, more_channels,
-    smaller_batch,
+    better_order, recomputing, larger_sram, other_strategies, prompter_planning, leaner_lowering, dedicated_slots,
+    other_weights, other_convolutions, own_workspaces, other_placements, narrower_types, twice_the_bandwidth,
+    more_channels, smaller_batch,
 )  # fmt: skip
 """All kinds of changes: what is most likely to help comes first, in case that runs are few."""
 
@@ -44,20 +43,16 @@ def suggestions(now: Situation, lead: Outcome) -> tuple[Suggestion, ...]:
     found = []
     for change in _changes(now, runs):
         after = outcome(change.setup)
-        suggestion = None if after is None else _saving(now, change, lead, after)
-        if suggestion is not None:
-            found.append(suggestion)
+        tried = None if after is None else suggestion(change, lead, after, now.strategies)
+        if tried is not None and _helps(tried, lead):
+            found.append(tried)
     return tuple(sorted(found, key=lambda s: (-s.saves_s, -s.saves_bytes, s.argument)))
 
 
 def affordable_runs(now: Situation) -> int:
-    """How many runs are made for suggestions; a run that searches for an order counts as all that it judges."""
-    n = max(steps_to_judge(now.program), 1)
-    runs = STEPS_IN_ALL // n
-    if searches_orders(now.setup):
-        trials = effort(n)
-        runs //= 1 + trials.restarts + trials.changes
-    return min(runs, MOST_RUNS)
+    """How many runs are made for suggestions; a run that searches first counts as all that it judges."""
+    runs = STEPS_IN_ALL // max(steps_to_judge(now.program), 1)
+    return min(runs // runs_in_one(now.setup, now.program), MOST_RUNS)
 
 
 def _changes(now: Situation, runs: int) -> Iterator[Change]:
@@ -74,13 +69,10 @@ def _changes(now: Situation, runs: int) -> Iterator[Change]:
             yield change
 
 
-def _saving(now: Situation, change: Change, lead: Outcome, after: Outcome) -> Suggestion | None:
-    saves_s = lead.latency_s - change.runs * after.latency_s
-    saves_bytes = lead.spill_bytes - change.runs * after.spill_bytes
-    if saves_s < _NOISE * lead.latency_s and (saves_s < 0 or saves_bytes <= 0):
-        return None
+def suggestion(change: Change, before: Outcome, after: Outcome, compared: Collection[str]) -> Suggestion:
+    """What a change saves, or costs. ``compared``: strategies that need not be named on the command line."""
     argument = change.argument
-    if change.kind != "strategy" and change.setup.strategy not in now.strategies:
+    if change.kind != "strategy" and change.setup.strategy not in compared:
         argument += f" --strategy {change.setup.strategy}"
     return Suggestion(
         change=change.kind,
@@ -89,8 +81,12 @@ def _saving(now: Situation, change: Change, lead: Outcome, after: Outcome) -> Su
         spill_bytes=after.spill_bytes,
         latency_s=after.latency_s,
         energy_j=after.energy_j,
-        saves_s=saves_s,
-        saves_bytes=saves_bytes,
-        saves_j=lead.energy_j - change.runs * after.energy_j,
+        saves_s=before.latency_s - change.runs * after.latency_s,
+        saves_bytes=before.spill_bytes - change.runs * after.spill_bytes,
+        saves_j=before.energy_j - change.runs * after.energy_j,
         costs=change.costs,
     )
+
+
+def _helps(tried: Suggestion, lead: Outcome) -> bool:
+    return tried.saves_s >= _NOISE * lead.latency_s or (tried.saves_s >= 0 and tried.saves_bytes > 0)

@@ -3,12 +3,23 @@
 import json
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
+from graphs import MACHINE, graph
+from onnx import TensorProto, helper
 
 from spillprof.cli import run
+from spillprof.lowering.lower import lower
+from spillprof.lowering.options import LoweringOptions
+from spillprof.planning.options import Order, PlanningOptions
+from spillprof.whatif.change import Situation
+from spillprof.whatif.setup import Setup
+from spillprof.whatif.slots import slot
+from spillprof.whatif.suggest import affordable_runs
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 Analyze = Callable[..., dict[str, Any]]
@@ -68,3 +79,60 @@ def test_every_suggestion_gives_the_predicted_figures(case: str, analyzed: Analy
         assert suggestion["saves_j"] == lead["energy_j"] - runs * result["energy_j"]
         assert suggestion["saves_s"] > 0 or (suggestion["saves_s"] == 0 and suggestion["saves_bytes"] > 0)
         assert suggestion["costs"]
+
+
+def test_half_a_batch_counts_twice(tmp_path: Path, analyzed: Analyze) -> None:
+    model = tmp_path / "batch.onnx"
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["a"]),
+        helper.make_node("Softmax", ["a"], ["b"]),
+        helper.make_node("Softmax", ["b"], ["c"]),
+        helper.make_node("Add", ["a", "c"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 262_144]) for name in "xy")
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [x], [y])), model)
+    typed = [str(model), "--sram", "9MB", "--batch", "4", "--strategy", "lru"]
+    (half,) = (s for s in analyzed(*typed)["suggestions"] if s["change"] == "batch")
+    assert half["argument"] == "--batch 2"
+    assert half["costs"] == "2 runs for the same work"
+    (before,) = analyzed(*typed, "--what-if", "off")["results"]
+    (after,) = analyzed(*typed, "--batch", "2", "--what-if", "off")["results"]
+    assert (half["spill_bytes"], half["latency_s"]) == (after["spill_bytes"], after["latency_s"])
+    assert half["saves_s"] == before["latency_s"] - 2 * after["latency_s"]
+    assert not any(s["change"] == "batch" for s in analyzed(*typed, "--batch", "3")["suggestions"])
+
+
+def test_nothing_is_suggested_where_nothing_spills_or_nobody_asks(analyzed: Analyze) -> None:
+    model = str(SAMPLES / "unet.onnx")
+    assert analyzed(model, "--sram", "64MB", "--strategy", "lru")["suggestions"] == []
+    assert analyzed(model, "--sram", "16MB", "--strategy", "lru", "--what-if", "off")["suggestions"] == []
+
+
+CHAIN = graph({"x": (8,)}, ["Softmax x -> a", "Softmax a -> y"], outputs="y", tensors={"a": (8,), "y": (8,)})
+
+
+@pytest.mark.parametrize(("n_steps", "runs"), [(2, 40), (750, 40), (3_000, 10), (30_000, 1), (30_002, 0)])
+def test_runs_depend_on_the_steps_alone(n_steps: int, runs: int) -> None:
+    assert affordable_runs(long_chain(n_steps, Order.FILE)) == runs
+    assert affordable_runs(long_chain(n_steps, Order.MEMORY)) <= runs
+
+
+def test_a_search_for_an_order_counts_as_all_that_it_judges() -> None:
+    assert affordable_runs(long_chain(750, Order.MEMORY)) <= 4
+
+
+def long_chain(n_steps: int, order: Order) -> Situation:
+    program = lower(CHAIN, MACHINE, LoweringOptions())
+    planning = PlanningOptions(order=order)
+    setup = Setup(graph=CHAIN, target=MACHINE, lowering=LoweringOptions(), planning=planning, strategy="lru")
+    long = replace(program, steps=program.steps * (n_steps // 2))
+    return Situation(setup=setup, program=long, spill_bytes=1, buffers=(), strategies=("lru",))
+
+
+def test_a_name_that_no_shell_can_carry_gets_no_slot() -> None:
+    setup = Setup(graph=CHAIN, target=MACHINE, lowering=LoweringOptions(), planning=PlanningOptions(), strategy="lru")
+    assert slot("a\0b", 8, setup) is None
+    assert slot("", 8, setup) is None
+    quoted = slot("a b", 8, setup)
+    assert quoted is not None
+    assert quoted.argument == "--pin 'a b'"

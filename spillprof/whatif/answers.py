@@ -1,0 +1,94 @@
+"""Questions about a whole comparison of strategies: what would help its leading result, and why something left."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from spillprof.analysis.attribution import charges
+from spillprof.analysis.lead import leading
+from spillprof.errors import UsageError
+from spillprof.lowering.options import LoweringOptions
+from spillprof.model.graph import Graph
+from spillprof.model.plan import Plan
+from spillprof.model.profile import Result
+from spillprof.model.program import Program
+from spillprof.model.story import Story, Suggestion
+from spillprof.model.target import Target
+from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
+from spillprof.scheduling import JUDGE
+from spillprof.whatif.change import Situation, SmallerBatch
+from spillprof.whatif.setup import Outcome, Setup
+from spillprof.whatif.suggest import suggestions
+from spillprof.whatif.why import Evidence, story
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What was compared."""
+
+    graph: Graph
+    program: Program  # in the order that was asked for, not fitted
+    fitted: Program
+    target: Target
+    lowering: LoweringOptions
+    planning: PlanningOptions
+    results: Sequence[Result]
+    plans: Mapping[str, Plan]  # by strategy, of those that have one
+
+
+def what_would_help(
+    asked: Comparison, better_order: Callable[[], tuple[int, ...] | None], smaller_batch: SmallerBatch | None
+) -> tuple[Suggestion, ...]:
+    """Changes that help the leading result, tried under the best of the strategies that are quick to plan."""
+    lead = leading(asked.results)
+    if lead is None:
+        return ()
+    base = leading([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
+    now = Situation(
+        setup=_setup(asked, base),
+        program=asked.program,
+        spill_bytes=base.spill_bytes,
+        buffers=base.buffers,
+        strategies=tuple(r.strategy for r in asked.results),
+        better_order=better_order,
+        smaller_batch=smaller_batch,
+    )
+    return suggestions(now, _outcome(lead))
+
+
+def story_of(name: str, asked: Comparison) -> Story | None:
+    """The story of what has the name, under the leading strategy; None if no strategy can be planned.
+
+    ``UsageError`` if nothing has the name, or nothing can leave.
+    """
+    lead = leading(asked.results)
+    if lead is None:
+        return None
+    if lead.strategy not in asked.plans:
+        raise UsageError("nothing leaves a memory without limit", hint="ask for a strategy that spills")
+    plan = asked.plans[lead.strategy]
+    base = leading([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
+    evidence = Evidence(
+        graph=asked.graph,
+        program=asked.fitted,
+        plan=plan,
+        charged=charges(asked.fitted, plan, asked.planning),
+        result=lead,
+        again=_setup(asked, lead if lead.strategy in CHEAP_STRATEGIES else base),
+        before=_outcome(lead),
+    )
+    return story(name, evidence)
+
+
+def _setup(asked: Comparison, base: Result) -> Setup:
+    """How to run it again, under the base's strategy if that is quick to plan."""
+    return Setup(
+        graph=asked.graph,
+        target=asked.target,
+        lowering=asked.lowering,
+        planning=asked.planning,
+        strategy=base.strategy if base.strategy in CHEAP_STRATEGIES else JUDGE,
+    )
+
+
+def _outcome(result: Result) -> Outcome:
+    return Outcome(spill_bytes=result.spill_bytes, latency_s=result.latency_s, energy_j=result.energy_j)

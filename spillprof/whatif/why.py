@@ -1,0 +1,155 @@
+"""The story of one tensor or operator under one strategy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from spillprof.analysis.attribution import Charge
+from spillprof.analysis.hotspots import streamed_beyond_compulsory
+from spillprof.model.graph import Graph
+from spillprof.model.plan import Plan
+from spillprof.model.profile import Result
+from spillprof.model.program import PHASES_PER_STEP, Phase, Program
+from spillprof.model.story import Absence, Bystander, Operand, OperatorStory, Story, TensorStory
+from spillprof.planning.liveness import lifetimes, step_demand_bytes
+from spillprof.whatif.keeping import in_a_slot, with_more_sram
+from spillprof.whatif.names import resolve
+from spillprof.whatif.setup import Outcome, Setup
+
+MOST_STORIES = 20
+"""A name may stand for every trip of a loop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """One strategy's run, and how to run it again."""
+
+    graph: Graph
+    program: Program  # fitted
+    plan: Plan
+    charged: Sequence[Charge]
+    result: Result
+    again: Setup  # how it is run with a change: the same, but under a strategy that is quick to plan
+    before: Outcome  # of that without a change
+
+    @cached_property
+    def absences(self) -> tuple[Absence, ...]:
+        """One for each spill, in the order of ``plan.spills``."""
+        names = [step.name for step in self.program.steps]
+        causes = {cost.step: cost.cause for cost in self.result.operators}
+        waits = {(arc.buffer, arc.last_use_step): arc.wait_s for arc in self.result.arcs}
+        found = []
+        for charge in self.charged:
+            spill, buffer = charge.spill, self.program.buffers[charge.spill.buffer]
+            needed = spill.needed_step
+            found.append(
+                Absence(
+                    buffer=buffer.name,
+                    size_bytes=buffer.size_bytes,
+                    last_use_step=spill.last_use_step,
+                    forced_by_step=spill.forced_by_step,
+                    forced_by=names[spill.forced_by_step] if spill.forced_by_step < len(names) else "",
+                    needed_step=needed,
+                    needed_by=None if needed is None else names[needed % len(names)],
+                    write_bytes=charge.write_bytes,
+                    read_bytes=charge.read_bytes,
+                    kind=charge.kind,
+                    cause=causes.get(spill.forced_by_step),
+                    wait_s=waits.get((buffer.name, spill.last_use_step), 0.0),
+                )
+            )
+        return tuple(found)
+
+    @cached_property
+    def streamed(self) -> dict[tuple[int, int], int]:
+        """Streamed bytes beyond the compulsory by (buffer, step)."""
+        return streamed_beyond_compulsory(self.program, self.plan)
+
+
+def story(name: str, evidence: Evidence) -> Story:
+    """All that has the name. ``UsageError`` if nothing has."""
+    buffers, steps = resolve(name, evidence.graph, evidence.program)
+    return Story(
+        asked=name,
+        strategy=evidence.result.strategy,
+        tensors=tuple(_of_tensor(b, evidence) for b in buffers[:MOST_STORIES]),
+        operators=tuple(_of_operator(i, evidence) for i in steps[:MOST_STORIES]),
+    )
+
+
+def _of_tensor(b: int, evidence: Evidence) -> TensorStory:
+    program, buffer = evidence.program, evidence.program.buffers[b]
+    life = lifetimes(program)[b]
+    own = [a for a, c in zip(evidence.absences, evidence.charged, strict=True) if c.spill.buffer == b]
+    streamed = sum(nbytes for (other, _), nbytes in evidence.streamed.items() if other == b)
+    leaves = bool(own) or streamed > 0
+    again, before = evidence.again, evidence.before
+    return TensorStory(
+        buffer=buffer.name,
+        tensors=buffer.tensors,
+        kind=str(buffer.kind),
+        size_bytes=buffer.size_bytes,
+        dedicated=buffer.dedicated,
+        written_by_step=life.write_step,
+        written_by=None if life.write_step is None else program.steps[life.write_step].name,
+        read_by_steps=life.read_steps,
+        read_by=tuple(program.steps[i].name for i in life.read_steps),
+        absences=tuple(own),
+        streamed_bytes=streamed,
+        spill_bytes=streamed + sum(a.write_bytes + a.read_bytes for a in own),
+        wait_s=sum(a.wait_s for a in own),
+        pinned=in_a_slot(buffer, again, before) if leaves and not buffer.dedicated else None,
+        stays=with_more_sram(buffer, again, before) if leaves else None,
+    )
+
+
+def _of_operator(i: int, evidence: Evidence) -> OperatorStory:
+    program, step = evidence.program, evidence.program.steps[i]
+    cost = next((c for c in evidence.result.operators if c.step == i), None)
+    capacity = program.capacity_bytes
+    assert capacity is not None
+    return OperatorStory(
+        step=i,
+        name=step.name,
+        op_type=step.op_type,
+        operators=step.operators,
+        demand_bytes=step_demand_bytes(program, step),
+        pool_bytes=capacity - program.reserved_bytes,
+        operands=tuple(_operands(i, program)),
+        bystanders=_bystanders(i, evidence),
+        victims=tuple(a for a in evidence.absences if a.forced_by_step == i),
+        streamed_bytes=sum(nbytes for (_, at), nbytes in evidence.streamed.items() if at == i),
+        cause=None if cost is None else cost.cause,
+        stall_s=0.0 if cost is None else cost.stall_s,
+        stall_buffer=None if cost is None else cost.stall_buffer,
+    )
+
+
+def _operands(i: int, program: Program) -> list[Operand]:
+    step = program.steps[i]
+    found = []
+    for role, side, streamed in (
+        ("reads", step.reads, step.streamed_reads),
+        ("writes", step.writes, step.streamed_writes),
+    ):
+        for b in side:
+            buffer = program.buffers[b]
+            tiled = ", tiled" if b in streamed else ""
+            found.append(Operand(buffer=buffer.name, size_bytes=buffer.size_bytes, role=role + tiled))
+    return found
+
+
+def _bystanders(i: int, evidence: Evidence) -> tuple[Bystander, ...]:
+    """Who lies in SRAM while the step computes without being touched by it."""
+    program, moment = evidence.program, PHASES_PER_STEP * i + Phase.COMPUTE
+    step, lives = program.steps[i], lifetimes(program)
+    there = {s.buffer for s in evidence.plan.segments if s.start <= moment < s.end} - {*step.reads, *step.writes}
+    found = [
+        Bystander(
+            buffer=program.buffers[b].name,
+            size_bytes=program.buffers[b].size_bytes,
+            next_use_step=next((k for k in lives[b].read_steps if k > i), None),
+        )
+        for b in there
+    ]
+    return tuple(sorted(found, key=lambda s: (-s.size_bytes, s.buffer)))
