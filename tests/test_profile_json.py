@@ -63,18 +63,18 @@ def test_keys_of_a_later_version_are_read_over_and_new_keys_may_lack() -> None:
     [
         (("schema",), "spillprof-profile/2", "no profile", "its schema is 'spillprof-profile/2'"),
         (("schema",), None, "no profile", "it has no schema"),
-        (("model",), 3, "3 where an object belongs", ".model"),
-        (("model", "macs"), 1.5, "1.5 where a whole number belongs", ".model.macs"),
-        (("model", "macs"), True, "true where a whole number belongs", ".model.macs"),
-        (("model", "macs"), 10**500, "more than 64 bits", ".model.macs"),
-        (("model", "name"), None, "null where a text belongs", ".model.name"),
-        (("model", "notes"), "x", "'x' where a list belongs", ".model.notes"),
-        (("steps", 4, "name"), [], "a list where a text belongs", ".steps[4].name"),
-        (("results", 0, "feasible"), 1, "1 where true or false belongs", ".results[0].feasible"),
-        (("results", 0, "latency_s"), float("inf"), "inf where a number belongs", ".results[0].latency_s"),
-        (("results", 0, "events", 2, "end_s"), "1", "'1' where a number belongs", ".results[0].events[2].end_s"),
-        (("config", "pin"), [[1]], "a list where a number belongs", ".config"),
-        (("target", "dram_write_curve"), [[1]], "a list where 2 values belong", ".target.dram_write_curve[0]"),
+        (("model",), 3, "3 where an object belongs", "model"),
+        (("model", "macs"), 1.5, "1.5 where a whole number belongs", "model.macs"),
+        (("model", "macs"), True, "true where a whole number belongs", "model.macs"),
+        (("model", "macs"), 10**500, "more than 64 bits", "model.macs"),
+        (("model", "name"), None, "null where a text belongs", "model.name"),
+        (("model", "notes"), "x", "'x' where a list belongs", "model.notes"),
+        (("steps", 4, "name"), [], "a list where a text belongs", "steps[4].name"),
+        (("results", 0, "feasible"), 1, "1 where true or false belongs", "results[0].feasible"),
+        (("results", 0, "latency_s"), float("inf"), "inf where a number belongs", "results[0].latency_s"),
+        (("results", 0, "events", 2, "end_s"), "1", "'1' where a number belongs", "results[0].events[2].end_s"),
+        (("config", "pin"), [[1]], "a list where a number belongs", "config"),
+        (("target", "dram_write_curve"), [[1]], "a list where 2 values belong", "target.dram_write_curve[0]"),
         (("target", "sram_bytes"), 0, "target.sram_bytes is 0", None),
         (("live_bytes",), [1], "1 values in live_bytes, where 40 belong", None),
         (("model", "peak_step"), 40, "model.peak_step is 40", None),
@@ -95,6 +95,13 @@ def test_what_does_not_fit_is_refused_with_its_place(
         profile_from_json(data)
     assert message in caught.value.message
     assert where is None or where in caught.value.where[0]
+
+
+def test_a_key_that_lacks_is_named() -> None:
+    data = copy.deepcopy(DATA)
+    del data["results"][1]["arcs"][2]["written"]
+    with pytest.raises(ProfileError, match=r"lacks 'results\[1\].arcs\[2\].written'"):
+        profile_from_json(data)
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 3, {}, {"schema": "spillprof-plan/1"}])

@@ -37,7 +37,12 @@ def profile_from_json(data: object) -> Profile:
     try:
         profile: Profile = _reader(Profile)(data)
     except _MalformedError as error:
-        raise ProfileError(f"a profile cannot hold {error.what}", where=("".join(reversed(error.path)),)) from None
+        place = "".join(reversed(error.path)).removeprefix(".")
+        if error.what is None:
+            raise ProfileError(
+                f"the profile lacks '{place}'", hint="was it saved by another version, or cut off? analyze again"
+            ) from None
+        raise ProfileError(f"a profile cannot hold {error.what}", where=(place,)) from None
     fault = next(faults(profile), None)
     if fault is not None:
         raise ProfileError(f"the profile contradicts itself: {fault}", hint="was the file changed, or cut off?")
@@ -45,9 +50,9 @@ def profile_from_json(data: object) -> Profile:
 
 
 class _MalformedError(Exception):
-    """A value that does not fit; the places on the way to it, innermost first."""
+    """A value that does not fit (None: a key that lacks); the places on the way to it, innermost first."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str | None) -> None:
         super().__init__(what)
         self.what = what
         self.path: list[str] = []
@@ -86,7 +91,7 @@ def _object(kind: type) -> _Read:
                 if name in raw:
                     values[name] = of_type(raw[name])
                 elif required:
-                    raise _MalformedError("nothing here")
+                    raise _MalformedError(None)
         except _MalformedError as error:
             error.path.append(f".{name}")
             raise

@@ -7,7 +7,7 @@ needed it. Times are microseconds, rounded to nanoseconds; the same Profile give
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
@@ -52,12 +52,11 @@ def _about(profile: Profile, run: Recorded | None) -> dict[str, str]:
 
 
 def _events(profile: Profile, run: Recorded) -> list[_TraceEvent]:
-    steps = _step_slices(profile, run)
-    transfers = _transfer_slices(profile, run.result.events)
-    cores = [s for s in steps if s is not None]
+    steps, on_cores = _step_slices(profile, run)
+    transfers, on_channels = _transfer_slices(profile, run.result.events)
     timed = [
-        *(event for part in cores for event in part.events),
-        *(part.event for part in transfers if part is not None),
+        *on_cores,
+        *on_channels,
         *_counters(profile, run),
         *_buffer_spans(run),
         *_flows(run, steps, transfers),
@@ -68,39 +67,35 @@ def _events(profile: Profile, run: Recorded) -> list[_TraceEvent]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slice:
-    """A stretch on a thread, and the events that draw it: first the stall before, if there was one."""
+    """Where a stretch is drawn."""
 
     pid: int
     tid: int
     start_ns: int
     end_ns: int
-    events: tuple[_TraceEvent, ...]
-
-    @property
-    def event(self) -> _TraceEvent:
-        return self.events[-1]
 
 
-def _step_slices(profile: Profile, run: Recorded) -> list[_Slice | None]:
-    """The slice of each step on its core, with the stall before it."""
+def _step_slices(profile: Profile, run: Recorded) -> tuple[list[_Slice | None], list[_TraceEvent]]:
+    """The slice of each step on its core; and what draws them, with the stalls before, in time order on each core."""
     times, events = run.times, run.result.events
     costs = {cost.step: cost for cost in run.result.operators}
     free_ns: dict[int, int] = {}  # by core: the end of what it did last
     slices: list[_Slice | None] = [None] * len(profile.steps)
+    drawn: list[_TraceEvent] = []
     for i in sorted(range(len(slices)), key=lambda i: (times.step_start_s[i], i)):
         tid, fact = times.step_core[i] + 1, profile.steps[i]
         start, end = _ns(times.step_start_s[i]), _ns(times.step_end_s[i])
-        drawn = []
+        place = _Slice(pid=_COMPUTE, tid=tid, start_ns=start, end_ns=end)
         since = max(_ns(times.step_start_s[i] - times.stall_s[i]), free_ns.get(tid, 0))
         if since < start:
             waited_for = times.stall_event[i]
             what = _event_name(events[waited_for]) if waited_for >= 0 else "other steps"
-            drawn.append(_complete(f"stall: {what}", "stall", _COMPUTE, tid, since, start, {"step": i}))
+            drawn += _drawn(replace(place, start_ns=since, end_ns=start), f"stall: {what}", "stall", {"step": i})
         arguments = {"step": i, "op_type": label(fact.op_type, MAX_NAME), **_cost(costs.get(i))}
-        drawn.append(_complete(label(fact.name, MAX_NAME), "step", _COMPUTE, tid, start, end, arguments))
-        slices[i] = _Slice(pid=_COMPUTE, tid=tid, start_ns=start, end_ns=end, events=tuple(drawn))
+        drawn += _drawn(place, label(fact.name, MAX_NAME), "step", arguments)
+        slices[i] = place
         free_ns[tid] = end
-    return slices
+    return slices, drawn
 
 
 def _cost(cost: OperatorCost | None) -> dict[str, Any]:
@@ -115,12 +110,13 @@ def _cost(cost: OperatorCost | None) -> dict[str, Any]:
     }
 
 
-def _transfer_slices(profile: Profile, events: Sequence[Event]) -> list[_Slice | None]:
-    """The slice of each event on its channel: the lowest that is free. None for what takes no time."""
+def _transfer_slices(profile: Profile, events: Sequence[Event]) -> tuple[list[_Slice | None], list[_TraceEvent]]:
+    """The slice of each event on its channel, the lowest that is free; and what draws them. None for no transfer."""
     shared = profile.target.dma_shared_channels > 0
     busy: dict[str, list[tuple[int, int]]] = {}  # by group: (end, channel) of the channels in use
     free: dict[str, list[int]] = {}
     slices: list[_Slice | None] = [None] * len(events)
+    drawn: list[_TraceEvent] = []
     timed = [k for k, e in enumerate(events) if e.start_s is not None and e.end_s is not None]
     for k in sorted(timed, key=lambda k: (events[k].start_s, events[k].end_s, k)):
         e = events[k]
@@ -129,8 +125,11 @@ def _transfer_slices(profile: Profile, events: Sequence[Event]) -> list[_Slice |
         in_use, unused = busy.setdefault(group, []), free.setdefault(group, [])
         while in_use and in_use[0][0] <= start:
             heappush(unused, heappop(in_use)[1])
-        channel = heappop(unused) if unused else len(in_use)
-        heappush(in_use, (end, channel))
+        if start < end:
+            channel = heappop(unused) if unused else len(in_use)
+            heappush(in_use, (end, channel))
+        else:  # no bytes, no channel
+            channel = 0
         tid = _TID_OF_GROUP[group] + channel
         arguments: dict[str, Any] = {
             "buffer": label(e.buffer, MAX_NAME), "bytes": e.size_bytes, "issued_at_step": e.step,
@@ -139,9 +138,9 @@ def _transfer_slices(profile: Profile, events: Sequence[Event]) -> list[_Slice |
         if e.issued_s is not None:
             arguments["queued_us"] = _us(max(start - _ns(e.issued_s), 0))
         shown = {key: value for key, value in arguments.items() if value is not None}
-        drawn = _complete(_event_name(e), e.kind, _DMA, tid, start, end, shown)
-        slices[k] = _Slice(pid=_DMA, tid=tid, start_ns=start, end_ns=end, events=(drawn,))
-    return slices
+        slices[k] = place = _Slice(pid=_DMA, tid=tid, start_ns=start, end_ns=end)
+        drawn += _drawn(place, _event_name(e), e.kind, shown)
+    return slices, drawn
 
 
 _TID_OF_GROUP = {"read": 1, "both": 1, "write": 100_001, "move": 200_001}
@@ -248,13 +247,11 @@ def _metadata(what: str, pid: int, tid: int, **arguments: Any) -> _TraceEvent:
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": arguments}
 
 
-def _complete(
-    name: str, category: str, pid: int, tid: int, start: int, end: int, arguments: dict[str, Any]
-) -> _TraceEvent:
-    return {
-        "ph": "X", "name": name, "cat": category, "pid": pid, "tid": tid, "ts": _us(start), "dur": _us(end - start),
-        "args": arguments,
-    }  # fmt: skip
+def _drawn(place: _Slice, name: str, category: str, arguments: dict[str, Any]) -> tuple[_TraceEvent, _TraceEvent]:
+    """Begin and end, two events: of a start and a duration, viewers would round the sum past the next slice's start."""
+    common = {"name": name, "cat": category, "pid": place.pid, "tid": place.tid}
+    begin = {"ph": "B", **common, "ts": _us(place.start_ns), "args": arguments}
+    return begin, {"ph": "E", **common, "ts": _us(place.end_ns)}
 
 
 def _event_name(event: Event) -> str:

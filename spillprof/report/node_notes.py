@@ -58,7 +58,7 @@ def _of_operator(cost: OperatorCost, *, repeated: bool) -> Iterator[Note]:
     suffix = f" at step {cost.step}" if repeated else ""
     yield Note(key=f"step{suffix}", text=str(cost.step))
     for what, nbytes in (
-        ("written back", cost.spill_write_bytes),
+        ("written", cost.spill_write_bytes),
         ("reloaded", cost.spill_read_bytes),
         ("streamed", cost.streamed_bytes),
     ):

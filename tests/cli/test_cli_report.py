@@ -131,7 +131,7 @@ def test_html_without_events_says_what_is_missing(saved: Path, empty_folder: Pat
         (b"\xff\xfe", "is no JSON"),
         (b"[]", "no profile"),
         (b'{"schema": "spillprof-profile/9"}', "its schema is 'spillprof-profile/9'"),
-        (b'{"schema": "spillprof-profile/1"}', "nothing here"),
+        (b'{"schema": "spillprof-profile/1"}', "the profile lacks 'spillprof_version'"),
         (b'{"schema": "spillprof-profile/1", "spillprof_version": 1' + b"0" * 5000 + b"}", "is no JSON"),
     ],
 )

@@ -78,7 +78,7 @@ def spilling() -> Profile:
 
 def test_trace_of_one_spill_reads_as_it_happened() -> None:
     events = trace_of(spilling())
-    drawn = [(e["name"], e["ts"], e["dur"]) for e in events if e["ph"] == "X"]
+    drawn = [(e["name"], e["ts"], e["dur"]) for e in events if e["ph"] == "B"]  # the check has put the lengths in
     assert drawn == [
         ("a/b/make", 0, 10),
         ("stall: reload x", 10, 30),
@@ -94,7 +94,7 @@ def test_trace_of_one_spill_reads_as_it_happened() -> None:
     assert [(e["ts"], e["args"]["bytes"]) for e in events if e["ph"] == "C" and e["name"] == "in use"] == [
         (0, 8), (40, 6), (60, 0),
     ]  # fmt: skip
-    queued = {e["name"]: e["args"]["queued_us"] for e in events if e["ph"] == "X" and "queued_us" in e["args"]}
+    queued = {e["name"]: e["args"]["queued_us"] for e in events if e["ph"] == "B" and "queued_us" in e["args"]}
     assert queued == {"reload x": 5, "write-back x": 0}
 
 
@@ -102,11 +102,11 @@ def test_trace_of_a_model_has_every_step_transfer_and_residency(unet: Profile) -
     lead = min(unet.results, key=lambda r: r.spill_time_s)
     events = trace_of(unet)
     assert lead.times is not None
-    assert [e["args"]["step"] for e in events if e.get("cat") == "step"] == sorted(
+    assert [e["args"]["step"] for e in events if e["ph"] == "B" and e["cat"] == "step"] == sorted(
         range(len(unet.steps)), key=lambda i: (round(lead.times.step_start_s[i] * 1e9), i)
     )
     happened = Counter(e.kind for e in lead.events if e.kind != "evict-clean")
-    assert Counter(e["cat"] for e in events if e["ph"] == "X" and e["pid"] == 2) == happened
+    assert Counter(e["cat"] for e in events if e["ph"] == "B" and e["pid"] == 2) == happened
     assert sum(e["ph"] == "b" for e in events) == len(lead.residencies)
     channels = {e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == 2}
     target = unet.target

@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from typing import Any
 
-_TIMED = {"X", "C", "b", "e", "s", "t", "f"}
+_TIMED = {"B", "E", "C", "b", "e", "s", "t", "f"}
 
 
 def check_trace(document: dict[str, Any]) -> None:
@@ -39,15 +39,21 @@ def _check_threads(events: list[Any], timed: list[Any]) -> dict[tuple[int, int],
     threads = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
     assert {e["pid"] for e in timed} <= processes
     slices: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)
+    begun: dict[tuple[int, int], list[Any]] = defaultdict(list)
     for e in timed:
-        if e["ph"] == "X":
-            assert e["dur"] >= 0
+        if e["ph"] == "B":
+            begun[e["pid"], e["tid"]].append(e)
             slices[e["pid"], e["tid"]].append(e)
+        elif e["ph"] == "E":
+            begin = begun[e["pid"], e["tid"]].pop()
+            assert (begin["name"], begin["cat"]) == (e["name"], e["cat"])
+            begin["dur"] = e["ts"] - begin["ts"]
+    assert not any(begun.values())
     assert set(slices) == threads
     for own in slices.values():
         end = 0.0
         for e in own:
-            assert e["ts"] >= end - 1e-6
+            assert e["ts"] >= end - 1e-6 or e["dur"] == 0
             end = max(end, e["ts"] + e["dur"])
     return slices
 
@@ -71,8 +77,8 @@ def _check_flows(timed: list[Any], slices: dict[tuple[int, int], list[Any]]) -> 
     for e in timed:
         if e["ph"] in "stf":
             flows[e["id"]].append(e)
-            around = [s for s in slices[e["pid"], e["tid"]] if s["ts"] <= e["ts"] < s["ts"] + s["dur"]]
-            assert len(around) == 1
+            own = slices[e["pid"], e["tid"]]
+            assert sum(s["ts"] <= e["ts"] < s["ts"] + s["dur"] for s in own) == 1
     for own in flows.values():
         assert [e["ph"] for e in own] in (["s", "f"], ["s", "t", "f"])
         assert own[-1]["bp"] == "e"
