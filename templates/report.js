@@ -29,9 +29,10 @@
   const drawn = new Map(); // element -> key
   function loadPlotly() {
     // Text until now, so that reading tables does not wait for the chart library.
-    if (window.Plotly) return;
+    const library = document.getElementById("plotly");
+    if (window.Plotly || !library) return; // not every page has charts
     const script = document.createElement("script");
-    script.textContent = document.getElementById("plotly").textContent;
+    script.textContent = library.textContent;
     document.head.append(script);
   }
   const whole = [0, Math.max(data.n_steps, 1)];

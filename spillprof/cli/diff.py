@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     epilog=examples(
         'spillprof diff sample_models/unet.onnx sample_models/unet.onnx --sram 12MB --after "--sram 10MB"',
         "spillprof analyze sample_models/unet.onnx --sram 12MB --strategy lru -o old.json",
-        'spillprof diff old.json sample_models/unet.onnx --after "--sram 12MB --order memory" -o unet.diff.md',
+        'spillprof diff old.json sample_models/unet.onnx --after "--sram 12MB --order memory" -o unet.diff.html',
     ),
 )
 @click.argument("before")
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write the comparison: .json or .md; '-' for JSON on stdout. Repeatable.",
+    help="Write the comparison: .html, .json or .md; '-' for JSON on stdout. Repeatable.",
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the page.")
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N",
@@ -109,7 +109,7 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
 
 def _writer(path: str) -> Callable[["Comparison"], str]:
     """What makes the file's content, by suffix. Asked before the work, which may be long."""
-    writers = {".json": _as_json, ".md": _as_markdown}
+    writers = {".html": _as_html, ".json": _as_json, ".md": _as_markdown}
     suffix = Path(path).suffix.lower()
     if suffix not in writers:
         raise UsageError(
@@ -133,5 +133,11 @@ def _as_json(comparison: "Comparison") -> str:
 
 def _as_markdown(comparison: "Comparison") -> str:
     from spillprof.report.diff_markdown import render
+
+    return render(comparison)
+
+
+def _as_html(comparison: "Comparison") -> str:
+    from spillprof.report.diff_html import render
 
     return render(comparison)

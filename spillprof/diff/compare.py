@@ -26,8 +26,11 @@ from spillprof.diff.values import (
 )
 from spillprof.model.profile import OperatorCost, Profile, Result
 
-_LEAST_RELATIVE = 1e-9
-"""Times that are closer are equal: sums of the same times in another order."""
+_LEAST_SHARE = 1e-3
+"""Of a latency: less is no better and no worse."""
+
+_LEAST_STALL = 1e-5
+"""Of the run's latency: operators whose stall differs by less are not listed for it."""
 
 _GONE = {
     Why.ADDED: Why.REMOVED,
@@ -109,14 +112,11 @@ def _strategy(both: _Both, is_reordered: bool) -> StrategyChange:
 def _outcome(old: Result, new: Result) -> Outcome:
     if not old.feasible or not new.feasible:
         return Outcome.RUNS_NOW if new.feasible else Outcome.RUNS_NO_MORE if old.feasible else Outcome.RUNS_NEITHER
-    signs = {_sign(old.spill_bytes, new.spill_bytes), _sign(old.latency_s, new.latency_s)} - {0}
+    later = new.latency_s - old.latency_s if not isclose(old.latency_s, new.latency_s, rel_tol=_LEAST_SHARE) else 0
+    signs = {(delta > 0) - (delta < 0) for delta in (new.spill_bytes - old.spill_bytes, later)} - {0}
     if not signs:
         return Outcome.SAME
     return Outcome.MIXED if len(signs) > 1 else Outcome.WORSE if signs == {1} else Outcome.BETTER
-
-
-def _sign(old: float, new: float) -> int:
-    return 0 if isclose(old, new, rel_tol=_LEAST_RELATIVE, abs_tol=1e-15) else 1 if new > old else -1
 
 
 def _causes(old: Result, new: Result) -> tuple[CauseChange, ...]:
@@ -165,7 +165,8 @@ class _Costs:
             if pairs.after_of_step[step] not in self.new
         ]  # fmt: skip
         found = [self._change(old, new) for old, new in rows]
-        moved = [c for c in found if c.delta_bytes or not _same_time(c.stall_s_before, c.stall_s_after)]
+        least_s = _LEAST_STALL * max(self.both.old.latency_s, self.both.new.latency_s)
+        moved = [c for c in found if c.delta_bytes or abs(c.delta_s) > least_s]
         return tuple(
             sorted(moved, key=lambda c: (-abs(c.delta_bytes), -abs(c.delta_s), _first(c.step_after, c.step_before)))
         )
@@ -210,10 +211,6 @@ def _cause(cost: OperatorCost | None) -> str | None:
     if cost is None:
         return None
     return "oversized" if cost.cause == "capacity" and cost.kind == "oversized" else cost.cause
-
-
-def _same_time(before_s: float, after_s: float) -> bool:
-    return isclose(before_s, after_s, rel_tol=1e-6, abs_tol=1e-12)
 
 
 def _first(*steps: int | None) -> int:
@@ -270,6 +267,7 @@ def _run(profile: Profile) -> Run:
         spill_bytes_lower=None if profile.bounds is None else profile.bounds.spill_bytes_lower,
         spillprof_version=profile.spillprof_version,
         command=profile.command,
+        live_bytes=profile.live_bytes,
     )
 
 

@@ -10,11 +10,16 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from itertools import product
 
 from spillprof.model.profile import BufferFact, Profile
 
-_NEIGHBOURHOOD = 2
-"""Edges around a step that the last resort looks at."""
+_LOOKS = ((2, True, True), (1, True, True), (1, True, False), (1, False, True))
+"""(edges around a step, whether those that write for it count, whether those that read from it do): the last resort."""
+
+_MOST_ROUNDS = 12
+"""Of the last resort: each may find what stands beside that which the one before found, nearest likeness first."""
 
 _NUMBERED = re.compile(r"(?:node_|op_|n_)?(.*?)[_.:]?\d+")
 
@@ -45,9 +50,16 @@ def match(before: Profile, after: Profile) -> Pairs:
     for detail in Detail:
         _pair_by_place(steps, numbers, detail)
     steps.pair(lambda side: [(name, op_type) for name, op_type in zip(side.names, side.op_types, strict=True)])
-    steps.pair(lambda side: _neighbourhoods(side, steps, numbers), only_even=True)
-    for detail in Detail:
-        _pair_by_place(steps, numbers, detail)
+    for _ in range(_MOST_ROUNDS):
+        paired = steps.count
+        for detail, look in product(Detail, _LOOKS):
+            around = partial(_neighbourhoods, steps=steps, numbers=numbers, detail=detail, look=look)
+            steps.pair(around, only_even=True)
+            _pair_by_place(steps, numbers, detail)
+            if steps.count > paired:
+                break
+        if steps.count == paired:
+            break
     buffers = _match_buffers(*sides, steps.partner[0])
     return Pairs(
         after_of_step=tuple(steps.partner[0]),
@@ -104,11 +116,18 @@ class _Pairing:
             [None] * len(before.names), [None] * len(after.names)
         )  # fmt: skip
 
+    @property
+    def count(self) -> int:
+        """Pairs so far."""
+        return sum(partner is not None for partner in self.partner[0])
+
     def pair(self, keys_of: Callable[[_Side], Sequence[Hashable]], *, only_even: bool = False) -> None:
         """Pair what is left by equal keys: those of equal names first, then in order.
 
         A key of None pairs with nothing. ``only_even``: only where both sides have the same number of steps.
         """
+        if any(None not in partners for partners in self.partner):
+            return
         waiting = [self._by_key(i, keys_of(side)) for i, side in enumerate(self.sides)]
         for key, old in waiting[0].items():
             new = waiting[1].get(key, [])
@@ -200,21 +219,30 @@ def _is_wanted(side: _Side, step: int) -> bool:
     return any(side.buffers[b].read_by or side.buffers[b].kind == "output" for b in side.writes[step])
 
 
-def _neighbourhoods(side: _Side, steps: _Pairing, numbers: _Numbers) -> list[int | None]:
+def _neighbourhoods(
+    side: _Side, steps: _Pairing, numbers: _Numbers, detail: Detail, look: tuple[int, bool, bool]
+) -> list[int | None]:
     """What lies around each step, a few edges far."""
     if not side.buffers:
         return [None] * len(side.names)
-    places = [numbers(("at", _signature(side, step, Detail.SIZES))) for step in range(len(side.names))]
-    for _ in range(_NEIGHBOURHOOD):
+    edges, above, below = look
+    places = [numbers(("at", _signature(side, step, detail))) for step in range(len(side.names))]
+    for _ in range(edges):
         known = [_known(side, steps, numbers, step, place) for step, place in enumerate(places)]
         places = [
-            numbers(("near", places[step], _around(side, known, step), _below(side, known, step)))
+            numbers(
+                (
+                    places[step],
+                    _above(side, known, step) if above else None,
+                    _below(side, known, step) if below else None,
+                )
+            )
             for step in range(len(side.names))
         ]
     return list(places)
 
 
-def _around(side: _Side, known: Sequence[int], step: int) -> tuple[int, ...]:
+def _above(side: _Side, known: Sequence[int], step: int) -> tuple[int, ...]:
     writers = (side.buffers[b].written_by for b in side.reads[step])
     return tuple(sorted(known[w] if w is not None else -1 for w in writers))
 

@@ -13,7 +13,7 @@ from spillprof.diff.matching import Pairs
 from spillprof.diff.values import Source, Why
 from spillprof.model.profile import BufferFact, Profile
 
-MAX_SOURCES = 50
+MAX_SOURCES = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ class Run:
     spill_bytes_lower: int | None
     spillprof_version: str
     command: str  # to reproduce; may be empty
+    live_bytes: tuple[int, ...]  # of each step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from spillprof.report.diff_words import (
     figure_rows,
     matching_sentence,
     operator_reason,
+    path_labels,
     shown_differences,
     source_sentence,
     strategy_title,
@@ -58,11 +59,10 @@ def _parts(comparison: Comparison, top: int, width: int) -> Iterator[list[str]]:
 
 def _runs(comparison: Comparison) -> list[str]:
     runs = comparison.before, comparison.after
+    names, sizes = path_labels(comparison, 36), format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes)
     rows = [
-        (which, label(run.path, 30), f"SRAM {sram}", label(run.target, 16))
-        for which, run, sram in zip(
-            ("before", "after"), runs, format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes), strict=True
-        )
+        (which, name, f"SRAM {sram}", label(run.target, 16))
+        for which, name, sram, run in zip(("before", "after"), names, sizes, runs, strict=True)
     ]
     widths = [max(len(row[k]) for row in rows) for k in range(4)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]

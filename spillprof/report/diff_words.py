@@ -1,5 +1,6 @@
 """Sentences about a comparison of two runs, the same in every format. Names in them are printable and short."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -33,6 +34,17 @@ MUCH = 0.5
 """Of a rise: a source with so large a share is what the verdict names."""
 MAX_NAMED = 3
 
+_ALIKE = {
+    Why.ADDED: "are new",
+    Why.REMOVED: "are gone",
+    Why.NEW_READER: "have a new reader",
+    Why.LOST_READER: "lost a reader",
+    Why.LARGER: "are larger",
+    Why.SMALLER: "are smaller",
+    Why.LONGER: "are kept for longer",
+    Why.SHORTER: "are kept for shorter",
+}
+
 
 def verdict(comparison: Comparison) -> str:
     """The finding in one or two sentences."""
@@ -42,6 +54,14 @@ def verdict(comparison: Comparison) -> str:
     found = _outcome_sentence(comparison, lead)
     reason = _reason(comparison, lead)
     return f"{found} {reason}" if reason else found
+
+
+def path_labels(comparison: Comparison, width: int) -> tuple[str, str]:
+    """What to call the two models: their files' names, or their paths where only the folders differ."""
+    paths = comparison.before.path, comparison.after.path
+    names = tuple(re.split(r"[/\\]", path)[-1] for path in paths)
+    shown = paths if names[0] == names[1] and paths[0] != paths[1] else names
+    return label(shown[0], width), label(shown[1], width)
 
 
 def strategy_title(change: StrategyChange) -> str:
@@ -132,6 +152,8 @@ def operator_reason(change: OperatorChange) -> str:
     if change.cause_after and change.delta_bytes:
         was = f", was {change.cause_before}" if change.cause_before not in (None, change.cause_after) else ""
         parts.append(f"{change.cause_after}{was}: {CAUSES.get(change.cause_after, '')}".rstrip(": "))
+    elif change.cause_before and change.delta_bytes and not change.spill_bytes_after:
+        parts.append(f"was {change.cause_before}: {CAUSES.get(change.cause_before, '')}".rstrip(": "))
     return "; ".join(parts)
 
 
@@ -179,8 +201,8 @@ def difference_words(difference: Difference) -> tuple[str, str, str]:
 
 
 def shown_differences(comparison: Comparison) -> list[Difference]:
-    """Without what follows from another file: its hash."""
-    return [d for d in comparison.differences if d.field != "sha256"]
+    """Without which file it is."""
+    return [d for d in comparison.differences if d.where != "model" or d.field not in ("path", "sha256")]
 
 
 def _outcome_sentence(comparison: Comparison, lead: StrategyChange) -> str:
@@ -188,10 +210,11 @@ def _outcome_sentence(comparison: Comparison, lead: StrategyChange) -> str:
     before, after = lead.before, lead.after
     match lead.outcome:
         case Outcome.SAME:
-            figures_ = f"both runs spill {format_size(after.spill_bytes)} and take {format_time(after.latency_s)}"
-            also = [s for s in comparison.strategies if s.outcome is not Outcome.SAME]
-            others = f"; {', '.join(strategy_title(s) for s in also)} differ" if also else ""
-            return f"No difference {under}: {figures_}{others}."
+            also = [strategy_title(s) for s in comparison.strategies if s.outcome is not Outcome.SAME]
+            others = f"; {', '.join(also)} {'differs' if len(also) == 1 else 'differ'}" if also else ""
+            both = f"both runs spill {format_size(after.spill_bytes)} and take {format_time(after.latency_s)}"
+            nearly = "" if before.latency_s == after.latency_s else " that counts"
+            return f"No difference{nearly} {under}: {both}{others}."
         case Outcome.RUNS_NEITHER:
             return f"Neither run can be planned {under}: {label(after.reason or 'no reason given', 200)}."
         case Outcome.RUNS_NO_MORE:
@@ -206,22 +229,34 @@ def _outcome_sentence(comparison: Comparison, lead: StrategyChange) -> str:
 def _reason(comparison: Comparison, lead: StrategyChange) -> str:
     """What the difference goes back to, as far as it can be told."""
     if lead.outcome is Outcome.SAME and not lead.operators:
-        settings = [d for d in shown_differences(comparison) if d.field not in ("path", "strategies")]
+        settings = [d for d in shown_differences(comparison) if d.field != "strategies"]
         if not settings and comparison.is_same_model:
             return "Model and settings are the same."
         return f"What differs does not show: {_settings(settings)}." if settings else ""
     rises = lead.after.spill_bytes >= lead.before.spill_bytes
     total, sources = (lead.rise_bytes, lead.rise_sources) if rises else (lead.fall_bytes, lead.fall_sources)
     if sources and total:
-        worst = sources[0]
-        share = worst.share_bytes / total
-        how = "Most of it" if share > MUCH else "The largest part"
-        others = f" ({count_of(len(sources) - 1, 'other')} with smaller parts)" if len(sources) > 1 else ""
-        return f"{how} goes back to this: {source_sentence(worst)}{others}."
-    settings = [d for d in shown_differences(comparison) if d.field not in ("path", "strategies")]
+        return _source_reason(sources, total)
+    settings = [d for d in shown_differences(comparison) if d.field != "strategies"]
     if settings and comparison.is_same_model:
         return f"The model is the same; what differs: {_settings(settings)}."
     return f"What differs: {_settings(settings)}." if settings else ""
+
+
+def _source_reason(sources: Sequence[Source], total: int) -> str:
+    worst = sources[0]
+    if worst.share_bytes > MUCH * total:
+        return f"Most of it goes back to this: {source_sentence(worst)}."
+    alike: dict[Why, int] = {}
+    for source in sources:
+        alike[source.why] = alike.get(source.why, 0) + source.share_bytes
+    why = max(alike, key=lambda each: alike[each])
+    if alike[why] > MUCH * total:
+        same = [source for source in sources if source.why is why]
+        return (
+            f"Most of it goes back to {len(same):,} buffers that {_ALIKE[why]}, above all: {source_sentence(same[0])}."
+        )
+    return f"It goes back to {len(sources):,} buffers, above all: {source_sentence(worst)}."
 
 
 def _settings(found: Sequence[Difference]) -> str:

@@ -8,7 +8,7 @@ from profiles import HOSTILE_NAMES, make_profile, without_spills
 
 from spillprof.diff import Comparison, compare
 from spillprof.model.profile import Profile
-from spillprof.report import diff_markdown, diff_text
+from spillprof.report import diff_html, diff_markdown, diff_text
 from spillprof.report.diff_words import verdict
 
 
@@ -82,3 +82,19 @@ def test_the_verdict_where_nothing_can_run() -> None:
         comparison = compare(*pair)
         assert diff_text.render(comparison)
         assert diff_markdown.render(comparison)
+        assert diff_html.render(comparison)
+
+
+def test_the_page_escapes_every_name(comparison: Comparison) -> None:
+    page = diff_html.render(comparison)
+    body = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+    assert "<img" not in body
+    assert "onerror=alert(1)>" not in body
+    assert "\x1b" not in page
+    assert page == diff_html.render(comparison)
+
+
+def test_a_large_comparison_is_a_small_page() -> None:
+    before = make_profile(10_000)
+    after = replace(before, results=tuple(without_spills(before).results))
+    assert len(diff_html.render(compare(before, after)).encode("utf-8", "backslashreplace")) < 1_500_000

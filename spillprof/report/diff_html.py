@@ -1,0 +1,226 @@
+"""The page of a comparison: one file, no request, nothing in it that a model's names could run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from spillprof import __version__
+from spillprof.config_keys import Metric
+from spillprof.diff import BufferChange, Comparison, OperatorChange, StrategyChange
+from spillprof.report import data_table as tables
+from spillprof.report.data_table import DataTable, Kind
+from spillprof.report.diff_words import (
+    OUTCOMES,
+    buffer_reason,
+    difference_words,
+    figure_rows,
+    matching_sentence,
+    operator_reason,
+    path_labels,
+    shown_differences,
+    source_sentence,
+    strategy_title,
+    verdict,
+    whole,
+)
+from spillprof.report.gate.wording import figures, growth
+from spillprof.report.html import asset, environment, script_json
+from spillprof.report.text import label
+from spillprof.units import format_size, format_size_exact, format_size_pair
+
+WIDTH, HEIGHT = 1000, 220
+"""Of the chart, in its own units."""
+
+MAX_POINTS = 500
+"""Stretches of steps that the chart tells apart."""
+
+MAX_SOURCES = 8
+MAX_ALONE = 200
+
+
+def render(comparison: Comparison) -> str:
+    """The page as HTML text. The same comparison gives the same text."""
+    return environment().get_template("diff.html.jinja").render(_context(comparison))
+
+
+def _context(comparison: Comparison) -> dict[str, Any]:
+    views = [_view(comparison, change, index) for index, change in enumerate(comparison.strategies)]
+    names = path_labels(comparison, 60)
+    data = {
+        "figures": {},
+        "names": {},
+        "tables": {
+            f"{view['index']}/{key}": view[key].to_json()
+            for view in views
+            for key in ("operators", "buffers")
+            if view[key].rows
+        },
+        "strategies": [view["title"] for view in views],
+    }
+    return {
+        "comparison": comparison,
+        "version": __version__,
+        "title": f"spillprof – {names[0]} → {names[1]}",
+        "heading": names[0] if names[0] == names[1] else f"{names[0]} → {names[1]}",
+        "verdict": verdict(comparison),
+        "runs": _runs(comparison),
+        "cards": _cards(comparison),
+        "strategies": [_strategy_row(change) for change in comparison.strategies],
+        "views": views,
+        "chart": _chart(comparison),
+        "matching": matching_sentence(comparison),
+        "alone": [
+            (word, [f"#{each.step} {label(each.name, 64)} ({label(each.op_type, 24)})" for each in found[:MAX_ALONE]],
+             len(found))
+            for word, found in (("Added", comparison.matching.added), ("Removed", comparison.matching.removed))
+            if found
+        ],
+        "differences": [difference_words(difference) for difference in shown_differences(comparison)],
+        "style": asset("report.css"),
+        "script": asset("report.js"),
+        "data": script_json(data),
+    }  # fmt: skip
+
+
+def _runs(comparison: Comparison) -> list[tuple[str, dict[str, str]]]:
+    return [
+        (
+            which,
+            {
+                "model": label(run.path, 80),
+                "target": label(run.target, 60),
+                "SRAM": format_size_exact(run.sram_bytes),
+                "steps": f"{run.steps:,}",
+                "command": label(run.command, 2000) if run.command else "",
+                "sha256": run.sha256,
+            },
+        )
+        for which, run in (("before", comparison.before), ("after", comparison.after))
+    ]
+
+
+def _cards(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """(what, figure after, change)."""
+    if not comparison.strategies:
+        return []
+    lead = comparison.strategies[0]
+    if not (lead.before.feasible and lead.after.feasible):
+        return []
+    rows = {name: (before, after, change) for name, before, after, change in figure_rows(comparison, lead)}
+    shown = ("spill bytes", "latency", "energy", "peak of live activations")
+    return [
+        (name, after, "as before" if change == "0" else f"{change}; before {before}")
+        for name in shown
+        for before, after, change in [rows[name]]
+    ]
+
+
+def _strategy_row(change: StrategyChange) -> dict[str, Any]:
+    both = change.before.feasible and change.after.feasible
+    spilled = figures(Metric.SPILL_BYTES, change.before.spill_bytes, change.after.spill_bytes)
+    times = [whole(Metric.LATENCY, each.latency_s) for each in (change.before, change.after)]
+    latency = figures(Metric.LATENCY, times[0], times[1])
+    reasons = [each.reason for each in (change.before, change.after) if not each.feasible]
+    return {
+        "title": strategy_title(change),
+        "outcome": OUTCOMES[change.outcome],
+        "reason": label(reasons[0] or "no reason given", 200) if reasons else "",
+        "cells": (
+            *spilled, growth(Metric.SPILL_BYTES, change.before.spill_bytes, change.after.spill_bytes),
+            *latency, growth(Metric.LATENCY, times[0], times[1]),
+        ) if both else (),
+    }  # fmt: skip
+
+
+def _view(comparison: Comparison, change: StrategyChange, index: int) -> dict[str, Any]:
+    """Everything that the page shows of one strategy."""
+    feasible = change.before.feasible and change.after.feasible
+    return {
+        "index": index,
+        "lead": index == 0,
+        "title": strategy_title(change),
+        "figures": figure_rows(comparison, change) if feasible else [],
+        "causes": [
+            (cause.cause, *figures(Metric.PEAK, cause.before_bytes, cause.after_bytes),
+             growth(Metric.PEAK, cause.before_bytes, cause.after_bytes))
+            for cause in change.causes if cause.before_bytes or cause.after_bytes
+        ],
+        "sources": [
+            (words, format_size(total), [
+                (format_size(source.share_bytes), source.share_bytes / total, source_sentence(source))
+                for source in found[:MAX_SOURCES]
+            ], max(0, len(found) - MAX_SOURCES))
+            for words, found, total in (
+                ("Held besides where operators force out more", change.rise_sources, change.rise_bytes),
+                ("No longer held where operators force out less", change.fall_sources, change.fall_bytes),
+            )
+            if found
+        ],
+        "operators": _operators_table(change.operators, strategy_title(change)),
+        "buffers": _buffers_table(change.buffers, strategy_title(change)),
+    }  # fmt: skip
+
+
+def _operators_table(changes: Sequence[OperatorChange], title: str) -> DataTable:
+    return tables.make_table(
+        f"Operators that force out or wait for more or less under {title}",
+        (("step", Kind.COUNT), ("operator", Kind.TEXT), ("type", Kind.TEXT), ("spill bytes before", Kind.SIZE),
+         ("after", Kind.SIZE), ("change", Kind.SIZE), ("stall", Kind.TIME), ("what", Kind.TEXT)),
+        changes,
+        lambda c: (c.step_before if c.step_after is None else c.step_after, label(c.name, 56), label(c.op_type, 24),
+                   c.spill_bytes_before, c.spill_bytes_after, c.delta_bytes, c.delta_s, operator_reason(c) or None),
+    )  # fmt: skip
+
+
+def _buffers_table(changes: Sequence[BufferChange], title: str) -> DataTable:
+    return tables.make_table(
+        f"Buffers that spill more or less under {title}",
+        (("buffer", Kind.TEXT), ("kind", Kind.TEXT), ("size", Kind.SIZE), ("spill bytes before", Kind.SIZE),
+         ("after", Kind.SIZE), ("change", Kind.SIZE), ("spills", Kind.TEXT), ("what", Kind.TEXT)),
+        changes,
+        lambda c: (label(c.name, 56), c.kind, c.size_bytes_before if c.size_bytes_after is None else c.size_bytes_after,
+                   c.spill_bytes_before, c.spill_bytes_after, c.delta_bytes,
+                   f"{c.spill_count_before:,} → {c.spill_count_after:,}", buffer_reason(c)),
+    )  # fmt: skip
+
+
+def _chart(comparison: Comparison) -> dict[str, Any] | None:
+    """Live bytes of both runs over their steps, as lines of an SVG; None where nothing runs."""
+    runs = comparison.before, comparison.after
+    if not all(run.live_bytes for run in runs):
+        return None
+    steps = max(len(run.live_bytes) for run in runs)
+    most = max(*runs[0].live_bytes, *runs[1].live_bytes, *(run.sram_bytes for run in runs))
+
+    def up(nbytes: int) -> float:
+        return HEIGHT - (HEIGHT - 6) * nbytes / most
+
+    peaks = format_size_pair(*(max(run.live_bytes) for run in runs))
+    at = [run.live_bytes.index(max(run.live_bytes)) for run in runs]
+    sizes = format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes)
+    same = sizes[0] == sizes[1]
+    memory = f"the memory has {sizes[0]}" if same else f"the memories have {sizes[0]} and {sizes[1]}"
+    stretch = -(-steps // MAX_POINTS)
+    coarse = f" Each point is the most of {stretch:,} steps." if stretch > 1 else ""
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "lines": [_line(run.live_bytes, steps, most) for run in runs],
+        "capacities": [f"{up(run.sram_bytes):.1f}" for run in runs],
+        "steps": steps,
+        "most": format_size(most),
+        "summary": (
+            f"At most {peaks[0]} are live before, at step {at[0]:,}, and {peaks[1]} after, at step {at[1]:,}; "
+            f"{memory}.{coarse}"
+        ),
+    }
+
+
+def _line(values: Sequence[int], steps: int, most: int) -> str:
+    """Points of a step line from 0 up: each stretch of steps at its greatest value."""
+    stretch = -(-steps // MAX_POINTS)
+    points = []
+    for start in range(0, len(values), stretch):
+        end = min(start + stretch, len(values))
+        height = HEIGHT - (HEIGHT - 6) * max(values[start:end]) / most
+        points += [f"{WIDTH * start / steps:.1f},{height:.1f}", f"{WIDTH * end / steps:.1f},{height:.1f}"]
+    return " ".join(points)

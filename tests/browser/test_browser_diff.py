@@ -1,0 +1,89 @@
+"""The page of a comparison in headless Chromium: no error, no request, names inert, tables that sort and filter."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from profiles import HOSTILE_NAMES, make_profile
+from test_browser_report import Opened, browser  # noqa: F401 - a fixture
+
+from spillprof.diff import compare
+from spillprof.model.profile import BufferFact, Profile, StepFact
+from spillprof.report.diff_html import render
+
+pytestmark = pytest.mark.browser
+STEPS = 400
+
+
+def with_buffers(profile: Profile) -> Profile:
+    """Each step writes a map that the next one reads; the skips are read now and then."""
+    n = len(profile.steps)
+    maps = [
+        BufferFact(name=f"map_{k}", kind="activation", size_bytes=1 << 20, written_by=k, read_by=(k + 1,)[: n - k - 1])
+        for k in range(n)
+    ]  # fmt: skip
+    skips = [
+        BufferFact(name=b.name, kind="activation", size_bytes=b.size_bytes, written_by=2, read_by=b.uses)
+        for b in profile.results[0].buffers
+    ]
+    return replace(profile, buffers=(*maps, *skips))
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs under hostile names: other policies under the same names, one operator more, one under another name."""
+    before = with_buffers(make_profile(STEPS))
+    swapped = {"lru": "interval", "interval": "lru"}
+    results = tuple(replace(r, strategy=swapped.get(r.strategy, r.strategy)) for r in before.results)
+    steps = (*before.steps[:-2], StepFact(name=HOSTILE_NAMES[9] * 2, op_type=HOSTILE_NAMES[0]), before.steps[-1])
+    model = replace(before.model, path=HOSTILE_NAMES[0], name=HOSTILE_NAMES[1], sha256="1" * 64)
+    after = replace(
+        before, results=results, steps=steps, model=model, command=HOSTILE_NAMES[5] + HOSTILE_NAMES[7],
+        config={**before.config, HOSTILE_NAMES[4]: HOSTILE_NAMES[0]},
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("diff") / "diff.html"
+    path.write_text(render(compare(before, after, command=HOSTILE_NAMES[0])), "utf-8", errors="backslashreplace")
+    return path
+
+
+@pytest.fixture(params=["light", "dark"])
+def opened(browser: Any, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:  # noqa: F811
+    opened = Opened(browser, page_file, scheme=request.param)
+    yield opened
+    opened.page.close()
+
+
+def test_the_page_asks_for_nothing_and_runs_no_name(opened: Opened) -> None:
+    page = opened.page
+    page.wait_for_timeout(200)
+    assert opened.errors == []
+    assert opened.dialogs == []
+    assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert page.query_selector("main img, main script, main b") is None
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.locator(".live polyline").count() == 2
+
+
+def test_a_strategy_is_chosen_and_its_table_filtered(opened: Opened) -> None:
+    page = opened.page
+    page.get_by_role("button", name="lru", exact=True).click()
+    visible = page.locator("[data-view]:not([hidden])")
+    assert "under lru" in visible.locator("h2").first.inner_text()
+    table = visible.locator("[data-table$='/operators']")
+    everything = table.locator("tbody tr").count()
+    table.locator("[data-filter]").fill("stage1")
+    shown = table.locator("tbody tr").all_inner_texts()
+    assert 0 < len(shown) < everything
+    assert all("stage1" in text for text in shown)
+    table.get_by_role("button", name="change", exact=True).click()
+    assert table.locator("th[aria-sort]").count() == 1
+    assert opened.errors == []
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, page_file: Path) -> None:  # noqa: F811
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(page_file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.close()
