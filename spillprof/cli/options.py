@@ -149,7 +149,7 @@ def lowering_options(command: _Decorated) -> _Decorated:
                 "stream: pass through a staging area; cached: evictable, wanted again by the next inference; "
                 "resident: on-chip all the time."),
         _choice("--fuse", Fuse, default.fuse, "standard: bias, batch norm, activation and Q/DQ join their operator."),
-        _choice("--conv", ConvAlgorithm, default.conv, "Algorithm of convolutions: it decides their workspace and time."),
+        _choice("--conv", ConvAlgorithm, default.conv, "Algorithm of convolutions: decides workspace and time."),
         switch("--inplace", default.inplace, "Elementwise results overwrite an input that dies."),
         _choice("--views", Views, default.views, "share: Reshape and the like take no memory."),
         switch("--fold", default.fold, "What is computed from constants alone counts as a weight."),
