@@ -17,10 +17,6 @@ from spillprof.errors import UsageError
 from spillprof.frontends.targets import open_target, resolve_path
 from spillprof.model.target import Target, builtin_target_names
 
-SIMULATOR_REVISION = 2
-"""Part of every baseline. One more whenever the same model, target and options give other figures than before:
-baselines made with another revision are not compared."""
-
 DEFAULT_BASELINE = "spillprof-baseline.json"
 FILE_NAMES = ("spillprof.toml", "pyproject.toml")
 """What is looked for in each folder; the first one found there counts."""

@@ -41,6 +41,7 @@ from spillprof.model.profile import (
     Result,
 )
 from spillprof.model.program import Program
+from spillprof.model.revision import SIMULATOR_REVISION
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.planning.bounding.certify import certificate_of
@@ -180,6 +181,7 @@ def analyze(
         recompute=None if machine.recomputation is None else recompute_facts(machine.recomputation),
         recomputed=() if machine.recomputation is None else machine.recomputation.copies,
         command=command,
+        simulator_revision=SIMULATOR_REVISION,
     )
 
 

@@ -21,9 +21,7 @@ def differences(before: Profile, after: Profile) -> Iterator[Difference]:
         times = [None if p.op_times is None else p.op_times.source for p in (before, after)]
         if times[0] != times[1]:
             yield Difference(where="config", field="op_times", before=times[0], after=times[1])
-    yield from _between(
-        "spillprof", {"version": before.spillprof_version}, {"version": after.spillprof_version}
-    )  # fmt: skip
+    yield from _between("spillprof", _simulator(before), _simulator(after))
 
 
 def warnings(found: Sequence[Difference], before: Profile, after: Profile) -> Iterator[str]:
@@ -35,11 +33,10 @@ def warnings(found: Sequence[Difference], before: Profile, after: Profile) -> It
         yield f"the machines differ as well as the models, in {_listed(fields)}"
     if is_other_model and settings:
         yield f"settings differ as well as the models: {_listed(settings)}"
-    if any(d.where == "spillprof" for d in found):
-        yield (
-            f"the runs were made by spillprof {before.spillprof_version} and {after.spillprof_version}: "
-            "the simulator itself may give other figures"
-        )
+    if any(d.field == "simulator_revision" for d in found):
+        yield "the runs were made by different revisions of the simulator: the same model may give other figures"
+    elif any(d.where == "spillprof" for d in found):
+        yield f"the runs were made by spillprof {before.spillprof_version} and {after.spillprof_version}"
     for which, profile in (("before", before), ("after", after)):
         if profile.steps and not profile.buffers:
             yield f"the profile {which} does not say who reads what: its operators are matched by name alone"
@@ -53,6 +50,10 @@ def _listed(fields: Sequence[str]) -> str:
 def _model(profile: Profile) -> dict[str, Any]:
     facts = {name: getattr(profile.model, name) for name in _MODEL_FIELDS}
     return {**facts, "dims": dict(profile.model.dims)}
+
+
+def _simulator(profile: Profile) -> dict[str, Any]:
+    return {"version": profile.spillprof_version, "simulator_revision": profile.simulator_revision}
 
 
 def _target(profile: Profile) -> dict[str, Any]:

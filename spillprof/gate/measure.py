@@ -4,12 +4,13 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from spillprof.config import SIMULATOR_REVISION, Budgets
+from spillprof.config import Budgets
 from spillprof.errors import CapacityError
 from spillprof.gate.values import BufferRow, Entry, Location, OperatorRow, Totals, entry_key
 from spillprof.model.bindings import Bindings, written_shape
 from spillprof.model.graph import Graph
 from spillprof.model.profile import Profile
+from spillprof.model.revision import SIMULATOR_REVISION
 from spillprof.model.target import Target
 from spillprof.pipeline import AnalyzeOptions, analyze
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spillprof import __version__
-from spillprof.config import SIMULATOR_REVISION
 from spillprof.errors import SpillprofError
 from spillprof.gate.compare import changes, mismatches, moved, verdict
 from spillprof.gate.measure import Case, measure
 from spillprof.gate.values import Check, Entry, Failure, GateReport, Policy, Rules, Verdict
+from spillprof.model.revision import SIMULATOR_REVISION
 
 
 def run_gate(

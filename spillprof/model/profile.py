@@ -433,6 +433,7 @@ class Profile:
     recompute: RecomputeFacts | None = None  # None: not asked for, or nothing spills
     recomputed: tuple[RecomputedOperator, ...] = ()  # in program order
     command: str = ""  # to reproduce
+    simulator_revision: int = 0  # figures of different revisions do not compare; 0: not known
     schema: str = field(default=SCHEMA)
 
     def to_json(self, *, events: bool = False) -> dict[str, Any]:

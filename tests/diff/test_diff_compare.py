@@ -95,6 +95,10 @@ def test_another_model_on_another_machine_is_warned_of() -> None:
     warned = compare(run(PLAIN_CHAIN), changed).warnings
     assert any("machines differ as well as the models, in sram_bytes" in text for text in warned)
     assert any("0.0.1" in text for text in warned)
+    older = replace(run(WITH_SKIP), simulator_revision=1)
+    assert compare(older, run(WITH_SKIP)).warnings == (
+        "the runs were made by different revisions of the simulator: the same model may give other figures",
+    )
 
 
 def test_a_larger_buffer_is_the_source_of_what_it_forces_out() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from gate_models import chain
 
 from spillprof.cli import run
-from spillprof.config import SIMULATOR_REVISION
+from spillprof.model.revision import SIMULATOR_REVISION
 
 FIGURES = {2: {"spill_bytes": 65536, "spill_count": 1, "reload_count": 1, "peak_live_bytes": 98304}}
 
