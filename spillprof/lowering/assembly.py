@@ -93,7 +93,8 @@ def _with_workspaces(
     body = _body_workspace(task, draft, target)
     forms = conv_forms(task, draft)
     if not forms:
-        return replace(step, workspaces=(*workspaces(task, draft, target, None), *body)), None
+        needed = (*workspaces(task, draft, target, None), *body)
+        return replace(step, workspaces=needed) if needed else step, None
     form, fastest = _chosen(forms, step, target, options)
     spaces = workspaces(task, draft, target, form)
     convolution = Convolution(

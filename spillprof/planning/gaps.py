@@ -6,6 +6,7 @@ from itertools import accumulate, pairwise
 
 from spillprof.model.program import BufferKind, Program, Step
 from spillprof.planning.liveness import Lifetime, lifetimes, step_demand_bytes
+from spillprof.planning.once import once_per_program
 from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs
@@ -34,7 +35,8 @@ class GapOption:
         return sum(end - start for start, end in self.ranges)
 
 
-def gap_options(program: Program, options: PlanningOptions) -> list[GapOption]:
+@once_per_program
+def gap_options(program: Program, options: PlanningOptions) -> tuple[GapOption, ...]:
     """Every gap that a planner may choose, in program order.
 
     Gaps that begin or end with a streamed use are off-chip in any case, and are left out, like gaps without a step
@@ -65,7 +67,7 @@ def gap_options(program: Program, options: PlanningOptions) -> list[GapOption]:
                     found.append(GapOption(b, last, first + n, ranges, buffer.size_bytes))
         elif release > last and b not in overwritten:  # an in-place result ends the stay of what it replaces
             found.append(GapOption(b, last, None, ((last + 1, release + 1),), buffer.size_bytes))
-    return found
+    return tuple(found)
 
 
 def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand = step_demand_bytes) -> list[int]:
@@ -78,7 +80,7 @@ def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand 
     for b, size in sizes.items():
         change[overwritten.get(b, len(program.steps) - 1) + 1] -= size  # an in-place result ends an input's stay
     return [
-        held + demand(program, step) - sum(sizes.get(b, 0) for b in step.reads)
+        held + demand(program, step) - (sum(sizes.get(b, 0) for b in step.reads) if sizes else 0)
         for held, step in zip(accumulate(change), program.steps, strict=False)
     ]
 

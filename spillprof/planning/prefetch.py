@@ -32,8 +32,10 @@ def reissued(plan: Plan, issue_steps: Sequence[int]) -> Plan:
     segments = list(plan.segments)
     for t, step in zip(plan.transfers, issue_steps, strict=True):
         if t.kind.is_read and step != t.issue_step:
-            segments[t.segment] = replace(segments[t.segment], start=PHASES_PER_STEP * step)
-    order = sorted(range(len(segments)), key=lambda k: (segments[k].start, segments[k].address, k))
+            s = segments[t.segment]
+            start = PHASES_PER_STEP * step
+            segments[t.segment] = Segment(buffer=s.buffer, start=start, end=s.end, address=s.address)
+    order = sorted(range(len(segments)), key=[(s.start, s.address) for s in segments].__getitem__)
     rank = [0] * len(order)
     for position, k in enumerate(order):
         rank[k] = position

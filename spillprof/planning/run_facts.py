@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,7 @@ from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     """Space that a step asks for."""
 
     buffer: int | None  # None: scratch
@@ -30,8 +30,7 @@ class Need:
         return Phase.WRITE if self.given_back is None else self.given_back
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepFacts:
+class StepFacts(NamedTuple):
     """One step. ``needs`` hold for operands that are not on-chip when it starts."""
 
     reads: tuple[int, ...]

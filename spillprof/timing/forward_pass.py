@@ -8,7 +8,7 @@ event loop forms them, so that both give the same number to the last bit.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from spillprof.model.plan import Move, Plan
 from spillprof.model.program import Program
@@ -32,8 +32,7 @@ def is_exact(target: Target) -> bool:
     return fair_rates(limits, 1, 1)[:2] == (fair_rates(limits, 1, 0)[0], fair_rates(limits, 0, 1)[1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     """What a step does by itself. Flows are seconds that bytes take after the set-up; None: nothing to move."""
 
     compute_s: float

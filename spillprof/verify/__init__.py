@@ -60,6 +60,10 @@ def _malformed(program: Program, plan: Plan) -> Iterator[Violation]:
     }  # fmt: skip
     for what, entries in records.items():
         present = [field for field in limits if entries and hasattr(entries[0], field)]
+        if all(_in_range(entries, field, limits[field]) for field in present) and (
+            "start" not in present or all(entry.start < entry.end for entry in entries)
+        ):
+            continue  # all is well: no need to look for who is to blame
         for k, entry in enumerate(entries):
             for field in present:
                 if not 0 <= getattr(entry, field) < limits[field]:
@@ -68,3 +72,8 @@ def _malformed(program: Program, plan: Plan) -> Iterator[Violation]:
             if "start" in present and entry.start >= entry.end:
                 message = f"{what} {k}: ticks {entry.start} to {entry.end} are no stretch of time"
                 yield Violation(rule=Rule.MALFORMED, message=message)
+
+
+def _in_range(entries: Sequence[Any], field: str, limit: int) -> bool:
+    values: list[int] = [getattr(entry, field) for entry in entries]
+    return min(values) >= 0 and max(values) < limit

@@ -55,6 +55,7 @@ class Facts:
     reads: list[list[int]]  # steps that read the buffer on-chip, ascending
     streamed_reads: list[list[int]]  # steps that read it from DRAM
     segments: list[list[int]]  # by start
+    starts: list[list[int]]  # ticks at which they start
     fills: list[list[int]]  # by segment: indices of the reads that fill it
     copied_at: list[int]  # the first step at which DRAM holds a copy
     moved_from: dict[tuple[int, int, int], int]  # (buffer, tick, new address): old address
@@ -66,21 +67,21 @@ class Facts:
     def covering(self, buffer: int, start: int, end: int) -> Segment | None:
         """The segment that holds the buffer all through ticks ``[start, end)``."""
         own = self.segments[buffer]
-        at = bisect_right(own, start, key=lambda k: self.plan.segments[k].start)
+        at = bisect_right(self.starts[buffer], start)
         segment = self.plan.segments[own[at - 1]] if at else None
         return segment if segment is not None and segment.end >= end else None
 
     def touching(self, buffer: int, start: int, end: int) -> bool:
         """Whether the buffer is on-chip at some tick in ``[start, end)``."""
         own = self.segments[buffer]
-        at = bisect_left(own, end, key=lambda k: self.plan.segments[k].start)
+        at = bisect_left(self.starts[buffer], end)
         return at > 0 and self.plan.segments[own[at - 1]].end > start
 
     def before(self, k: int) -> int | None:
         """The segment of the same buffer that comes before segment ``k``."""
-        own = self.segments[self.plan.segments[k].buffer]
-        at = bisect_left(own, self.plan.segments[k].start, key=lambda j: self.plan.segments[j].start)
-        return own[at - 1] if at else None
+        segment = self.plan.segments[k]
+        at = bisect_left(self.starts[segment.buffer], segment.start)
+        return self.segments[segment.buffer][at - 1] if at else None
 
     def is_moved(self, k: int) -> bool:
         """Whether segment ``k`` starts with a compaction move from the segment before it."""
@@ -129,5 +130,7 @@ def gather(program: Program, plan: Plan) -> Facts:
     moved_from = {(m.buffer, PHASES_PER_STEP * m.step, m.to_address): m.from_address for m in plan.moves}
     return Facts(
         program=program, plan=plan, write_step=write_step, streamed=streamed, reads=reads,
-        streamed_reads=streamed_reads, segments=segments, fills=fills, copied_at=copied_at, moved_from=moved_from,
+        streamed_reads=streamed_reads, segments=segments,
+        starts=[[plan.segments[k].start for k in own] for own in segments],
+        fills=fills, copied_at=copied_at, moved_from=moved_from,
     )  # fmt: skip
