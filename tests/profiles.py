@@ -8,6 +8,7 @@ from spillprof.model.graph import Assumption
 from spillprof.model.profile import (
     Bounds,
     BufferCost,
+    BufferFact,
     CauseBytes,
     Event,
     Ideal,
@@ -182,6 +183,7 @@ def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
             peak_bytes=44 * MIB,
         ),
         results=tuple(results),
+        buffers=_buffers(n_steps),
         bounds=_bounds(results),
         suggestions=(
             Suggestion(change="pin", argument="--pin skip_0", strategy="lru", spill_bytes=420 * MIB,
@@ -224,6 +226,21 @@ def without_spills(profile: Profile) -> Profile:
         spill_bytes_lower=0, spill_bytes_best=0, gap=0.0, proven_by=nothing, certified_bytes=0, certified_by=nothing
     )
     return replace(profile, results=results, target=target, bounds=bounds, suggestions=(), oversized=())
+
+
+def _buffers(n: int) -> tuple[BufferFact, ...]:
+    """Step 2 writes all skips, every third step from the fifth reads one; each step reads the map before its own."""
+    skips = tuple(
+        BufferFact(name=name, kind="activation", size_bytes=size, written_by=2,
+                   read_by=tuple(range(5 + 3 * k, n, 3 * len(SKIPS))))
+        for k, (name, size) in enumerate(SKIPS)
+    )  # fmt: skip
+    maps = tuple(
+        BufferFact(name=f"map_{i}", kind="input" if i == 0 else "activation", size_bytes=_map_bytes(i),
+                   written_by=i or None, read_by=(i + 1,) if i + 1 < n else ())
+        for i in range(n)
+    )  # fmt: skip
+    return skips + maps
 
 
 def _map_bytes(i: int) -> int:

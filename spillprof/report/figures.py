@@ -38,11 +38,13 @@ Indices = npt.NDArray[np.int64]
 class Figure:
     """A plotly figure as plain JSON values, and what a reader of the text learns."""
 
-    key: str  # "memory", "spills", "arcs", "addresses", "trend", "live" or "roofline"
+    key: str  # "memory", "spills", "arcs", "addresses", "bus", "waits", "trend", "live" or "roofline"
     traces: list[dict[str, Any]]
     layout: dict[str, Any]
     note: str  # what was left out; empty if nothing was
     named_steps: tuple[int, ...] = ()  # steps whose operators the page names when they are pointed at
+    axis: str = ""  # what x is given in, where charts share it: "step", "time" (seconds), or "run": steps of all
+    # strategies, which have no common clock; empty: an axis of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,7 +78,7 @@ def memory_figure(profile: Profile, result: Result) -> Figure:
                    line={"color": ORANGE, "width": 1.5, "dash": "dash"}, hoverinfo="skip"),
     ]  # fmt: skip
     named = tuple(in_use.steps.tolist())
-    return _figure("memory", traces, "MiB", profile, note=_thinned(in_use, "steps"), named_steps=named)
+    return shared_figure("memory", traces, "MiB", profile, note=_thinned(in_use, "steps"), named_steps=named)
 
 
 def spills_figure(profile: Profile, result: Result) -> Figure:
@@ -96,7 +98,7 @@ def spills_figure(profile: Profile, result: Result) -> Figure:
         for name, values, color, shape in columns if any(values)
     ]  # fmt: skip
     note = _left_out(len(rows), len(result.operators), "steps, the dearest")
-    return _figure("spills", traces, "MiB", profile, note=note, barmode="relative", bargap=0)
+    return shared_figure("spills", traces, "MiB", profile, note=note, barmode="relative", bargap=0)
 
 
 def arcs_figure(profile: Profile, result: Result) -> Figure:
@@ -118,7 +120,7 @@ def arcs_figure(profile: Profile, result: Result) -> Figure:
             text=[_hover_text(arc) for arc in chosen], hovertemplate="%{text}<extra></extra>",
         ))  # fmt: skip
     note = _left_out(len(arcs), len(result.arcs), "spills, the largest")
-    return _figure("arcs", traces, "MiB", profile, note=note, hovermode="closest")
+    return shared_figure("arcs", traces, "MiB", profile, note=note, hovermode="closest")
 
 
 def addresses_figure(profile: Profile, result: Result) -> Figure:
@@ -137,8 +139,10 @@ def addresses_figure(profile: Profile, result: Result) -> Figure:
                 [_escaped(r.buffer, 28) for r in rows],
             ))  # fmt: skip
     note = _left_out(len(shown), len(result.residencies), "residencies, the largest areas")
-    return _figure("addresses", traces, "address, MiB", profile, note=note, barmode="overlay", bargap=0,
-                   hovermode="closest")  # fmt: skip
+    figure = shared_figure("addresses", traces, "address, MiB", profile, note=note, barmode="overlay", bargap=0,
+                           hovermode="closest")  # fmt: skip
+    figure.layout["yaxis"]["range"] = [0, profile.target.sram_bytes / MIB]
+    return figure
 
 
 def trend_figure(profile: Profile, results: Sequence[Result]) -> Figure:
@@ -150,7 +154,7 @@ def trend_figure(profile: Profile, results: Sequence[Result]) -> Figure:
     for i, result in enumerate(results):
         line = {"color": colors[i % len(colors)], "width": 1.6, "dash": dashes[i % len(dashes)]}
         traces.append(_steps_line(peak_curve(result.in_use_bytes), result.strategy, line))
-    return _figure("trend", traces, "MiB", profile, note="")
+    return shared_figure("trend", traces, "MiB", profile, note="", axis="run")
 
 
 def live_figure(profile: Profile) -> Figure:
@@ -181,6 +185,28 @@ def live_figure(profile: Profile) -> Figure:
     return Figure(
         key="live", traces=plain, layout=layout, note=_left_out(len(rows), len(profile.peak_buffers), "buffers")
     )
+
+
+def shared_figure(
+    key: str,
+    traces: list[Any],
+    unit: str,
+    profile: Profile,
+    *,
+    note: str,
+    axis: str = "step",
+    hovermode: str = "x unified",
+    named_steps: tuple[int, ...] = (),
+    **layout: Any,
+) -> Figure:
+    """A figure on the axis that charts share."""
+    base = {
+        "xaxis": {"title": {"text": "step"}, "range": [0, max(len(profile.steps), 1)], "zeroline": False},
+        "yaxis": {"title": {"text": unit}, "rangemode": "tozero" if key != "spills" else "normal"},
+        "hovermode": hovermode,
+        **layout,
+    }
+    return Figure(key=key, traces=_plain(traces), layout=base, note=note, named_steps=named_steps, axis=axis)
 
 
 def wanted_bytes(profile: Profile) -> tuple[int, ...]:
@@ -257,17 +283,6 @@ def _rectangles(name: str, color: str, shape: str, start: Floats, end: Floats, a
                 "pattern": _pattern(shape)},
         hovertemplate=f"%{{text}}<br>steps %{{base:.0f}} to %{{x:.0f}}<br>%{{width:.3f}} MiB<extra>{name}</extra>",
     )  # fmt: skip
-
-
-def _figure(key: str, traces: list[Any], unit: str, profile: Profile, *, note: str, hovermode: str = "x unified",
-            named_steps: tuple[int, ...] = (), **layout: Any) -> Figure:  # fmt: skip
-    base = {
-        "xaxis": {"title": {"text": "step"}, "range": [0, max(len(profile.steps), 1)], "zeroline": False},
-        "yaxis": {"title": {"text": unit}, "rangemode": "tozero" if key != "spills" else "normal"},
-        "hovermode": hovermode,
-        **layout,
-    }
-    return Figure(key=key, traces=_plain(traces), layout=base, note=note, named_steps=named_steps)
 
 
 def _hover_text(arc: SpillArc) -> str:

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -12,12 +11,15 @@ from spillprof.analysis.why import why_parts
 from spillprof.model.profile import Profile, Result
 from spillprof.report import data_table as tables
 from spillprof.report import figures
+from spillprof.report.chart_words import chart_sentences
 from spillprof.report.columns import comparison_size_column, percent, time_column
+from spillprof.report.page_data import has_graph, limits_note, page_data
 from spillprof.report.plain_markdown import to_html
 from spillprof.report.roofline import roofline_figure, roofline_summary, roofline_table
 from spillprof.report.story import story_paragraphs
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
+from spillprof.report.time_figures import bus_table, time_figures, waits_table
 from spillprof.report.time_words import TIME_WORDS, energy_parts, time_parts
 from spillprof.report.verdict import (
     CAUSE_WORDS,
@@ -77,18 +79,13 @@ def _context(profile: Profile) -> dict[str, Any]:
     feasible = [result for result in profile.results if result.feasible]
     views = [_view(profile, result, index, is_lead=result is lead) for index, result in enumerate(feasible)]
     common = (figures.trend_figure(profile, feasible), figures.live_figure(profile), roofline_figure(profile))
-    data = {
-        "n_steps": len(profile.steps),
-        "names": {
-            step: f"{label(profile.steps[step].name, 48)}, {label(profile.steps[step].op_type, 24)}"
-            for step in sorted({step for v in views for f in v["figures"] for step in f.named_steps})
-        },
-        "figures": {f"all/{f.key}": {"data": f.traces, "layout": f.layout} for f in common}
-        | {f"{v['index']}/{f.key}": {"data": f.traces, "layout": f.layout} for v in views for f in v["figures"]},
+    drawn = {f"all/{f.key}": f for f in common} | {f"{v['index']}/{f.key}": f for v in views for f in v["figures"]}
+    named = {step for figure in drawn.values() for step in figure.named_steps}
+    data = page_data(profile, feasible, lead, named) | {
+        "figures": {key: {"data": f.traces, "layout": f.layout, "axis": f.axis} for key, f in drawn.items()},
         "tables": {
             f"{v['index']}/{key}": v[key].to_json() for v in views for key in ("operators", "buffers") if v[key].rows
         },
-        "strategies": [result.strategy for result in feasible],
     }
     return {
         "profile": profile,
@@ -118,15 +115,24 @@ def _context(profile: Profile) -> dict[str, Any]:
         "settings": _settings(profile),
         "method": method_html(),
         "style": asset("report.css"),
-        "script": asset("report.js"),
-        "plotly": plotly_bundle(),
+        "script": scripts("report.js", "charts.js", "step.js", "graph.js"),
+        "plotly": library("plotly-cartesian.min.js"),
+        "dagre": library("dagre.min.js"),
+        "limits": limits_note(profile, feasible),
+        "has_clock": any(result.times for result in feasible),
+        "has_graph": has_graph(profile),
         "data": script_json(data),
     }
 
 
-def plotly_bundle() -> Markup:
-    """The part of plotly.js that draws on two axes: a third of the whole."""
-    return Markup(asset("vendor/plotly-cartesian.min.js").replace("</script", "<\\/script"))
+def library(name: str) -> Markup:
+    """A library that the page carries, as text between script tags. plotly.js: the part that draws on two axes."""
+    return Markup(asset(f"vendor/{name}").replace("</script", "<\\/script"))
+
+
+def scripts(*names: str) -> Markup:
+    """The page's own scripts, one after the other."""
+    return Markup("\n").join(asset(name) for name in names)
 
 
 def asset(name: str) -> Markup:
@@ -203,7 +209,10 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
         "spills": tables.spills_table(result),
         "arcs": tables.arcs_table(result),
         "addresses": tables.addresses_table(result),
+        "bus": bus_table(result),
+        "waits": waits_table(profile, result),
     }
+    drawings = (*figures.strategy_figures(profile, result), *time_figures(profile, result))
     causes = why_parts(result)
     total = sum(nbytes for _, nbytes in causes)
     return {
@@ -234,67 +243,13 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
             {"level": level, "text": format_energy(j), "share": j / (result.energy_j or 1.0)}
             for level, j in (energy_parts(result.energy) if result.energy else ())
         ],
-        "figures": figures.strategy_figures(profile, result) if profile.steps else (),
-        "summaries": {
-            "memory": _memory_summary(profile, result),
-            "spills": _spills_summary(result),
-            "arcs": _arcs_summary(result),
-            "addresses": _addresses_summary(result),
-        },
+        "figures": drawings if profile.steps else (),
+        "summaries": chart_sentences(profile, result),
         "chart_tables": chart_tables,
         "operators": tables.operators_table(result),
         "buffers": tables.buffers_table(result),
         "oscillations": tables.oscillations_table(result),
     }
-
-
-def _memory_summary(profile: Profile, result: Result) -> str:
-    if not result.in_use_bytes:
-        return "No step runs."
-    capacity = profile.target.sram_bytes
-    most = max(result.in_use_bytes)
-    step = result.in_use_bytes.index(most)
-    over = sum(wanted > capacity for wanted in figures.wanted_bytes(profile))
-    live = "What is live, with weight staging,"
-    excess = f"{live} exceeds the memory at {count_of(over, 'step')}" if over else f"{live} never exceeds it by itself"
-    return (
-        f"At most {format_size(most)} of {format_size(capacity)} are in use, at step {step:,}, "
-        f"{label(profile.steps[step].name, 48)}. {excess}."
-    )
-
-
-def _spills_summary(result: Result) -> str:
-    if result.spill_bytes == 0:
-        return "Nothing spills."
-    streamed = f", {format_size(result.streamed_bytes)} are streamed" if result.streamed_bytes else ""
-    return (
-        f"{count_of(len(result.operators), 'step')} of the run cost something: "
-        f"{format_size(result.spill_write_bytes)} are written back (up), {format_size(result.spill_read_bytes)} "
-        f"reloaded (down){streamed}. Bytes are drawn at the step that forced the buffer out."
-    )
-
-
-def _arcs_summary(result: Result) -> str:
-    if not result.arcs:
-        return "No buffer leaves the memory while it is still to be read."
-    between = [max(arc.needed_step - arc.evict_step - 1, 0) for arc in result.arcs]
-    waited = [arc.wait_s for arc in result.arcs if arc.wait_s > 0]
-    waits = (
-        f"{len(waited):,} of them are waited for, {format_time(sum(waited))} in all" if waited else "none is waited for"
-    )
-    return (
-        f"{count_of(len(result.arcs), 'spill')}, each an arc from eviction to next use, as high as the buffer is "
-        f"large. {count_of(int(median(between)), 'step')} lie between in the median, {max(between):,} at most; {waits}."
-    )
-
-
-def _addresses_summary(result: Result) -> str:
-    if result.times is None:
-        return "The profile was saved without events (--events), so it does not say what lay where."
-    text = f"{count_of(len(result.residencies), 'residency', 'residencies')}: who lies where, and for how long."
-    if result.fragmentation_spill_bytes:
-        return f"{text} {format_size(result.fragmentation_spill_bytes)} spilled although the free bytes sufficed."
-    return f"{text} No byte spilled for want of one free piece."
 
 
 def _settings(profile: Profile) -> list[tuple[str, str, str]]:

@@ -1,0 +1,68 @@
+"""One plain sentence for each chart of a strategy, computed from what it draws."""
+
+from statistics import median
+
+from spillprof.model.profile import Profile, Result
+from spillprof.report.figures import wanted_bytes
+from spillprof.report.text import count_of, label
+from spillprof.report.time_figures import bus_summary, waits_summary
+from spillprof.units import format_size, format_time
+
+
+def chart_sentences(profile: Profile, result: Result) -> dict[str, str]:
+    """The sentence of each chart, by its key."""
+    return {
+        "memory": _memory(profile, result),
+        "spills": _spills(result),
+        "arcs": _arcs(result),
+        "addresses": _addresses(result),
+        "bus": bus_summary(profile, result),
+        "waits": waits_summary(profile, result),
+    }
+
+
+def _memory(profile: Profile, result: Result) -> str:
+    if not result.in_use_bytes:
+        return "No step runs."
+    capacity = profile.target.sram_bytes
+    most = max(result.in_use_bytes)
+    step = result.in_use_bytes.index(most)
+    over = sum(wanted > capacity for wanted in wanted_bytes(profile))
+    live = "What is live, with weight staging,"
+    excess = f"{live} exceeds the memory at {count_of(over, 'step')}" if over else f"{live} never exceeds it by itself"
+    return (
+        f"At most {format_size(most)} of {format_size(capacity)} are in use, at step {step:,}, "
+        f"{label(profile.steps[step].name, 48)}. {excess}."
+    )
+
+
+def _spills(result: Result) -> str:
+    if result.spill_bytes == 0:
+        return "Nothing spills."
+    streamed = f", {format_size(result.streamed_bytes)} are streamed" if result.streamed_bytes else ""
+    return (
+        f"{count_of(len(result.operators), 'step')} of the run cost something: "
+        f"{format_size(result.spill_write_bytes)} are written back (up), {format_size(result.spill_read_bytes)} "
+        f"reloaded (down){streamed}. Bytes are drawn at the step that forced the buffer out."
+    )
+
+
+def _arcs(result: Result) -> str:
+    if not result.arcs:
+        return "No buffer leaves the memory while it is still to be read."
+    between = [max(arc.needed_step - arc.evict_step - 1, 0) for arc in result.arcs]
+    waited = [arc.wait_s for arc in result.arcs if arc.wait_s > 0]
+    waits = (
+        f"{len(waited):,} of them are waited for, {format_time(sum(waited))} in all" if waited else "none is waited for"
+    )
+    return (
+        f"{count_of(len(result.arcs), 'spill')}, each an arc from eviction to next use, as high as the buffer is "
+        f"large. {count_of(int(median(between)), 'step')} lie between in the median, {max(between):,} at most; {waits}."
+    )
+
+
+def _addresses(result: Result) -> str:
+    text = f"{count_of(len(result.residencies), 'residency', 'residencies')}: who lies where, and for how long."
+    if result.fragmentation_spill_bytes:
+        return f"{text} {format_size(result.fragmentation_spill_bytes)} spilled although the free bytes sufficed."
+    return f"{text} No byte spilled for want of one free piece."
