@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from spillprof.errors import CapacityError
 from spillprof.issue_times import best_issue_times
+from spillprof.kept import Kept
 from spillprof.known import plans_of
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
@@ -63,33 +64,21 @@ class Recomputation:
     spilled: Mapping[Verdict, int]  # gaps that the last plan still spends off-chip, by what the rules say
 
 
+_found: Kept[tuple[Program, Target, Recomputation | None]] = Kept(8)
+
+
 def recomputed(
     program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions
 ) -> Recomputation | None:
     """The (not yet fitted) program with what the options ask for computed again.
 
     None if they ask for nothing, no plan is possible, nothing spills, or the program is too long to be searched.
+    Kept: to ask again with the same program and target costs nothing.
     """
     if planning.recompute is Recomputing.OFF:
         return None
-    trials = most_trials(planning.recompute, len(program.steps))
-    if not trials:
-        return None
-    search = _Search(target, lowering, planning)
-    start = search.judged(program)
-    if start is None or not start.judgement.spill_bytes:
-        return None
-    found, left = start, trials
-    if planning.recompute is Recomputing.JOINT:
-        found, left = search.with_joint_choice(start, trials)
-    found = _improved(search, found, left)
-    return Recomputation(
-        program=found.program,
-        copies=_copies(found, target),
-        before=start.judgement,
-        after=found.judgement,
-        spilled=Counter(p.verdict for p in search.proposals(found)),
-    )
+    key = (id(program), id(target), lowering, planning)  # both are kept too: nothing else gets their ids meanwhile
+    return _found.get_or_make(key, lambda: (program, target, _recomputed(program, target, lowering, planning)))[2]
 
 
 def most_trials(how: Recomputing, n_steps: int) -> int:
@@ -112,6 +101,29 @@ def recompute_facts(found: Recomputation) -> RecomputeFacts:
         dear_gaps=found.spilled.get(Verdict.SPILL, 0),
         dear_and_far_gaps=found.spilled.get(Verdict.SPILL_CAREFULLY, 0),
         cheap_gaps=found.spilled.get(Verdict.RECOMPUTE, 0),
+    )
+
+
+def _recomputed(
+    program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions
+) -> Recomputation | None:
+    trials = most_trials(planning.recompute, len(program.steps))
+    if not trials:
+        return None
+    search = _Search(target, lowering, planning)
+    start = search.judged(program)
+    if start is None or not start.judgement.spill_bytes:
+        return None
+    found, left = start, trials
+    if planning.recompute is Recomputing.JOINT:
+        found, left = search.with_joint_choice(start, trials)
+    found = _improved(search, found, left)
+    return Recomputation(
+        program=found.program,
+        copies=_copies(found, target),
+        before=start.judgement,
+        after=found.judgement,
+        spilled=Counter(p.verdict for p in search.proposals(found)),
     )
 
 

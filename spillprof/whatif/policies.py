@@ -15,6 +15,8 @@ from spillprof.planning.options import (
     Release,
     WriteBack,
 )
+from spillprof.recompute.search import recompute_facts, recomputed
+from spillprof.units import format_time
 from spillprof.whatif.change import Change, Situation
 
 _NOTHING = "none: another policy"
@@ -49,9 +51,15 @@ def better_order(now: Situation) -> Iterator[Change]:
 
 
 def recomputing(now: Situation) -> Iterator[Change]:
-    """Operators that run a second time in place of moving their results."""
-    if now.setup.planning.recompute is Recomputing.OFF:
-        costs = "some operators run twice"
+    """Operators that run a second time in place of moving their results: those that the rules find."""
+    if now.setup.planning.recompute is not Recomputing.OFF:
+        return
+    planning = replace(now.setup.planning, recompute=Recomputing.RULES)
+    found = recomputed(now.program, now.setup.target, now.setup.lowering, planning)
+    if found is not None and found.copies:
+        facts = recompute_facts(found)
+        operators = "1 operator runs" if facts.operators == 1 else f"{facts.operators:,} operators run"
+        costs = f"{operators} twice, {format_time(facts.compute_s)} of computing"
         yield _planned(now, "recompute", "--recompute rules", costs, recompute=Recomputing.RULES)
 
 

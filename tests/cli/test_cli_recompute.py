@@ -92,6 +92,30 @@ def test_plan_of_the_changed_program_is_verified(capsys: pytest.CaptureFixture[s
     assert run(["verify", "m.onnx", "plan.json", *options[1:]]) == 0
 
 
+def test_it_is_suggested_and_gives_what_was_predicted(capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(long_skip(), "m.onnx")
+    (found,) = [s for s in analyzed(capsys=capsys)["suggestions"] if s["change"] == "recompute"]
+    assert found["argument"] == "--recompute rules"
+    assert found["costs"].startswith("1 operator runs twice, ")
+    (result,) = analyzed("--recompute", "rules", capsys=capsys)["results"]
+    assert (result["spill_bytes"], result["latency_s"]) == (found["spill_bytes"], found["latency_s"])
+
+
+def test_suggestions_beside_it_search_for_what_runs_twice_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """At 60 KiB operators are tiled, and nothing is worth a second run; in the memory that is suggested it is."""
+    onnx.save(long_skip(), "m.onnx")
+    options = ["analyze", "m.onnx", "--json", "--recompute", "rules", "--strategy", "lru"]
+    assert run([*options, "--sram", "60KiB"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["recomputed"] == []
+    (larger,) = [s for s in found["suggestions"] if s["change"] == "sram"]
+    assert run([*options, *larger["argument"].split()]) == 0
+    applied = json.loads(capsys.readouterr().out)
+    assert len(applied["recomputed"]) == 1
+    assert applied["results"][0]["spill_bytes"] == larger["spill_bytes"]
+    assert applied["results"][0]["latency_s"] == larger["latency_s"]
+
+
 def test_sweep_takes_it(capsys: pytest.CaptureFixture[str]) -> None:
     onnx.save(long_skip(), "m.onnx")
     capsys.readouterr()
