@@ -49,6 +49,7 @@ CASES = {
     "unet, im2col, a bus": (
         "unet.onnx", "--sram", "16MB", "--strategy", "cost", "--conv", "im2col", "--set", "dram-bus=80GB/s",
     ),
+    "unet, the search alone": ("unet.onnx", "--sram", "12MB", "--strategy", "optimal", "--recompute", "rules"),
     "three branches, oversized": ("three_branch.onnx", "--sram", "600MB", "--strategy", "size"),
     "three branches, everything switched off": (
         "three_branch.onnx", "--sram", "900MB", "--strategy", "lru", "--dma", "demand", "--writeback", "always",
@@ -65,6 +66,7 @@ def test_every_suggestion_gives_the_predicted_figures(case: str, analyzed: Analy
     lead = min(before["results"], key=lambda r: (r["spill_time_s"], r["spill_bytes"]))
     found = before["suggestions"]
     assert found
+    assert before["bounds"]["any_order_bytes"] <= min(r["spill_bytes"] for r in before["results"])
     assert len({s["argument"] for s in found}) == len(found)
     assert [s["saves_s"] for s in found] == sorted((s["saves_s"] for s in found), reverse=True)
     for suggestion in found:
@@ -100,6 +102,29 @@ def test_half_a_batch_counts_twice(tmp_path: Path, analyzed: Analyze) -> None:
     assert (half["spill_bytes"], half["latency_s"]) == (after["spill_bytes"], after["latency_s"])
     assert half["saves_s"] == before["latency_s"] - 2 * after["latency_s"]
     assert not any(s["change"] == "batch" for s in analyzed(*typed, "--batch", "3")["suggestions"])
+
+
+HOSTILE = 'it\'s \x1b[2J$(touch /tmp/x) \u202e`id` "q" --sram \\'
+
+
+def test_a_hostile_name_is_pinned_as_it_stands(tmp_path: Path, analyzed: Analyze) -> None:
+    model = tmp_path / "hostile.onnx"
+    nodes = [
+        helper.make_node("Softmax", ["x"], [HOSTILE]),
+        helper.make_node("Softmax", [HOSTILE], ["b"]),
+        helper.make_node("Softmax", ["b"], ["c"]),
+        helper.make_node("Softmax", ["c"], ["d"]),
+        helper.make_node("Add", [HOSTILE, "d"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1 << 18]) for name in "xy")
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [x], [y])), model)
+    typed = [str(model), "--sram", "2560KB", "--strategy", "lru"]
+    (story,) = analyzed(*typed, "--why", HOSTILE)["why"]["tensors"]
+    assert story["absences"]
+    pinned = story["pinned"]
+    assert pinned["argument"].isprintable()
+    (after,) = analyzed(*typed, "--pin", HOSTILE, "--what-if", "off")["results"]
+    assert (pinned["spill_bytes"], pinned["latency_s"]) == (after["spill_bytes"], after["latency_s"])
 
 
 def test_nothing_is_suggested_where_nothing_spills_or_nobody_asks(analyzed: Analyze) -> None:
