@@ -79,7 +79,9 @@ def prompter_planning(now: Situation) -> Iterator[Change]:
 
 
 def other_placements(now: Situation) -> Iterator[Change]:
-    """Every other rule for addresses."""
+    """Every other rule for addresses, where a rule gives them: ``interval`` lays out all blocks at once."""
+    if now.setup.strategy == "interval":
+        return
     for placement in PLACEMENTS:
         if placement != now.setup.planning.placement:
             yield _planned(now, "placement", f"--placement {placement}", _NOTHING, placement=placement)
