@@ -5,11 +5,14 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from graphs import graph, op
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import program, step, target
 from random_programs import random_program
 
+from spillprof.lowering.lower import lower
+from spillprof.lowering.options import Fuse, LoweringOptions, Views
 from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_recomputed
 from spillprof.model.program import Program, Update
 from spillprof.planning.liveness import lifetimes, step_demand_bytes
@@ -145,3 +148,23 @@ def test_plans_of_changed_programs_are_legal(seed: int) -> None:
     q = replace(q, capacity_bytes=max(p.capacity_bytes or 0, q.reserved_bytes + demand))
     for strategy in STRATEGIES:
         assert not verify(q, make_plan(q, target(), strategy, PlanningOptions()))
+
+
+def test_what_chance_or_effects_decide_is_not_run_twice() -> None:
+    shape = (1, 8)
+    g = graph(
+        {"x": shape},
+        [
+            "Relu x -> r",
+            "RandomNormalLike r -> n",
+            "Dropout n,- -> d",
+            op("Foo d -> f", domain="com.example"),
+            "Relu f -> y",
+        ],
+        "y",
+        tensors=dict.fromkeys("rndfy", shape),
+    )
+    steps = lower(g, target(), LoweringOptions(fuse=Fuse.NONE, views=Views.COPY)).steps
+    assert {s.op_type: s.repeatable for s in steps} == {
+        "Relu": True, "RandomNormalLike": False, "Dropout": False, "Foo": False,
+    }  # fmt: skip
