@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spillprof.cli.diff_sides import Side, read_side
+from spillprof.cli.diff_sides import Side, read_sides
 from spillprof.cli.options import (
     binding_options,
     completing,
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     shell_complete=completing(lambda: STRATEGIES),
     help="Strategies to compare. Default: those of a saved profile, else interval.",
 )
+@option(
+    "--plan", metavar="FILE", help="A plan (JSON) to cost in place of strategies; for one side in --before, --after."
+)
 @planning_options
 @lowering_options
 @dtype_options
@@ -84,12 +87,12 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
     writers = [(writable_path(path), _writer(path)) for path in values["outputs"] if path != "-"]
     if before == "-" and after == "-":
         raise UsageError("both runs cannot be read from stdin", hint="save one of the models to a file")
-    sides = (
+    old, new = read_sides(
+        command,
+        session,
         Side(which="before", path=before, extra=values["before_options"] or ""),
         Side(which="after", path=after, extra=values["after_options"] or ""),
     )
-    old = read_side(command, session, sides[0], other=sides[1])
-    new = read_side(command, session, sides[1], other=sides[0])
 
     from spillprof.diff import compare
 

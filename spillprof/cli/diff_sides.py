@@ -1,21 +1,29 @@
 """The two sides of ``spillprof diff``: each a saved profile, or a model that is simulated under its own options."""
 
-import json
 import shlex
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from spillprof.cli.json_file import read_json
 from spillprof.cli.model_file import read_model
 from spillprof.cli.options import read_lowering, read_planning, read_target, strategy_names
+from spillprof.cli.profile_file import read_profile
 from spillprof.cli.session import Session
-from spillprof.errors import ProfileError, SpillprofError, UsageError
+from spillprof.errors import PlanError, SpillprofError, UsageError
+from spillprof.planning.options import STRATEGIES
+from spillprof.report.text import count_of
 
 if TYPE_CHECKING:
+    from spillprof.model.graph import Graph
     from spillprof.model.profile import Profile
+    from spillprof.model.target import Target
+    from spillprof.pipeline import AnalyzeOptions
 
+MAX_VIOLATIONS = 3
 DEFAULT_STRATEGIES = ("interval",)
 _OF_BOTH = (
     "before_options", "after_options", "outputs", "as_json", "top", "config", "quiet", "verbose", "color"
@@ -43,10 +51,24 @@ class Side:
             return Path(self.path).suffix.lower() == ".json"
 
 
-def read_side(command: click.Command, session: Session, side: Side, *, other: Side) -> "Profile":
-    """The profile of one side, read or simulated. Errors say which side it is."""
+def read_sides(command: click.Command, session: Session, before: Side, after: Side) -> "tuple[Profile, Profile]":
+    """The profiles of both sides, read or simulated. Errors say which side they are about."""
+    saved = {side.which: _named(side, _saved) for side in (before, after) if side.is_saved}
+    lent = next(iter(saved.values()), None)  # a model is simulated under the strategies of the profile beside it
+    strategies = tuple(r.strategy for r in lent.results if r.strategy in STRATEGIES) if lent else ()
+
+    def simulated(side: Side) -> "Profile":
+        return _simulated(command, session, side, strategies or DEFAULT_STRATEGIES)
+
+    return (
+        saved.get("before") or _named(before, simulated),
+        saved.get("after") or _named(after, simulated),
+    )
+
+
+def _named(side: Side, read: "Callable[[Side], Profile]") -> "Profile":
     try:
-        return _saved(side) if side.is_saved else _simulated(command, session, side, other)
+        return read(side)
     except SpillprofError as error:
         error.where = (*error.where, f"in the run {side.which}: {side.path} {side.extra}".rstrip())
         raise
@@ -58,37 +80,40 @@ def _saved(side: Side) -> "Profile":
             f"--{side.which} changes a run that is over",
             hint="a saved profile keeps its options: give the model instead, or drop the option",
         )
-    return _read_profile(side.path)
+    return read_profile(side.path)
 
 
-def _read_profile(path: str) -> "Profile":
-    from spillprof.model.profile_json import profile_from_json
-
-    try:
-        data = json.loads(Path(path).read_text("utf-8-sig"))
-    except OSError as error:
-        raise ProfileError("cannot read the profile", where=(f"{path}: {error.strerror or error}",)) from None
-    except (ValueError, RecursionError) as error:
-        raise ProfileError("the profile is no JSON", where=(f"{path}: {error}",), hint="was it cut off?") from None
-    return profile_from_json(data)
-
-
-def _simulated(command: click.Command, session: Session, side: Side, other: Side) -> "Profile":
+def _simulated(command: click.Command, session: Session, side: Side, strategies: Sequence[str]) -> "Profile":
     from spillprof import pipeline
 
     with _context(command, session, side) as ctx:  # the side's own: what is given here outranks files of settings
         values = ctx.params
-        if values["strategy"] is not None:
-            strategies = strategy_names(values["strategy"])
-        elif other.is_saved:
-            strategies = tuple(result.strategy for result in _read_profile(other.path).results)
-        else:
-            strategies = DEFAULT_STRATEGIES
         options = pipeline.AnalyzeOptions(
-            strategies=strategies, lowering=read_lowering(values), planning=read_planning(values)
+            strategies=tuple(strategies) if values["strategy"] is None else strategy_names(values["strategy"]),
+            lowering=read_lowering(values),
+            planning=read_planning(values),
         )
-        target = read_target(values)
-        return pipeline.analyze(read_model(side.path, values, session), target, options)
+        target, graph = read_target(values), read_model(side.path, values, session)
+        if values["plan"] is not None:
+            return _of_plan(graph, target, options, values["plan"])
+        return pipeline.analyze(graph, target, options)
+
+
+def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: str) -> "Profile":
+    """The profile of a model with the result of a plan, whoever made it, in place of strategies."""
+    from spillprof import pipeline
+
+    check = pipeline.check_plan(graph, target, options, read_json(path))
+    if check.result is None:
+        first = check.violations[:MAX_VIOLATIONS]
+        raise PlanError(
+            f"the plan breaks {count_of(len(check.violations), 'rule')}",
+            where=(path, *(v.message if v.step is None else f"step {v.step}: {v.message}" for v in first)),
+            hint="'spillprof verify' lists all of them; give the options with which the plan was made",
+        )
+    profile = pipeline.analyze(graph, target, replace(options, strategies=("none",)))
+    config = {**profile.config, "strategies": [check.result.strategy]}
+    return replace(profile, results=(check.result,), config=config)
 
 
 def _context(command: click.Command, session: Session, side: Side) -> click.Context:

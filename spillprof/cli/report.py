@@ -1,9 +1,7 @@
 """``spillprof report``: a saved profile rendered again."""
 
-import json
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +10,9 @@ from spillprof.cli.formats import destination, write_all
 from spillprof.cli.options import completing, config_options, examples, option, session_options
 from spillprof.cli.output import default_report, print_result, render_json
 from spillprof.cli.page import summary
+from spillprof.cli.profile_file import read_profile
 from spillprof.cli.session import Session
-from spillprof.errors import ProfileError, UsageError
+from spillprof.errors import UsageError
 from spillprof.planning.options import STRATEGIES
 
 if TYPE_CHECKING:
@@ -50,37 +49,12 @@ def command(session: Session, /, profile: str, **values: Any) -> None:
     paths = [default_report(profile, "profile")] if wants_default else [p for p in values["outputs"] if p != "-"]
     for path in paths:
         destination(path, events=False)  # before the work: can it be written?
-    saved = _chosen(_read(profile), values["strategy"])
+    saved = _chosen(read_profile(profile), values["strategy"])
     has_events = any(result.times is not None for result in saved.results)
     shown = render_json(saved, events=has_events) if to_stdout else summary(saved, values["top"], session)
     print_result(shown)
     sys.stdout.flush()
     write_all([destination(path, events=has_events) for path in paths], saved, session)
-
-
-def _read(path: str) -> "Profile":
-    from spillprof.model.profile_json import profile_from_json
-
-    try:
-        if path != "-":
-            text = Path(path).read_text("utf-8-sig")
-        elif sys.stdin is None:
-            raise UsageError("there is no stdin to read from", hint="give the path of a file")
-        else:
-            text = sys.stdin.buffer.read().decode("utf-8-sig")
-        data = json.loads(text)
-    except OSError as error:
-        raise ProfileError("cannot read the profile", where=(f"{path}: {error.strerror or error}",)) from None
-    except (ValueError, RecursionError) as error:
-        raise ProfileError(
-            "the profile is no JSON",
-            where=(f"{path}: {error}",),
-            hint="'spillprof analyze MODEL -o FILE.json' writes one",
-        ) from None
-    try:
-        return profile_from_json(data)
-    except ProfileError as error:
-        raise ProfileError(error.message, where=(path, *error.where), hint=error.hint) from None
 
 
 def _chosen(profile: "Profile", strategies: str | None) -> "Profile":

@@ -1,11 +1,11 @@
 """``spillprof verify``: whether a plan, whoever made it, is legal, and what it costs."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
+from spillprof.cli.json_file import read_json
 from spillprof.cli.model_file import read_model
 from spillprof.cli.options import (
     config_options,
@@ -24,7 +24,7 @@ from spillprof.cli.options import (
 )
 from spillprof.cli.output import print_result
 from spillprof.cli.session import Session
-from spillprof.errors import PlanError, UsageError
+from spillprof.errors import UsageError
 from spillprof.model.certificate_json import certificate_from_json
 from spillprof.report.text import label
 
@@ -67,24 +67,15 @@ def command(session: Session, /, model: str, plan: str | None, **values: Any) ->
     graph = read_model(model, values, session)
     lower = None
     if values["certificate"] is not None:
-        certificate = certificate_from_json(_read_json(values["certificate"]))
+        certificate = certificate_from_json(read_json(values["certificate"]))
         lower = pipeline.check_bound(graph, target, options, certificate)
-    check = None if plan is None else pipeline.check_plan(graph, target, options, _read_json(plan))
+    check = None if plan is None else pipeline.check_plan(graph, target, options, read_json(plan))
     name = label(values["certificate"] if plan is None else plan)
     if values["as_json"]:
         print_result(json.dumps(_as_json(check, lower), indent=1))
     else:
         print_result(_page(check, lower, name))
     return 2 if check is not None and check.violations else 0
-
-
-def _read_json(path: str) -> Any:
-    try:
-        return json.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise PlanError("cannot read the file", where=(f"{path}: {error.strerror or error}",)) from None
-    except (ValueError, RecursionError) as error:
-        raise PlanError("the file is no JSON", where=(f"{path}: {error}",)) from None
 
 
 def _page(check: Any, lower: int | None, name: str) -> str:

@@ -110,3 +110,27 @@ def test_options_of_a_side_do_nothing_to_a_saved_profile(capsys: pytest.CaptureF
     Path("old.json").write_text("{}", "utf-8")
     assert run(["diff", "old.json", UNET, "--before", "--sram 1MB"]) == 2
     assert "error: --before changes a run that is over" in capsys.readouterr().err
+
+
+def test_a_plan_stands_in_for_a_strategy(capsys: pytest.CaptureFixture[str]) -> None:
+    """The plan of lru beside interval; and beside itself."""
+    assert run(["analyze", UNET, "--sram", "12MB", "--strategy", "lru", "--plan", "p.json", "-o", "lru.json"]) == 0
+    capsys.readouterr()
+    data = compared([UNET, UNET, "--sram", "12MB", "--after", "--plan p.json"], capsys)
+    change = data["strategies"][0]  # type: ignore[index]
+    assert (change["before"]["strategy"], change["after"]["strategy"]) == ("interval", "lru")
+    data = compared(["lru.json", UNET, "--sram", "12MB", "--after", "--plan p.json"], capsys)
+    assert data["strategies"][0]["outcome"] == "same"  # type: ignore[index]
+    assert data["strategies"][0]["operators"] == []  # type: ignore[index]
+
+
+def test_a_plan_that_breaks_rules_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["analyze", UNET, "--sram", "12MB", "--strategy", "lru", "--plan", "p.json", "--no-report"]) == 0
+    plan = json.loads(Path("p.json").read_text("utf-8"))
+    plan["segments"][0]["address"] += 1
+    Path("p.json").write_text(json.dumps(plan), "utf-8")
+    capsys.readouterr()
+    assert run(["diff", UNET, UNET, "--sram", "12MB", "--before", "--plan p.json"]) == 2
+    err = capsys.readouterr().err
+    assert "error: the plan breaks" in err
+    assert "in the run before" in err
