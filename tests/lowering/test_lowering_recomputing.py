@@ -157,7 +157,7 @@ def test_what_chance_or_effects_decide_is_not_run_twice() -> None:
         [
             "Relu x -> r",
             "RandomNormalLike r -> n",
-            "Dropout n,- -> d",
+            "Dropout n -> d",
             op("Foo d -> f", domain="com.example"),
             "Relu f -> y",
         ],
