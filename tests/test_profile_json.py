@@ -1,5 +1,6 @@
 """A saved profile read back: nothing lost, and nothing believed that contradicts itself."""
 
+import contextlib
 import copy
 import json
 from dataclasses import replace
@@ -17,7 +18,7 @@ from spillprof.model.profile import Profile
 from spillprof.model.profile_json import profile_from_json
 from spillprof.model.target import load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
-from spillprof.report import html, json_report, markdown, terminal
+from spillprof.report import chrome_trace, html, json_report, markdown, netron, packing, speedscope, terminal
 
 SAMPLES = Path(__file__).parents[1] / "sample_models"
 DATA = json.loads(json_report.render(make_profile(40), events=True))
@@ -141,3 +142,6 @@ def test_changed_profile_is_refused_or_rendered(changes: list[tuple[tuple[Any, .
     markdown.render(profile)
     terminal.render(profile, top=5, width=80, color=False)
     html.render(profile)
+    for render in (chrome_trace.render, speedscope.render, netron.render, packing.render_residencies):
+        with contextlib.suppress(ProfileError):  # the change took the events away
+            render(profile)
