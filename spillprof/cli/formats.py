@@ -89,14 +89,14 @@ def _annotated(profile: "Profile", path: str) -> Iterable[bytes]:
     model = profile.model.path
     if model == "-":
         raise UsageError(f"'{path}' is a copy of the model, which came through a pipe", hint="give MODEL as a file")
-    if Path(path).resolve() == Path(model).resolve():
-        raise UsageError("the annotated model would take the place of the model", hint="choose another name with -o")
     annotated = annotate(
         model,
         sha256=profile.model.sha256,
         of_model=as_pairs(model_notes(profile)),
         of_nodes={name: as_pairs(notes) for name, notes in operator_notes(profile).items()},
     )
+    if Path(path).resolve() == Path(model).resolve():
+        raise UsageError("the annotated model would take the place of the model", hint="choose another name with -o")
     if annotated.has_external_weights and Path(path).resolve().parent != Path(model).resolve().parent:
         raise UsageError(
             f"'{path}' would not find its weights, which lie in files beside the model",

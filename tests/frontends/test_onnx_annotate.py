@@ -118,6 +118,31 @@ def test_another_file_or_none_is_refused(tmp_path: Path) -> None:
         annotate(str(path), sha256="0" * 64, of_model=(), of_nodes={})
 
 
+@pytest.mark.parametrize(
+    "contents",
+    [
+        b"",
+        b"\x00",
+        b"no model at all",
+        b"\x3a\x05",
+        b"\x3a\x02\x0a\x7f",
+        b"\x3a\x00\x3a\x00",
+        b"\x3a\x04\x0a\x02\x0a\xff",
+    ],
+)
+def test_a_file_that_is_no_model_is_refused(contents: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(contents)
+    with pytest.raises(ModelError):
+        annotated(path, [("v", "1")])
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", ".", "a\0b", ""])
+def test_what_is_no_file_is_refused(path: str) -> None:
+    with pytest.raises(ModelError):
+        annotate(path, sha256=hashlib.sha256().hexdigest(), of_model=(), of_nodes={})
+
+
 def test_notes_of_old_versions_of_the_format_pass_the_checker(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     made = model()

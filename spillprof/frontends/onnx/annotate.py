@@ -3,6 +3,7 @@
 import hashlib
 import mmap
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,32 +59,45 @@ def annotate(path: str, *, sha256: str, of_model: Notes, of_nodes: Mapping[str, 
     that digest, or would become too large.
     """
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe could wait for ever
+            raise ModelError("the model is not a regular file", where=(path,))
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             if digest != sha256:
                 raise ModelError(
                     "the model file is not the one that was analysed",
-                    where=(os.fspath(path), f"its SHA-256 is {digest}, not {sha256}"),
+                    where=(path, f"its SHA-256 is {digest}, not {sha256}"),
                     hint="analyze it again",
                 )
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                graph = onnx.ModelProto.FromString(strip_payloads(data)).graph
+                graph = _graph(data, path)
                 edits = _edits(data, node_names(graph), of_model, of_nodes)
                 size = len(data) + sum(len(new) - (end - start) for start, end, new in edits)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character, or an empty file
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ModelError(
-            f"the model file cannot be read: {(error.strerror or str(error)).lower()}",
-            where=(os.fspath(path),),
+            f"the model file cannot be read: {reason.lower()}",
+            where=(path,),
             hint="its notes go into a copy of it, so it has to be where it was analysed",
         ) from None
     if size > _MAX_BYTES:
-        raise ModelError("with notes the model file would pass 2 GiB, where ONNX ends", where=(os.fspath(path),))
+        raise ModelError("with notes the model file would pass 2 GiB, where ONNX ends", where=(path,))
     return Annotated(
         path=path,
         edits=tuple(edits),
         found=len(of_nodes.keys() & set(node_names(graph))),
         has_external_weights=any(t.data_location == onnx.TensorProto.EXTERNAL for t in graph.initializer),
     )
+
+
+def _graph(data: mmap.mmap, path: str) -> onnx.GraphProto:
+    """The graph, without weights."""
+    stripped = strip_payloads(data)
+    try:
+        graph: onnx.GraphProto = onnx.ModelProto.FromString(stripped).graph
+    except Exception as error:  # protobuf raises its own type, and others for odd text
+        raise ModelError(f"not a readable ONNX model: {error}", where=(path,)) from error
+    return graph
 
 
 _Edit = tuple[int, int, bytes]
