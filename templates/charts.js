@@ -3,7 +3,8 @@ const charts = (() => {
   const { all, data, hash, hear, remember, root, tell, unpack } = page;
   const margin = { l: 52, r: 12, t: 28, b: 38 };
   const drawn = new Map(); // element -> key
-  const stale = new Set(); // drawn, but hidden when something changed
+  const inView = new Set();
+  const stale = new Set(); // drawn, but not in view when something changed
   const steps = Math.max(data.n_steps || 0, 1);
   const clocks = (data.views || []).map((view) => view.times && clock(view.times));
   let inTime = hash.get("x") === "time" && clocks.some(Boolean);
@@ -150,49 +151,69 @@ const charts = (() => {
       tell("pick", Math.min(Math.max(Math.floor(toStep(key, low + share * (high - low))), 0), steps - 1));
     });
   }
-  // What is hidden is brought up to date when it is shown.
+  const isShown = (node) => node.offsetParent !== null;
+  // What is in view changes at once, the rest when there is time, what is hidden when it is shown.
   function change(update) {
     syncing = true;
     const moves = [];
     for (const [node, key] of drawn) {
-      if (node.offsetParent === null) stale.add(node); else moves.push(update(node, key));
+      if (!axisOf(key) && update !== restyle) continue;
+      if (inView.has(node) && isShown(node) && !stale.has(node)) moves.push(update(node, key)); else stale.add(node);
     }
+    whenIdle(refreshOne);
     return Promise.all(moves).finally(() => { syncing = false; });
   }
+  const whenIdle = (then) => (window.requestIdleCallback ? requestIdleCallback(then, { timeout: 500 }) : setTimeout(then, 50));
+  function refresh(node) {
+    if (stale.has(node) && isShown(node) && stale.delete(node)) redraw(node, drawn.get(node));
+  }
+  function refreshOne() {
+    const node = Array.from(stale).sort((a, b) => inView.has(b) - inView.has(a)).find(isShown);
+    if (!node) return;
+    refresh(node);
+    whenIdle(refreshOne);
+  }
+  const redraw = (node, key) => Plotly.react(node, tracesOf(key), layoutOf(key, node));
+  const restyle = (node, key) => Plotly.relayout(node, layoutOf(key, node));
   function zoom(to, key) {
     const fine = key && showsTime(key);
     const [down, up] = fine ? [(x) => Math.floor(100 * x) / 100, (x) => Math.ceil(100 * x) / 100] : [Math.floor, Math.ceil];
     range = to && to[1] - to[0] > 0 ? [Math.max(down(to[0]), 0), Math.min(up(to[1]), steps)] : null;
     remember("steps", range && `${range[0]}-${range[1]}`);
-    return change((node, own) => axisOf(own) && Plotly.relayout(node, { "xaxis.range": rangeOf(own), "xaxis.dtick": ticksOf(own).dtick }));
+    return change((node, own) => Plotly.relayout(node, { "xaxis.range": rangeOf(own), "xaxis.dtick": ticksOf(own).dtick }));
   }
-  const redraw = (node, key) => Plotly.react(node, tracesOf(key), layoutOf(key, node));
   function setAxis(time) {
     inTime = time;
     remember("x", time ? "time" : null);
     for (const button of all("[data-axis]")) button.setAttribute("aria-pressed", String((button.dataset.axis === "time") === time));
-    return change((node, key) => axisOf(key) && redraw(node, key));
+    return change(redraw);
   }
 
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting) draw(entry.target);
   }, { rootMargin: "400px" });
-  for (const node of all("[data-figure]")) seen.observe(node);
+  const here = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting) inView.add(target); else inView.delete(target);
+      if (isIntersecting) refresh(target);
+    }
+  });
+  for (const node of all("[data-figure]")) { seen.observe(node); here.observe(node); }
   for (const button of all("[data-reset]")) button.addEventListener("click", () => zoom(null));
   for (const button of all("[data-axis]")) button.addEventListener("click", () => setAxis(button.dataset.axis === "time"));
   if (inTime) setAxis(true);
-  addEventListener("beforeprint", () => all("[data-figure]").forEach(draw));
-  hear("theme", () => change((node, key) => Plotly.relayout(node, layoutOf(key, node))));
+  addEventListener("beforeprint", () => {
+    all("[data-figure]").forEach(draw);
+    stale.forEach(refresh);
+  });
+  hear("theme", () => change(restyle));
   hear("strategy", () => {
-    for (const [node, key] of drawn) {
-      if (node.offsetParent === null) continue;
-      if (stale.delete(node)) redraw(node, key); else Plotly.Plots.resize(node);
-    }
+    for (const node of drawn.keys()) if (isShown(node)) { if (stale.has(node)) refresh(node); else Plotly.Plots.resize(node); }
   });
   hear("step", (step) => {
     marked = step;
-    change((node, key) => axisOf(key) && axisOf(key) !== "run" && Plotly.relayout(node, { shapes: marker(key) }));
+    change((node, key) => Plotly.relayout(node, { shapes: marker(key) }));
   });
-  (window.requestIdleCallback || setTimeout)(loadPlotly);
+  whenIdle(loadPlotly);
   return { clocks, zoom };
 })();

@@ -57,7 +57,7 @@ const steps = (() => {
     const clock = charts.clocks[page.view];
     if (clock) told.push(`Starts ${time(clock.time(i))} into the run.`);
     const wait = view.waits.get(i);
-    if (wait) told.push(`The compute unit waits ${time(wait[1])} before it: ${wait[2]}.`);
+    if (wait) told.push(`The compute unit waits ${time(wait[1])} before it, for ${wait[2]}.`);
     const table = data.tables[`${page.view}/operators`];
     const row = table && table.rows.find((cells) => cells[0] === i);
     if (row) {

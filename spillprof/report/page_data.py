@@ -5,12 +5,13 @@ Columns travel as packed bytes, ``{"dtype": "i4", "bdata": base64}``, as plotly 
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.profile import BufferFact, Profile, Residency, Result
+from spillprof.model.profile import BufferFact, Event, Profile, Residency, Result
 from spillprof.report.columns import time_scale
 from spillprof.report.text import label
 
@@ -25,6 +26,10 @@ MAX_MOMENTS = 10_000
 MAX_WAITS = 1_200
 KINDS = ("activation", "input", "output", "weight")
 CAUSES = ("capacity", "lifetime", "fragmentation", "oversized")
+EVENT_WORDS = {
+    "fetch": "first load", "drain": "output's write", "move": "compaction move", "stream-in": "streaming in",
+    "stream-out": "streaming out",
+}  # fmt: skip
 TICKS_PER_STEP = 3
 
 Floats = npt.NDArray[np.float64]
@@ -152,7 +157,7 @@ def _view(result: Result, buffers: _Buffers, rooms: dict[str, int]) -> dict[str,
             "out": packed(e.kind == "stream-out" for e in streams),
         },
         "causes": CAUSES,
-        "waits": waits(result),
+        "waits": [(wait.step, wait.seconds, wait.words) for wait in waits(result)],
     }
     if moments is not None:
         stride = max(1, -(-n_steps // MAX_MOMENTS))
@@ -160,8 +165,18 @@ def _view(result: Result, buffers: _Buffers, rooms: dict[str, int]) -> dict[str,
     return view
 
 
-def waits(result: Result) -> list[tuple[int, float, str]]:
-    """(step, seconds, for what) of the longest waits, longest first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """The compute unit waits before a step."""
+
+    step: int
+    seconds: float
+    kind: str  # as in Event; empty: for something that is not listed
+    words: str  # for what
+
+
+def waits(result: Result) -> list[Wait]:
+    """The longest waits, longest first."""
     if result.times is None:
         return []
     stalls = np.asarray(result.times.stall_s)
@@ -170,9 +185,16 @@ def waits(result: Result) -> list[tuple[int, float, str]]:
     for step in longest[stalls[longest] > 0].tolist():
         position = result.times.stall_event[step]
         event = result.events[position] if 0 <= position < len(result.events) else None
-        what = f"{event.kind} of {label(event.buffer, 32)}" if event else "a transfer"
-        found.append((step, float(stalls[step]), what))
+        kind, words = ("", "something that is not a transfer") if event is None else (event.kind, _words(event))
+        found.append(Wait(step=step, seconds=float(stalls[step]), kind=kind, words=words))
     return found
+
+
+def _words(event: Event) -> str:
+    """``the reload of skip_0``."""
+    if event.kind == "weights":
+        return "its streamed weights"
+    return f"the {EVENT_WORDS.get(event.kind, event.kind)} of {label(event.buffer, 32)}"
 
 
 def _largest(residencies: Sequence[Residency], most: int) -> list[Residency]:

@@ -11,7 +11,7 @@ from spillprof.model.profile import Event, Profile, Result
 from spillprof.report.columns import percent, time_scale
 from spillprof.report.data_table import BRIEF_ROWS, DataTable, Kind, make_table
 from spillprof.report.figures import BLUE, GREY, ORANGE, PURPLE, TEAL, Figure, shared_figure
-from spillprof.report.page_data import MAX_WAITS, waits
+from spillprof.report.page_data import MAX_WAITS, Wait, waits
 from spillprof.report.text import count_of, label
 from spillprof.units import format_size, format_time
 
@@ -26,6 +26,7 @@ WAIT_STYLE = {
     "fetch": ("a first load", TEAL, "x"),
     "weights": ("streamed weights", GREY, "\\"),
     "streamed": ("a streamed operand", PURPLE, "."),
+    "move": ("a compaction move", ORANGE, "-"),
     "other": ("something else", GREY, "+"),
 }
 
@@ -83,7 +84,7 @@ def bus_figure(profile: Profile, result: Result) -> Figure:
 def waits_figure(profile: Profile, result: Result) -> Figure:
     """How long the compute unit waited before each step, by what came last."""
     found = waits(result)
-    rows = [(step, s, _wait_kind(text)) for step, s, text in found]
+    rows = [(wait.step, wait.seconds, _style_of(wait)) for wait in found]
     scale = time_scale([s for _, s, _ in rows])
     width = max(1.0, len(profile.steps) / 400)
     traces = [
@@ -144,15 +145,15 @@ def waits_summary(profile: Profile, result: Result) -> str:
         return "The compute unit never waits for a transfer."
     total = sum(result.times.stall_s)
     by_kind: dict[str, float] = {}
-    for _, s, text in found:
-        by_kind[_wait_kind(text)] = by_kind.get(_wait_kind(text), 0.0) + s
+    for wait in found:
+        by_kind[_style_of(wait)] = by_kind.get(_style_of(wait), 0.0) + wait.seconds
     kind, most = max(by_kind.items(), key=lambda item: item[1])
-    step, longest, what = found[0]
+    longest = found[0]
     share = f" ({percent(total / result.latency_s)} of the run)" if result.latency_s > 0 else ""
     return (
         f"The compute unit waits {format_time(total)}{share}, mostly for {WAIT_STYLE[kind][0]} ({format_time(most)}). "
-        f"The longest wait, {format_time(longest)}, is before step {step:,}, {label(profile.steps[step].name, 48)}: "
-        f"{what}."
+        f"The longest wait, {format_time(longest.seconds)}, is before step {longest.step:,}, "
+        f"{label(profile.steps[longest.step].name, 48)}, for {longest.words}."
     )
 
 
@@ -178,7 +179,7 @@ def waits_table(profile: Profile, result: Result) -> DataTable:
         "The longest waits",
         (("step", Kind.COUNT), ("operator", Kind.TEXT), ("waits", Kind.TIME), ("for", Kind.TEXT)),
         found,
-        lambda row: (row[0], label(profile.steps[row[0]].name, 48), row[1], row[2]),
+        lambda wait: (wait.step, label(profile.steps[wait.step].name, 48), wait.seconds, wait.words),
         limit=BRIEF_ROWS,
     )
 
@@ -187,10 +188,9 @@ def _trace(kind: str, **properties: Any) -> dict[str, Any]:
     return {"type": kind, **properties}
 
 
-def _wait_kind(text: str) -> str:
-    """The key of WAIT_STYLE of a wait's words."""
-    first = text.split(" ", 1)[0]
-    return "streamed" if first.startswith("stream-") else first if first in WAIT_STYLE else "other"
+def _style_of(wait: Wait) -> str:
+    """The key of WAIT_STYLE."""
+    return "streamed" if wait.kind.startswith("stream-") else wait.kind if wait.kind in WAIT_STYLE else "other"
 
 
 def _bus_limit(profile: Profile) -> float:

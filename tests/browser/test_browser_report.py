@@ -103,7 +103,7 @@ def test_opens_without_error_or_request_and_fits_the_window(browser, report, wid
 def test_hostile_names_stay_text_in_tables_charts_and_tooltips(browser, report):
     opened = Opened(browser, report)
     page = opened.page
-    page.wait_for_function("window.Plotly")
+    page.wait_for_function("() => window.Plotly")
     scripts = page.evaluate("document.scripts.length")
     for button in page.query_selector_all("[data-strategy]"):
         button.click()
@@ -170,15 +170,15 @@ def test_charts_share_one_zoom(browser, report):
         f"Array.from(document.querySelectorAll('{visible} .js-plotly-plot'), "
         "node => node.layout.xaxis.range.map(Math.round))"
     )
-    assert opened.page.evaluate(ranges) == [[100, 200]] * 5
+    opened.page.wait_for_function(f"() => JSON.stringify({ranges}) === JSON.stringify(Array(5).fill([100, 200]))")
     opened.page.evaluate(
         f"Plotly.relayout(document.querySelector('{visible} .plot-memory'), "
         "{'xaxis.range[0]': 10, 'xaxis.range[1]': 50}).then(() => 0)"
     )
-    opened.page.wait_for_function(f"JSON.stringify({ranges}) === JSON.stringify(Array(5).fill([10, 50]))")
+    opened.page.wait_for_function(f"() => JSON.stringify({ranges}) === JSON.stringify(Array(5).fill([10, 50]))")
     assert opened.page.evaluate("location.hash") == "#steps=10-50"
     opened.page.click("[data-view]:not([hidden]) [data-reset]")
-    opened.page.wait_for_function(f"JSON.stringify({ranges}) === JSON.stringify(Array(5).fill([0, 1500]))")
+    opened.page.wait_for_function(f"() => JSON.stringify({ranges}) === JSON.stringify(Array(5).fill([0, 1500]))")
     opened.check_and_close()
 
 

@@ -124,7 +124,7 @@ def test_bus_and_waits_say_in_words_what_they_draw():
     )
     assert [r[3] for r in time_figures.bus_table(result).rows] == [0] * 20
     assert sum(r[2] for r in time_figures.bus_table(result).rows) == pytest.approx(12_000_000_000, abs=20)
-    assert time_figures.waits_table(profile, result).rows == ((2, profile.steps[2].name, 1.0, "reload of b"),)
+    assert time_figures.waits_table(profile, result).rows == ((2, profile.steps[2].name, 1.0, "the reload of b"),)
 
 
 def test_figures_without_times_are_left_out():
