@@ -52,7 +52,7 @@ def test_the_page_asks_for_nothing_and_runs_no_name(opened: Opened) -> None:
     page = opened.page
     for figure in page.query_selector_all("[data-figure]"):
         figure.scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length === 9")
+    page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot').length === 9")
     assert opened.errors == []
     assert opened.dialogs == []
     assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
