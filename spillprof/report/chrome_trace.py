@@ -191,7 +191,7 @@ def _buffer_spans(run: Recorded) -> Iterator[_TraceEvent]:
             own.append(row)
         row[1] = end
         common = {
-            "cat": "residency", "id": f"0x{row[0]:x}", "name": label(r.buffer, MAX_NAME),
+            "cat": "residency", "id2": {"local": f"0x{row[0]:x}"}, "name": label(r.buffer, MAX_NAME),
             "pid": _SPILLED if r.buffer in spilled else _OTHERS, "tid": 0,
         }  # fmt: skip
         yield {"ph": "b", **common, "ts": _us(start), "args": _residency_arguments(r)}

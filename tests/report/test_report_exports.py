@@ -87,7 +87,7 @@ def test_trace_of_one_spill_reads_as_it_happened() -> None:
         ("a/b/use", 40, 20),
     ]
     assert [(e["ph"], e["ts"]) for e in events if e["ph"] in "stf"] == [("s", 15), ("t", 35), ("f", 50)]
-    x = [(e["ph"], e["id"], e["ts"]) for e in events if e["ph"] in "be" and e["name"] == "x"]
+    x = [(e["ph"], e["id2"]["local"], e["ts"]) for e in events if e["ph"] in "be" and e["name"] == "x"]
     assert x == [("b", "0x1", 0), ("e", "0x1", 20), ("b", "0x1", 30), ("e", "0x1", 60)]
     read = [(e["ts"], e["args"]["% of bandwidth"]) for e in events if e["ph"] == "C" and e["name"] == "read"]
     assert read == [(0, 0), (30, 50), (40, 0)]
@@ -146,7 +146,7 @@ def test_two_buffers_of_one_name_have_a_row_each() -> None:
     result = profile.results[0]
     twins = tuple(replace(r, buffer="x") for r in result.residencies)
     events = trace_of(replace(profile, results=(replace(result, residencies=twins),)))
-    assert Counter(e["id"] for e in events if e["ph"] == "b") == {"0x1": 2, "0x2": 1}
+    assert Counter(e["id2"]["local"] for e in events if e["ph"] == "b") == {"0x1": 2, "0x2": 1}
 
 
 def test_trace_where_no_strategy_works_says_so() -> None:

@@ -60,14 +60,14 @@ def _check_threads(events: list[Any], timed: list[Any]) -> dict[tuple[int, int],
 
 def _check_spans(timed: list[Any]) -> None:
     """Asynchronous spans of one id begin and end in turn."""
-    open_spans: dict[tuple[str, str], Any] = {}
+    open_spans: dict[tuple[int, str, str], Any] = {}  # an id is local to its process
     for e in timed:
         if e["ph"] == "b":
-            assert (e["cat"], e["id"]) not in open_spans
-            open_spans[e["cat"], e["id"]] = e
+            assert (e["pid"], e["cat"], e["id2"]["local"]) not in open_spans
+            open_spans[e["pid"], e["cat"], e["id2"]["local"]] = e
         elif e["ph"] == "e":
-            begun = open_spans.pop((e["cat"], e["id"]))
-            assert (begun["pid"], begun["name"]) == (e["pid"], e["name"])
+            begun = open_spans.pop((e["pid"], e["cat"], e["id2"]["local"]))
+            assert begun["name"] == e["name"]
     assert not open_spans
 
 
