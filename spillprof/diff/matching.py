@@ -5,30 +5,20 @@ nested types and sizes; equal places get equal numbers, so that no hash can coll
 themselves in the places of their neighbours: an operator between two pairs is found whatever changed elsewhere.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from itertools import product
 
+from spillprof.diff.skeleton import Detail, Numbers, Skeleton, size_in
 from spillprof.model.profile import BufferFact, Profile
 
 _LOOKS = ((2, True, True), (1, True, True), (1, True, False), (1, False, True))
 """(edges around a step, whether those that write for it count, whether those that read from it do): the last resort."""
 
-_MOST_ROUNDS = 12
+_MOST_ROUNDS = 8
 """Of the last resort: each may find what stands beside that which the one before found, nearest likeness first."""
-
-_NUMBERED = re.compile(r"(?:node_|op_|n_)?(.*?)[_.:]?\d+")
-
-
-class Detail(Enum):
-    """What of a step counts besides its edges."""
-
-    SIZES = "sizes"
-    TYPES = "types"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +33,18 @@ class Pairs:
 
 def match(before: Profile, after: Profile) -> Pairs:
     """The partner of each step and of each buffer."""
-    sides = _Side(before), _Side(after)
+    sides = Skeleton(before), Skeleton(after)
     steps = _Pairing(*sides)
     steps.pair(lambda side: side.reliable_names())
-    numbers = _Numbers()
+    numbers = Numbers()
     for detail in Detail:
         _pair_by_place(steps, numbers, detail)
     steps.pair(lambda side: [(name, op_type) for name, op_type in zip(side.names, side.op_types, strict=True)])
     for _ in range(_MOST_ROUNDS):
-        paired = steps.count
-        for detail, look in product(Detail, _LOOKS):
-            around = partial(_neighbourhoods, steps=steps, numbers=numbers, detail=detail, look=look)
-            steps.pair(around, only_even=True)
-            _pair_by_place(steps, numbers, detail)
-            if steps.count > paired:
-                break
-        if steps.count == paired:
+        if not _pair_by_likeness(steps, numbers):
             break
+        for detail in Detail:
+            _pair_by_end(steps, numbers, detail)
     buffers = _match_buffers(*sides, steps.partner[0])
     return Pairs(
         after_of_step=tuple(steps.partner[0]),
@@ -69,48 +54,10 @@ def match(before: Profile, after: Profile) -> Pairs:
     )
 
 
-class _Side:
-    """One run's steps, with the buffers that tie them together. Weights are left out: policies move them."""
-
-    def __init__(self, profile: Profile) -> None:
-        self.names = [step.name for step in profile.steps]
-        self.op_types = [step.op_type for step in profile.steps]
-        self.buffers = profile.buffers
-        self.reads: list[list[int]] = [[] for _ in profile.steps]
-        self.writes: list[list[int]] = [[] for _ in profile.steps]
-        self.rank = [0] * len(profile.buffers)  # which of its writer's results a buffer is
-        for b, buffer in enumerate(profile.buffers):
-            if buffer.written_by is not None:
-                self.rank[b] = len(self.writes[buffer.written_by])
-                self.writes[buffer.written_by].append(b)
-            if buffer.kind != "weight":
-                for step in buffer.read_by:
-                    self.reads[step].append(b)
-
-    def reliable_names(self) -> list[Hashable]:
-        """(name, how many of it came before), or None for a name that only counts: one operator more shifts those."""
-        seen: defaultdict[str, int] = defaultdict(int)
-        keys: list[Hashable] = []
-        for name, op_type in zip(self.names, self.op_types, strict=True):
-            keys.append(None if _is_numbered(name, op_type) else (name, seen[name]))
-            seen[name] += 1
-        return keys
-
-
-class _Numbers:
-    """A number for each value; equal values, equal numbers."""
-
-    def __init__(self) -> None:
-        self._known: dict[Hashable, int] = {}
-
-    def __call__(self, value: Hashable) -> int:
-        return self._known.setdefault(value, len(self._known))
-
-
 class _Pairing:
     """Pairs of steps, made round by round."""
 
-    def __init__(self, before: _Side, after: _Side) -> None:
+    def __init__(self, before: Skeleton, after: Skeleton) -> None:
         self.sides = (before, after)
         self.partner: tuple[list[int | None], list[int | None]] = (
             [None] * len(before.names), [None] * len(after.names)
@@ -121,7 +68,7 @@ class _Pairing:
         """Pairs so far."""
         return sum(partner is not None for partner in self.partner[0])
 
-    def pair(self, keys_of: Callable[[_Side], Sequence[Hashable]], *, only_even: bool = False) -> None:
+    def pair(self, keys_of: Callable[[Skeleton], Sequence[Hashable]], *, only_even: bool = False) -> None:
         """Pair what is left by equal keys: those of equal names first, then in order.
 
         A key of None pairs with nothing. ``only_even``: only where both sides have the same number of steps.
@@ -137,7 +84,7 @@ class _Pairing:
             for b, a in zip(old, new, strict=False):
                 self._join(b, a)
 
-    def number(self, side: _Side, step: int) -> int | None:
+    def number(self, side: Skeleton, step: int) -> int | None:
         """The same for both steps of a pair; None for a step that is alone."""
         if side is self.sides[0]:
             return None if self.partner[0][step] is None else step
@@ -166,13 +113,7 @@ class _Pairing:
         self.partner[1][after] = before
 
 
-def _is_numbered(name: str, op_type: str) -> bool:
-    """Whether a name is a type and a number, as exporters and readers call operators that have no name."""
-    found = _NUMBERED.fullmatch(name)
-    return not name or (found is not None and found[1].strip("_").lower() in ("", "node", "op", op_type.lower()))
-
-
-def _pair_by_place(steps: _Pairing, numbers: _Numbers, detail: Detail) -> None:
+def _pair_by_place(steps: _Pairing, numbers: Numbers, detail: Detail) -> None:
     """Pair steps that agree in all before and all after them, then in one of the two."""
     if not all(side.buffers for side in steps.sides):
         return  # nothing ties the steps together
@@ -184,11 +125,27 @@ def _pair_by_place(steps: _Pairing, numbers: _Numbers, detail: Detail) -> None:
             )
         ]
     )
-    steps.pair(lambda side: _origins(side, steps, numbers, detail))
-    steps.pair(lambda side: _ends(side, steps, numbers, detail))
+    _pair_by_end(steps, numbers, detail)
 
 
-def _origins(side: _Side, steps: _Pairing, numbers: _Numbers, detail: Detail) -> list[int | None]:
+def _pair_by_end(steps: _Pairing, numbers: Numbers, detail: Detail) -> None:
+    """Pair steps that agree in all before them, then such as agree in all after them."""
+    if all(side.buffers for side in steps.sides):
+        steps.pair(lambda side: _origins(side, steps, numbers, detail))
+        steps.pair(lambda side: _ends(side, steps, numbers, detail))
+
+
+def _pair_by_likeness(steps: _Pairing, numbers: Numbers) -> bool:
+    """Pair steps with the same surroundings, by the closest look that finds any; False if none does."""
+    paired = steps.count
+    for detail, look in product(Detail, _LOOKS):
+        steps.pair(partial(_neighbourhoods, steps=steps, numbers=numbers, detail=detail, look=look), only_even=True)
+        if steps.count > paired:
+            return True
+    return False
+
+
+def _origins(side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail) -> list[int | None]:
     """What each step computes from, as a number; None for one that reads nothing."""
     places: list[int] = []
     for step in range(len(side.names)):
@@ -196,39 +153,39 @@ def _origins(side: _Side, steps: _Pairing, numbers: _Numbers, detail: Detail) ->
         for b in side.reads[step]:
             writer = side.buffers[b].written_by
             if writer is None or writer >= step:  # a graph input
-                sources.append(numbers(("input", _size(side.buffers[b], detail))))
+                sources.append(numbers(("input", size_in(side.buffers[b], detail))))
             else:
-                sources.append(numbers(("from", _known(side, steps, numbers, writer, places[writer]), side.rank[b])))
-        places.append(numbers(("up", _signature(side, step, detail), tuple(sorted(sources)))))
+                sources.append(numbers(("from", _known(side, steps, writer, places[writer]), side.rank[b])))
+        places.append(numbers(("up", side.signatures[detail][step], tuple(sorted(sources)))))
     return [place if side.reads[step] else None for step, place in enumerate(places)]
 
 
-def _ends(side: _Side, steps: _Pairing, numbers: _Numbers, detail: Detail) -> list[int | None]:
+def _ends(side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail) -> list[int | None]:
     """What each step computes for, as a number; None for one whose results nobody wants."""
     places = [0] * len(side.names)
     for step in reversed(range(len(side.names))):
         readers = [
-            tuple(sorted(_known(side, steps, numbers, r, places[r]) for r in side.buffers[b].read_by if r > step))
+            tuple(sorted(_known(side, steps, r, places[r]) for r in side.buffers[b].read_by if r > step))
             for b in side.writes[step]
         ]
-        places[step] = numbers(("down", _signature(side, step, detail), tuple(readers)))
+        places[step] = numbers(("down", side.signatures[detail][step], tuple(readers)))
     return [place if _is_wanted(side, step) else None for step, place in enumerate(places)]
 
 
-def _is_wanted(side: _Side, step: int) -> bool:
+def _is_wanted(side: Skeleton, step: int) -> bool:
     return any(side.buffers[b].read_by or side.buffers[b].kind == "output" for b in side.writes[step])
 
 
 def _neighbourhoods(
-    side: _Side, steps: _Pairing, numbers: _Numbers, detail: Detail, look: tuple[int, bool, bool]
+    side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail, look: tuple[int, bool, bool]
 ) -> list[int | None]:
     """What lies around each step, a few edges far."""
     if not side.buffers:
         return [None] * len(side.names)
     edges, above, below = look
-    places = [numbers(("at", _signature(side, step, detail))) for step in range(len(side.names))]
+    places = [numbers(("at", side.signatures[detail][step])) for step in range(len(side.names))]
     for _ in range(edges):
-        known = [_known(side, steps, numbers, step, place) for step, place in enumerate(places)]
+        known = [_known(side, steps, step, place) for step, place in enumerate(places)]
         places = [
             numbers(
                 (
@@ -242,32 +199,23 @@ def _neighbourhoods(
     return list(places)
 
 
-def _above(side: _Side, known: Sequence[int], step: int) -> tuple[int, ...]:
+def _above(side: Skeleton, known: Sequence[int], step: int) -> tuple[int, ...]:
     writers = (side.buffers[b].written_by for b in side.reads[step])
     return tuple(sorted(known[w] if w is not None else -1 for w in writers))
 
 
-def _below(side: _Side, known: Sequence[int], step: int) -> tuple[int, ...]:
+def _below(side: Skeleton, known: Sequence[int], step: int) -> tuple[int, ...]:
     return tuple(sorted(known[r] for b in side.writes[step] for r in side.buffers[b].read_by))
 
 
-def _known(side: _Side, steps: _Pairing, numbers: _Numbers, step: int, place: int) -> int:
-    """What stands for a step in the places of its neighbours: the pair that it belongs to, else its own place."""
+def _known(side: Skeleton, steps: _Pairing, step: int, place: int) -> int:
+    """What stands for a step in the places of its neighbours: its pair, below 0, else its own place."""
     pair = steps.number(side, step)
-    return place if pair is None else numbers(("pair", pair))
-
-
-def _signature(side: _Side, step: int, detail: Detail) -> Hashable:
-    results = (side.buffers[b] for b in side.writes[step])
-    return side.op_types[step], tuple((buffer.kind, _size(buffer, detail)) for buffer in results)
-
-
-def _size(buffer: BufferFact, detail: Detail) -> int:
-    return buffer.size_bytes if detail is Detail.SIZES else 0
+    return place if pair is None else -2 - pair
 
 
 def _match_buffers(
-    before: _Side, after: _Side, after_of_step: Sequence[int | None]
+    before: Skeleton, after: Skeleton, after_of_step: Sequence[int | None]
 ) -> tuple[list[int | None], list[int | None]]:
     """Buffers by who writes them; inputs and what is left by name, then inputs in order."""
     old: list[int | None] = [None] * len(before.buffers)
@@ -289,8 +237,8 @@ def _match_buffers(
 
 
 def _join_equal(
-    before: _Side,
-    after: _Side,
+    before: Skeleton,
+    after: Skeleton,
     old: Sequence[int | None],
     new: Sequence[int | None],
     join: Callable[[int, int], None],

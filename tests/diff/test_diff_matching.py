@@ -156,3 +156,20 @@ def test_ten_thousand_renamed_operators_are_matched() -> None:
 
 def test_chain_is_what_the_helpers_say() -> None:
     assert [step.op_type for step in skeleton(PLAIN_CHAIN).steps] == [text.split()[0] for text in CHAIN] + ["Sigmoid"]
+
+
+@given(first=st.integers(0, 5_000), second=st.integers(0, 5_000))
+@settings(max_examples=60, deadline=None)
+def test_programs_that_have_nothing_in_common_are_still_paired_one_to_one(first: int, second: int) -> None:
+    sides = []
+    for k, seed in enumerate((first, second)):
+        program = random_program(seed)
+        steps = tuple(
+            StepFact(name=f"{'xy'[k]}{i}.", op_type=("Conv", "Add")[i % 2]) for i in range(len(program.steps))
+        )
+        sides.append(replace(make_profile(20, hostile=False), steps=steps, buffers=buffer_facts(program), results=()))
+    pairs = match(*sides)
+    check(*sides, pairs)
+    for step, partner in enumerate(pairs.after_of_step):
+        if partner is not None:  # no name is the same: only likeness pairs
+            assert sides[0].steps[step].op_type == sides[1].steps[partner].op_type
