@@ -15,7 +15,7 @@ from spillprof.cli.profile_file import read_profile
 from spillprof.cli.session import Session
 from spillprof.errors import PlanError, SpillprofError, UsageError
 from spillprof.planning.options import STRATEGIES
-from spillprof.report.text import count_of
+from spillprof.report.text import count_of, label
 
 if TYPE_CHECKING:
     from spillprof.model.graph import Graph
@@ -53,6 +53,8 @@ class Side:
 
 def read_sides(command: click.Command, session: Session, before: Side, after: Side) -> "tuple[Profile, Profile]":
     """The profiles of both sides, read or simulated. Errors say which side they are about."""
+    if before.is_saved and after.is_saved:
+        _check_unused(command)
     saved = {side.which: _named(side, _saved) for side in (before, after) if side.is_saved}
     lent = next(iter(saved.values()), None)  # a model is simulated under the strategies of the profile beside it
     strategies = tuple(r.strategy for r in lent.results if r.strategy in STRATEGIES) if lent else ()
@@ -80,7 +82,33 @@ def _saved(side: Side) -> "Profile":
             f"--{side.which} changes a run that is over",
             hint="a saved profile keeps its options: give the model instead, or drop the option",
         )
-    return read_profile(side.path)
+    profile = read_profile(side.path)
+    wanted = click.get_current_context().params["strategy"]
+    if wanted is None:
+        return profile
+    results = tuple(result for result in profile.results if result.strategy in strategy_names(wanted))
+    if not results:
+        names = ", ".join(label(result.strategy, 20) for result in profile.results)
+        raise UsageError(f"the profile has no strategy of '{wanted}'", hint=f"there are {names}")
+    return replace(profile, results=results)
+
+
+def _check_unused(command: click.Command) -> None:
+    """``UsageError`` for options of a simulation where nothing is simulated."""
+    unused = [
+        max(p.opts, key=len)
+        for p in command.params
+        if isinstance(p, click.Option) and p.name not in (*_OF_BOTH, "strategy") and p.name and _is_typed(p.name)
+    ]
+    if unused:
+        raise UsageError(
+            f"{unused[0]} changes nothing: both runs are saved",
+            hint="give the model instead of one of the profiles, or drop the option",
+        )
+
+
+def _is_typed(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def _simulated(command: click.Command, session: Session, side: Side, strategies: Sequence[str]) -> "Profile":

@@ -134,3 +134,14 @@ def test_a_plan_that_breaks_rules_is_refused(capsys: pytest.CaptureFixture[str])
     err = capsys.readouterr().err
     assert "error: the plan breaks" in err
     assert "in the run before" in err
+
+
+def test_saved_profiles_take_no_options_but_strategies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["analyze", UNET, "--sram", "12MB", "--strategy", "lru,size", "-o", "old.json"]) == 0
+    capsys.readouterr()
+    data = compared(["old.json", "old.json", "--strategy", "size"], capsys)
+    assert [s["after"]["strategy"] for s in data["strategies"]] == ["size"]  # type: ignore[index, attr-defined]
+    assert run(["diff", "old.json", "old.json", "--strategy", "belady"]) == 2
+    assert "error: the profile has no strategy of 'belady'" in capsys.readouterr().err
+    assert run(["diff", "old.json", "old.json", "--sram", "1MB"]) == 2
+    assert "error: --sram changes nothing: both runs are saved" in capsys.readouterr().err
