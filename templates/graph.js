@@ -112,7 +112,7 @@
     layout.setGraph({ rankdir: "TB", nodesep: 18, ranksep: 30, marginx: 12, marginy: 12 });
     layout.setDefaultEdgeLabel(() => ({}));
     for (const i of kept) layout.setNode(String(i), { width, height });
-    for (const edge of edges) layout.setEdge(String(edge.from), String(edge.to), edge.bytes ? { width: 60, height: 16, labelpos: "c" } : {});
+    for (const edge of edges) layout.setEdge(String(edge.from), String(edge.to), edge.bytes ? { width: 58, height: 16, labelpos: "r", labeloffset: 8 } : {});
     dagre.layout(layout);
     const cost = new Map(rows().map((row) => [row[0], row[3]]));
     const most = Math.max(1, ...edges.map((edge) => edge.bytes));
@@ -128,9 +128,8 @@
     }
     for (const edge of edges) {
       if (!edge.bytes) continue;
-      const { points } = layout.edge(String(edge.from), String(edge.to));
-      const at = points[Math.floor(points.length / 2)];
-      drawing.append(node("text", { x: at.x, y: at.y + 4, class: "edge-label" }, size(edge.bytes)));
+      const { x, y } = layout.edge(String(edge.from), String(edge.to));
+      drawing.append(node("text", { x, y: y + 4, class: "edge-label" }, size(edge.bytes)));
     }
     for (const i of kept) {
       const { x, y } = layout.node(String(i));
@@ -147,7 +146,7 @@
     const { width: w, height: h } = layout.graph();
     const fit = Math.min(box.clientWidth / w, box.clientHeight / h, 1);
     const at = layout.node(String(kept.includes(centre()) ? centre() : kept[0]));
-    const scale = Math.max(fit, 0.85);
+    const scale = Math.max(fit, 1);
     view = fit === scale ? { scale, x: (box.clientWidth - w * scale) / 2, y: (box.clientHeight - h * scale) / 2 } : { scale, x: box.clientWidth / 2 - at.x * scale, y: box.clientHeight / 2 - at.y * scale };
     box.whole = { w, h };
     place();

@@ -1,6 +1,7 @@
 """The HTML report: one file, no request, nothing in it that a model's names could run."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ def _context(profile: Profile) -> dict[str, Any]:
             for title, sentences, absences in (story_paragraphs(profile.why) if profile.why else ())
         ],
         "suggestions_table": tables.suggestions_table(profile),
+        "sweep_command": _sweep_command(profile) if lead and lead.spill_bytes else "",
         "settings": _settings(profile),
         "method": method_html(),
         "style": asset("report.css"),
@@ -250,6 +252,12 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
         "buffers": tables.buffers_table(result),
         "oscillations": tables.oscillations_table(result),
     }
+
+
+def _sweep_command(profile: Profile) -> str:
+    """A sweep from half the memory to four times as much."""
+    sram_bytes = profile.target.sram_bytes
+    return f"spillprof sweep {shlex.quote(profile.model.path)} --sram {max(sram_bytes // 2, 1)}..{4 * sram_bytes}"
 
 
 def _settings(profile: Profile) -> list[tuple[str, str, str]]:

@@ -62,13 +62,13 @@ def bus_figure(profile: Profile, result: Result) -> Figure:
                              line={"color": color, "width": 0.8, "shape": "hv"}, **pattern,
                              hovertemplate="%{y:.2f} GB/s"))  # fmt: skip
     limit = _bus_limit(profile) / GIGA
-    traces.append(_trace("scatter", x=np.array([0.0, end_s]), y=[limit, limit], mode="lines", name="most that fits",
+    traces.append(_trace("scatter", x=np.array([0.0, end_s]), y=[limit, limit], mode="lines", name="limit",
                              line={"color": ORANGE, "width": 1.5, "dash": "dash"}, hoverinfo="skip"))  # fmt: skip
     at_s, waiting = queue(result.events)
     layout: dict[str, Any] = {}
     if len(at_s):
         x, y = _thinned_greatest(at_s, waiting, end_s)
-        traces.append(_trace("scatter", x=x, y=y.astype(np.int32), mode="lines", name="waiting for a channel",
+        traces.append(_trace("scatter", x=x, y=y.astype(np.int32), mode="lines", name="queue",
                                  yaxis="y2", fill="tozeroy", fillcolor="rgba(138,99,201,0.25)",
                                  line={"color": PURPLE, "width": 1.2, "shape": "hv", "dash": "dot"},
                                  hovertemplate="%{y}"))  # fmt: skip
