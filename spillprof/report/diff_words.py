@@ -240,7 +240,15 @@ def _reason(comparison: Comparison, lead: StrategyChange) -> str:
     settings = [d for d in shown_differences(comparison) if d.field != "strategies"]
     if settings and comparison.is_same_model:
         return f"The model is the same; what differs: {_settings(settings)}."
-    return f"What differs: {_settings(settings)}." if settings else ""
+    texts = [*_alone_texts(comparison), *([_settings(settings)] if settings else [])]
+    return f"What differs: {', '.join(texts)}." if texts else ""
+
+
+def _alone_texts(comparison: Comparison) -> Iterator[str]:
+    for word, found in (("added", comparison.matching.added), ("removed", comparison.matching.removed)):
+        if found:
+            named = _names([each.name for each in found])
+            yield f"{count_of(len(found), 'operator')} {word} ({named})"
 
 
 def _source_reason(sources: Sequence[Source], total: int) -> str:
