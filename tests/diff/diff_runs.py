@@ -9,7 +9,7 @@ from profiles import make_profile
 from spillprof.analysis.facts import buffer_facts
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import Fuse, LoweringOptions
-from spillprof.model.graph import Graph, Operator
+from spillprof.model.graph import Graph
 from spillprof.model.profile import Profile, StepFact
 from spillprof.model.target import Target
 from spillprof.pipeline import AnalyzeOptions, analyze
@@ -57,7 +57,3 @@ def skeleton(g: Graph) -> Profile:
     program = lower(g, MACHINE, PLAIN)
     steps = tuple(StepFact(name=step.name, op_type=step.op_type) for step in program.steps)
     return replace(make_profile(20, hostile=False), steps=steps, buffers=buffer_facts(program), results=())
-
-
-def names(*operators: Operator) -> list[str]:
-    return [op.name for op in operators]
