@@ -32,9 +32,9 @@ const charts = (() => {
     const stepOf = (k) => (k < last ? k * stride : steps);
     return {
       time(step) {
-        if (!(step > 0)) return Number.isNaN(step) ? NaN : 0;
-        const k = Math.min(Math.floor(step / stride), last - 1);
-        const share = Math.min((step - stepOf(k)) / (stepOf(k + 1) - stepOf(k)), 1);
+        if (Number.isNaN(step)) return NaN; // between two arcs
+        const k = Math.max(Math.min(Math.floor(step / stride), last - 1), 0);
+        const share = Math.min(Math.max((step - stepOf(k)) / (stepOf(k + 1) - stepOf(k)), 0), 1);
         return knots[k] + share * (knots[k + 1] - knots[k]);
       },
       step(seconds) {
@@ -63,7 +63,8 @@ const charts = (() => {
     const dtick = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999);
     return { tickmode: "linear", tick0: 0, dtick };
   }
-  const rangeOf = (key) => (range || [0, steps]).map((step) => toAxis(key, step));
+  // What the first step waits for belongs to it.
+  const rangeOf = (key) => (range || [0, steps]).map((step) => (step > 0 ? toAxis(key, step) : 0));
 
   // A trace with its x moved to the axis that is shown.
   function placed(key, trace) {

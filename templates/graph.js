@@ -147,7 +147,7 @@
     const fit = Math.min(box.clientWidth / w, box.clientHeight / h, 1);
     const at = layout.node(String(kept.includes(centre()) ? centre() : kept[0]));
     const scale = Math.max(fit, 1);
-    view = fit === scale ? { scale, x: (box.clientWidth - w * scale) / 2, y: (box.clientHeight - h * scale) / 2 } : { scale, x: box.clientWidth / 2 - at.x * scale, y: box.clientHeight / 2 - at.y * scale };
+    view = fit === scale ? { scale, x: (box.clientWidth - w * scale) / 2, y: (box.clientHeight - h * scale) / 2 } : { scale, x: box.clientWidth / 2 - at.x * scale, y: box.clientHeight / 3 - at.y * scale };
     box.whole = { w, h };
     place();
     mark();

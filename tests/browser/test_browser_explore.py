@@ -98,6 +98,8 @@ def test_clock_turns_steps_into_seconds_and_back(opening: Any, pages: dict[str, 
     for step in (0, 3.25, 11, 23.5, 24):
         back = page.evaluate(f"charts.clocks[0].step(charts.clocks[0].time({step}))")
         assert back == pytest.approx(step, abs=1e-3)
+    first_s = page.evaluate("charts.clocks[0].time(0)")
+    assert first_s == pytest.approx(page.evaluate("page.data.views[0].waits.find(wait => wait[0] === 0)[1]"), rel=1e-5)
 
 
 def test_click_in_a_chart_opens_its_step(opening: Any, pages: dict[str, Path]) -> None:

@@ -202,3 +202,17 @@ def test_ten_thousand_operators_fit_a_file_that_a_browser_can_use(browser, tmp_p
     opened.page.locator("[data-view]:not([hidden]) [data-table$=operators] [data-filter]").fill("stage1")
     opened.draw_everything()
     opened.check_and_close()
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_operators_open_and_say_what_is_left_out(browser, tmp_path):
+    profile = make_profile(100_000)
+    path = tmp_path / "larger.html"
+    path.write_text(render(replace(profile, results=profile.results[:1])), "utf-8")
+    assert path.stat().st_size < 8 * 2**20
+    opened = Opened(browser, path, fragment="#step=77777&x=time")
+    opened.draw_everything()
+    assert "this page leaves something out" in opened.page.inner_text("footer")
+    assert opened.page.inner_text("[data-step-title]") == "Step 77,777 of 100,000"
+    assert opened.page.locator("#graph-box").count() == 0
+    opened.check_and_close()
