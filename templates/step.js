@@ -84,7 +84,7 @@ const steps = (() => {
   }
   function bar(name, bytes, state, style) {
     const row = element("li");
-    const label = element("span", name, "bar-name");
+    const label = element("span", name.length > 34 ? `${name.slice(0, 14)}…${name.slice(-19)}` : name, "bar-name");
     label.title = name;
     const track = element("span", undefined, "bar-track");
     const filled = element("span", undefined, `bar-fill bar-${style}`);

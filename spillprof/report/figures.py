@@ -166,6 +166,7 @@ def live_figure(profile: Profile) -> Figure:
         if chosen:
             traces.append(go.Bar(
                 orientation="h", name=name, x=_mib([b.size_bytes for _, b in chosen]), y=[i for i, _ in chosen],
+                width=0.75,  # or each trace takes its own from the distances of its bars
                 marker={"color": color, "pattern": _pattern(shape)},
                 text=[
                     f"{_escaped(b.name, 40)}: {format_size(b.size_bytes)}, steps {b.start} to {b.end}"

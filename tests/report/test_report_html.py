@@ -166,6 +166,12 @@ def test_memory_is_compared_with_what_is_live_and_staged_together(profile):
     assert figures.wanted_bytes(profile)[5] == profile.live_bytes[5] + profile.target.weight_staging_bytes
 
 
+def test_bars_of_live_buffers_are_equally_thick(profile):
+    widths = {trace["width"] for trace in figures.live_figure(profile).traces}
+    assert len(figures.live_figure(profile).traces) == 2
+    assert widths == {0.75}
+
+
 def test_peak_curve_holds_the_rises_only():
     curve = figures.peak_curve([1, 3, 2, 5, 4])
     assert (curve.steps.tolist(), curve.values.tolist(), curve.total) == ([0, 1, 3], [1, 3, 5], 5)
