@@ -10,8 +10,9 @@ from programs import program, target
 from random_programs import random_program
 
 from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
+from spillprof.analysis.events import list_events
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
-from spillprof.analysis.spill_timeline import events, spill_arcs
+from spillprof.analysis.spill_timeline import spill_arcs
 from spillprof.errors import CapacityError
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
@@ -178,7 +179,7 @@ def test_kinds_operators_buffers_and_events_each_add_up_to_the_spill_bytes(
         assert [b.spill_bytes for b in buffers] == sorted((b.spill_bytes for b in buffers), reverse=True)
         assert sum(b.spill_count for b in buffers) == sum(c.evicted for c in charged)
 
-        happened = events(p, plan, timeline)
+        happened = list_events(p, plan, timeline).events
         assert sum(e.size_bytes for e in happened if e.kind == "reload") == moved.spill_read_bytes
         assert sum(e.kind == "evict-clean" for e in happened) == sum(
             not s.written and s.needed_step is not None for s in plan.spills

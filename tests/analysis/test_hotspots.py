@@ -3,8 +3,9 @@
 from programs import program, step, target
 
 from spillprof.analysis.attribution import charges
+from spillprof.analysis.events import list_events
 from spillprof.analysis.hotspots import buffer_costs, operator_costs
-from spillprof.analysis.spill_timeline import events, spill_arcs
+from spillprof.analysis.spill_timeline import spill_arcs
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.planning.liveness import lifetimes
@@ -97,7 +98,9 @@ def test_a_spill_that_nobody_comes_back_for_in_this_run_is_no_arc() -> None:
 
 
 def test_events_by_step_and_then_by_time() -> None:
-    assert [(e.kind, e.step, e.needed_step, e.address, e.start_s, e.end_s) for e in events(RUN, PLAN, TIMELINE)] == [
+    assert [
+        (e.kind, e.step, e.needed_step, e.address, e.start_s, e.end_s) for e in list_events(RUN, PLAN, TIMELINE).events
+    ] == [
         ("write-back", 1, 1, 0, 10.0, 20.0),
         ("reload", 2, 2, 0, 30.0, 40.0),
         ("evict-clean", 3, 4, None, None, None),
@@ -113,6 +116,6 @@ def test_a_move_is_an_event_at_its_new_address() -> None:
         capacity=30,
     )
     plan = make_plan(p, target(), "lru", OPTIONS)
-    assert [(e.kind, e.buffer, e.step, e.address) for e in events(p, plan, simulate(p, plan, target()))] == [
-        ("move", "b", 2, 20)
-    ]
+    assert [
+        (e.kind, e.buffer, e.step, e.address) for e in list_events(p, plan, simulate(p, plan, target())).events
+    ] == [("move", "b", 2, 20)]
