@@ -28,6 +28,7 @@ NOTHING = "nothing must spill"
 FORCED = "operators that cannot fit"
 
 _LP_GAPS = 150_000
+_LP_VISITS = 50_000_000  # (gap, step) pairs: with more, the solver finds nothing in time, and takes a gigabyte for it
 _MANY_VISITS_AGAIN = 100_000
 
 
@@ -75,7 +76,7 @@ def _methods(problem: Covering, covers: list[Sequence[int]]) -> Iterator[tuple[s
     covers.append(ratio.spent)
     yield "local ratio", ratio.rows
     reduced = reduce(problem)
-    if not 0 < len(reduced.gaps) <= _LP_GAPS:
+    if not 0 < len(reduced.gaps) <= _LP_GAPS or reduced.visits > _LP_VISITS:
         return
     lp = CoverLp(reduced)
     lp.solve()
