@@ -80,6 +80,8 @@ def test_the_examples_of_the_help_run(
     assert 2 <= len(lines) <= 3
     shutil.copytree(ROOT / "sample_models", tmp_path / "sample_models")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPILLPROF_OPTIMIZE_SECONDS", "1")
+    monkeypatch.setenv("SPILLPROF_WHAT_IF", "off")
     for line in lines:
         assert run(shlex.split(line)[1:]) == 0, capsys.readouterr().err
         assert capsys.readouterr().out

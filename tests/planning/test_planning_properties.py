@@ -43,7 +43,7 @@ def plan_or_none(program: Program, strategy: str, options: PlanningOptions):  # 
         return None
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(seed=st.integers(0, 10**9), strategy=st.sampled_from(STRATEGIES), options=OPTIONS)
 def test_every_plan_is_legal_and_its_bytes_are_counted_alike(
     seed: int, strategy: str, options: PlanningOptions
