@@ -28,7 +28,7 @@ from spillprof.analysis.breakdown import breakdown
 from spillprof.errors import CapacityError
 from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.profile import Breakdown
+from spillprof.model.result import Breakdown
 from spillprof.model.target import Target, load_target
 from spillprof.planning.options import Dma, PlanningOptions
 from spillprof.simulation import Machine, on_machine, planned, prepare, sram_limits

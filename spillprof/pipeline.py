@@ -32,15 +32,9 @@ from spillprof.model.certificate import Certificate
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.plan_json import plan_from_json, plan_to_json
-from spillprof.model.profile import (
-    Bounds,
-    EnergyParts,
-    Ideal,
-    Oscillation,
-    Profile,
-    Result,
-)
+from spillprof.model.profile import Bounds, Profile
 from spillprof.model.program import Program
+from spillprof.model.result import EnergyParts, Ideal, Oscillation, Result
 from spillprof.model.revision import SIMULATOR_REVISION
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline

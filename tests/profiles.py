@@ -5,26 +5,20 @@ from dataclasses import replace
 
 from spillprof.model.certificate import Certificate, CertificateRow
 from spillprof.model.graph import Assumption
-from spillprof.model.profile import (
-    Bounds,
+from spillprof.model.profile import Bounds, Profile
+from spillprof.model.profile_facts import BufferFact, LiveBuffer, ModelFacts, StepFact, StreamedOperator, TargetFacts
+from spillprof.model.result import (
     BufferCost,
-    BufferFact,
     CauseBytes,
     Event,
     Ideal,
     KindBytes,
-    LiveBuffer,
-    ModelFacts,
     OperatorCost,
     Oscillation,
-    Profile,
     Residency,
     Result,
     RunTimes,
     SpillArc,
-    StepFact,
-    StreamedOperator,
-    TargetFacts,
 )
 from spillprof.model.story import Suggestion
 

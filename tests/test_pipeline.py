@@ -22,7 +22,8 @@ from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
 from spillprof.model.graph import Graph
-from spillprof.model.profile import Profile, Result
+from spillprof.model.profile import Profile
+from spillprof.model.result import Result
 from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze, check_plan, plan_file
 from spillprof.planning.options import STRATEGIES, Dma, Inputs, PlanningOptions, Release, WriteBack

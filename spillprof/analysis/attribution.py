@@ -4,8 +4,8 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from spillprof.model.plan import Plan, Spill, TransferKind
-from spillprof.model.profile import KindBytes
 from spillprof.model.program import BufferKind, Program
+from spillprof.model.result import KindBytes
 from spillprof.planning.gaps import gap_options, unspilled_bytes
 from spillprof.planning.options import PlanningOptions, Release
 

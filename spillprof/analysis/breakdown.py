@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from spillprof.analysis.exposed import exposed
 from spillprof.model.plan import Plan
-from spillprof.model.profile import Breakdown
 from spillprof.model.program import Program
+from spillprof.model.result import Breakdown
 from spillprof.model.timeline import JobKind, Timeline
 from spillprof.timing.dma import compulsory
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from spillprof.analysis.attribution import Charge
 from spillprof.model.plan import Plan
-from spillprof.model.profile import CauseBytes
 from spillprof.model.program import Program
+from spillprof.model.result import CauseBytes
 
 Place = tuple[str, str]
 """A spill whatever the numbering: (buffer, operator of the use before it)."""

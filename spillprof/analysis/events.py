@@ -6,8 +6,8 @@ import numpy as np
 
 from spillprof.analysis.hotspots import STREAMED_WEIGHTS
 from spillprof.model.plan import Plan
-from spillprof.model.profile import Event, RunTimes
 from spillprof.model.program import Program
+from spillprof.model.result import Event, RunTimes
 from spillprof.model.target import Target
 from spillprof.model.timeline import Indices, JobKind, Timeline
 from spillprof.timing.curves import bus_curve

@@ -5,7 +5,14 @@ from spillprof.lowering.fitting import min_sram, stream_staging_bytes
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
-from spillprof.model.profile import BufferFact, ConvolutionFacts, ModelFacts, OpTimeFacts, StreamedOperator, TargetFacts
+from spillprof.model.profile_facts import (
+    BufferFact,
+    ConvolutionFacts,
+    ModelFacts,
+    OpTimeFacts,
+    StreamedOperator,
+    TargetFacts,
+)
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.liveness import Bytes, lifetimes, step_demand_bytes

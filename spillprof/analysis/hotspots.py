@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from spillprof.analysis.attribution import OVERSIZED, Charge
 from spillprof.analysis.causes import main_cause
 from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.profile import BufferCost, CauseBytes, OperatorCost
 from spillprof.model.program import BufferKind, Program
+from spillprof.model.result import BufferCost, CauseBytes, OperatorCost
 from spillprof.model.timeline import JobKind, Timeline
 from spillprof.planning.liveness import Lifetime
 

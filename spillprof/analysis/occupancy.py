@@ -4,8 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spillprof.model.plan import Plan
-from spillprof.model.profile import LiveBuffer, Residency
+from spillprof.model.profile_facts import LiveBuffer
 from spillprof.model.program import PHASES_PER_STEP, Phase, Program
+from spillprof.model.result import Residency
 from spillprof.model.timeline import JobKind, Timeline
 from spillprof.planning.liveness import lifetimes, live_intervals
 from spillprof.timing.addresses import AddressMap

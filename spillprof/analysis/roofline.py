@@ -7,8 +7,9 @@ import numpy as np
 
 from spillprof.analysis.attribution import Charge
 from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.profile import OperatorCost, StepFact
+from spillprof.model.profile_facts import StepFact
 from spillprof.model.program import BufferKind, Program
+from spillprof.model.result import OperatorCost
 from spillprof.model.target import Target
 from spillprof.model.timeline import Seconds
 from spillprof.planning.liveness import Bytes, lifetimes

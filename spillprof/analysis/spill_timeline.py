@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from spillprof.analysis.attribution import Charge
 from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.profile import SpillArc
 from spillprof.model.program import Program
+from spillprof.model.result import SpillArc
 from spillprof.model.timeline import Timeline
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from spillprof.model.profile import Profile, Result, RunTimes
+from spillprof.model.profile import Profile
+from spillprof.model.result import Result, RunTimes
 
 
 def faults(profile: Profile) -> Iterator[str]:

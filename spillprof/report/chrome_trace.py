@@ -12,7 +12,8 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
 
-from spillprof.model.profile import Event, OperatorCost, Profile, Residency
+from spillprof.model.profile import Profile
+from spillprof.model.result import Event, OperatorCost, Residency
 from spillprof.report.recorded import Recorded, leading_run
 from spillprof.report.text import label
 from spillprof.report.verdict import shown_cause

@@ -6,7 +6,8 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from spillprof.model.profile import OperatorCost, Profile, Result
+from spillprof.model.profile import Profile
+from spillprof.model.result import OperatorCost, Result
 from spillprof.model.story import Absence
 from spillprof.report.columns import MISSING, Scale, size_scale, time_scale
 from spillprof.report.figures import MAX_LIVE, largest_arcs, largest_residencies, wanted_bytes

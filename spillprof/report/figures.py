@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from spillprof.model.profile import Profile, Residency, Result, SpillArc
+from spillprof.model.profile import Profile
+from spillprof.model.result import Residency, Result, SpillArc
 from spillprof.report.text import label
 from spillprof.units import format_size, format_time
 

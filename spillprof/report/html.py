@@ -9,7 +9,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from spillprof.analysis.why import why_parts
-from spillprof.model.profile import Profile, Result
+from spillprof.model.profile import Profile
+from spillprof.model.result import Result
 from spillprof.report import data_table as tables
 from spillprof.report import figures
 from spillprof.report.chart_words import chart_sentences

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from spillprof.model.profile import Profile, Result
+from spillprof.model.profile import Profile
+from spillprof.model.result import Result
 from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
 from spillprof.report.text import count_of, label, printable
 from spillprof.report.verdict import deployed_as, lead_result, recompute_sentences, shown_cause, verdict, why_line

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from spillprof.model.profile import OperatorCost, Profile, Result
+from spillprof.model.profile import Profile
+from spillprof.model.result import OperatorCost, Result
 from spillprof.report.text import label
 from spillprof.report.verdict import lead_result, shown_cause, verdict
 from spillprof.units import format_size, format_size_exact, format_time

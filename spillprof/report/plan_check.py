@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spillprof.model.profile import Result
+from spillprof.model.result import Result
 from spillprof.report.text import count_of, printable
 from spillprof.units import format_size_exact, format_time
 from spillprof.verify import Violation

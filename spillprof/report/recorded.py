@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spillprof.errors import ProfileError
-from spillprof.model.profile import Profile, Result, RunTimes
+from spillprof.model.profile import Profile
+from spillprof.model.result import Result, RunTimes
 from spillprof.report.verdict import lead_result
 
 

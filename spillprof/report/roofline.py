@@ -4,7 +4,8 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from spillprof.model.profile import Profile, StepFact
+from spillprof.model.profile import Profile
+from spillprof.model.profile_facts import StepFact
 from spillprof.report.columns import percent
 from spillprof.report.data_table import BRIEF_ROWS, DataTable, Kind, make_table
 from spillprof.report.figures import BLUE, GREY, MAX_POINTS, ORANGE, TEAL, Figure

@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from spillprof.model.profile import Profile, Result
+from spillprof.model.profile import Profile
+from spillprof.model.result import Result
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
 from spillprof.report.op_times import op_times_sentence
 from spillprof.report.story import COLUMNS, absence_row, story_paragraphs

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.profile import Event, Profile, Result
+from spillprof.model.profile import Profile
+from spillprof.model.result import Event, Result
 from spillprof.report.columns import percent, time_scale
 from spillprof.report.data_table import BRIEF_ROWS, DataTable, Kind, make_table
 from spillprof.report.figures import BLUE, GREY, ORANGE, PURPLE, TEAL, Figure, shared_figure

@@ -2,7 +2,8 @@
 
 from spillprof.analysis.lead import leading
 from spillprof.analysis.why import why_parts
-from spillprof.model.profile import OperatorCost, Profile, RecomputeFacts, Result
+from spillprof.model.profile import Profile, RecomputeFacts
+from spillprof.model.result import OperatorCost, Result
 from spillprof.report.columns import MISSING, percent
 from spillprof.report.text import count_of, label
 from spillprof.units import format_size, format_size_pair, format_time

@@ -9,8 +9,8 @@ from spillprof.errors import UsageError
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
-from spillprof.model.profile import Result
 from spillprof.model.program import Program
+from spillprof.model.result import Result
 from spillprof.model.story import Story, Suggestion
 from spillprof.model.target import Target
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions

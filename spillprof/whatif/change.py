@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spillprof.model.graph import Graph
-from spillprof.model.profile import BufferCost
 from spillprof.model.program import Program
+from spillprof.model.result import BufferCost
 from spillprof.whatif.setup import Setup
 
 

@@ -8,8 +8,8 @@ from spillprof.analysis.attribution import Charge
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
-from spillprof.model.profile import Result
 from spillprof.model.program import PHASES_PER_STEP, Phase, Program
+from spillprof.model.result import Result
 from spillprof.model.story import Absence, Bystander, Operand, OperatorStory, Story, TensorStory
 from spillprof.planning.liveness import lifetimes, step_demand_bytes
 from spillprof.whatif.keeping import in_a_slot, with_more_sram

@@ -14,8 +14,8 @@ from spillprof.counterfactuals import Counterfactuals
 from spillprof.errors import CapacityError
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.plan import Plan
-from spillprof.model.profile import CauseBytes
 from spillprof.model.program import Program
+from spillprof.model.result import CauseBytes
 from spillprof.planning.options import STRATEGIES, Order, PlanningOptions, Release
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic

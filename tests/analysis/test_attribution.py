@@ -17,8 +17,8 @@ from spillprof.errors import CapacityError
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.profile import KindBytes
 from spillprof.model.program import Program
+from spillprof.model.result import KindBytes
 from spillprof.model.target import Target
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack

@@ -10,7 +10,8 @@ from profiles import HOSTILE_NAMES, make_profile
 from test_browser_report import Opened, browser  # noqa: F401 - a fixture
 
 from spillprof.diff import compare
-from spillprof.model.profile import BufferFact, Profile, StepFact
+from spillprof.model.profile import Profile
+from spillprof.model.profile_facts import BufferFact, StepFact
 from spillprof.report.diff_html import render
 
 pytestmark = pytest.mark.browser

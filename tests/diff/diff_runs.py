@@ -10,7 +10,8 @@ from spillprof.analysis.facts import buffer_facts
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import Fuse, LoweringOptions
 from spillprof.model.graph import Graph
-from spillprof.model.profile import Profile, StepFact
+from spillprof.model.profile import Profile
+from spillprof.model.profile_facts import StepFact
 from spillprof.model.target import Target
 from spillprof.pipeline import AnalyzeOptions, analyze
 

@@ -12,7 +12,8 @@ from random_programs import random_program
 from spillprof.analysis.facts import buffer_facts
 from spillprof.diff.matching import Pairs, match
 from spillprof.model.graph import Graph
-from spillprof.model.profile import BufferFact, Profile, StepFact
+from spillprof.model.profile import Profile
+from spillprof.model.profile_facts import BufferFact, StepFact
 
 
 def paired(before: Profile, after: Profile) -> dict[str, str | None]:

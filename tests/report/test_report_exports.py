@@ -12,7 +12,9 @@ from trace_rules import check_trace
 
 from spillprof.errors import ProfileError
 from spillprof.frontends.onnx.reader import read_onnx
-from spillprof.model.profile import Event, Profile, Residency, Result, RunTimes, StepFact
+from spillprof.model.profile import Profile
+from spillprof.model.profile_facts import StepFact
+from spillprof.model.result import Event, Residency, Result, RunTimes
 from spillprof.model.target import load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.report import chrome_trace, netron, packing, speedscope, tables

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from profiles import HOSTILE_NAMES, make_profile, without_spills
 
-from spillprof.model.profile import OperatorCost
+from spillprof.model.result import OperatorCost
 from spillprof.report import markdown, tables
 
 

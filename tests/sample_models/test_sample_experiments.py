@@ -6,7 +6,8 @@ import pytest
 
 from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.profile import Profile, Result
+from spillprof.model.profile import Profile
+from spillprof.model.result import Result
 from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.units import parse_size

@@ -7,7 +7,7 @@ import pytest
 from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
-from spillprof.model.profile import Result
+from spillprof.model.result import Result
 from spillprof.model.target import load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PlanningOptions
