@@ -8,24 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spillprof.cli.declaring import completing, examples, option, switch
 from spillprof.cli.formats import destination, write_all
 from spillprof.cli.model_file import read_model
+from spillprof.cli.option_texts import strategy_names
+from spillprof.cli.option_values import read_lowering, read_planning, read_target
 from spillprof.cli.options import (
-    completing,
     config_options,
     dtype_options,
-    examples,
     lowering_options,
     model_options,
     op_times_option,
-    option,
     planning_options,
-    read_lowering,
-    read_planning,
-    read_target,
     session_options,
-    strategy_names,
-    switch,
     target_options,
 )
 from spillprof.cli.output import (

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spillprof.cli.options import completing, config_options, examples, option, parsed, session_options
+from spillprof.cli.declaring import completing, examples, option, parsed
+from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result, writable_path, write_file
 from spillprof.cli.progress import Progress
 from spillprof.cli.session import Session

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spillprof.cli.declaring import completing, examples, option
 from spillprof.cli.diff_sides import Side, read_sides
 from spillprof.cli.options import (
     binding_options,
-    completing,
     config_options,
     dtype_options,
-    examples,
     lowering_options,
     op_times_option,
-    option,
     planning_options,
     session_options,
     target_options,

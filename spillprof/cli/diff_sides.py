@@ -10,7 +10,8 @@ import click
 
 from spillprof.cli.json_file import read_json
 from spillprof.cli.model_file import read_model
-from spillprof.cli.options import read_lowering, read_planning, read_target, strategy_names
+from spillprof.cli.option_texts import strategy_names
+from spillprof.cli.option_values import read_lowering, read_planning, read_target
 from spillprof.cli.profile_file import read_profile
 from spillprof.cli.session import Session
 from spillprof.errors import PlanError, SpillprofError, UsageError

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spillprof.cli.declaring import completing, examples, option, parsed
 from spillprof.cli.gate_cases import read_cases
+from spillprof.cli.option_values import is_given
 from spillprof.cli.options import (
     binding_options,
-    completing,
     config_options,
     dtype_options,
-    examples,
-    is_given,
     lowering_options,
     op_times_option,
-    option,
-    parsed,
     planning_options,
     session_options,
     target_options,

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spillprof.cli.model_file import read_bindings
-from spillprof.cli.options import is_given, nearest, read_lowering, read_planning, read_target
+from spillprof.cli.option_texts import nearest
+from spillprof.cli.option_values import is_given, read_lowering, read_planning, read_target
 from spillprof.errors import UsageError
 from spillprof.model.bindings import Bindings
 from spillprof.planning.options import STRATEGIES

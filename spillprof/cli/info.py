@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from spillprof.cli.options import config_options, examples, session_options
+from spillprof.cli.declaring import examples
+from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result
 from spillprof.config_keys import GATE_SETTINGS, SETTINGS
 from spillprof.errors import UsageError

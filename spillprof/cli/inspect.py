@@ -6,16 +6,14 @@ from typing import Any
 
 import click
 
+from spillprof.cli.declaring import examples, option
 from spillprof.cli.model_file import read_model
+from spillprof.cli.option_values import read_lowering, read_target
 from spillprof.cli.options import (
     config_options,
     dtype_options,
-    examples,
     lowering_options,
     model_options,
-    option,
-    read_lowering,
-    read_target,
     session_options,
     target_options,
 )

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from spillprof.cli.options import config_options, examples, option, parsed, session_options
+from spillprof.cli.declaring import examples, option, parsed
+from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result, writable_path, write_file
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spillprof.cli.declaring import completing, examples, option
 from spillprof.cli.formats import destination, write_all
-from spillprof.cli.options import completing, config_options, examples, option, session_options
+from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import default_report, print_result, render_json
 from spillprof.cli.page import summary
 from spillprof.cli.profile_file import read_profile

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spillprof.cli.options import ENVIRONMENT_PREFIX
+from spillprof.cli.declaring import ENVIRONMENT_PREFIX
 from spillprof.cli.session import Session
 
 if TYPE_CHECKING:

@@ -10,21 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spillprof.cli.declaring import completing, examples, option, parsed
 from spillprof.cli.model_file import read_bindings, read_model
+from spillprof.cli.option_texts import dtype_names, nearest
+from spillprof.cli.option_values import read_lowering, read_planning, read_target
 from spillprof.cli.options import (
-    completing,
     config_options,
-    dtype_names,
-    examples,
     lowering_options,
     machine_options,
-    nearest,
     op_times_option,
-    option,
-    parsed,
-    read_lowering,
-    read_planning,
-    read_target,
     session_options,
     shape_options,
     transfer_options,

@@ -5,20 +5,17 @@ from typing import Any
 
 import click
 
+from spillprof.cli.declaring import examples, option
 from spillprof.cli.json_file import read_json
 from spillprof.cli.model_file import read_model
+from spillprof.cli.option_values import read_lowering, read_planning, read_target
 from spillprof.cli.options import (
     config_options,
     dtype_options,
-    examples,
     lowering_options,
     model_options,
     op_times_option,
-    option,
     planning_options,
-    read_lowering,
-    read_planning,
-    read_target,
     session_options,
     target_options,
 )
