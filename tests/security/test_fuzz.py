@@ -1,6 +1,6 @@
 """A short run of the fuzzer, always the same cases; ``benchmarks/fuzz.py`` runs for as long as one likes."""
 
-import importlib.util
+import importlib
 import sys
 from itertools import islice
 from pathlib import Path
@@ -15,12 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fuzzer meas
 def test_damaged_files_are_analysed_or_refused(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.chdir(tmp_path)
-    path = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
-    spec = importlib.util.spec_from_file_location("fuzz", path)
-    assert spec is not None
-    assert spec.loader is not None
-    fuzz = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "fuzz", fuzz)
-    spec.loader.exec_module(fuzz)
-    for case in islice(fuzz.cases(Random(seed), tmp_path, fuzz.models_in(None)), 60):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    fuzz, models = importlib.import_module("fuzz"), importlib.import_module("fuzzing.models")
+    for case in islice(fuzz.cases(Random(seed), tmp_path, models.models_in(None)), 60):
         assert fuzz.broken_rule(case) is None, case.arguments
