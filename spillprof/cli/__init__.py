@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import click
 
+from spillprof.cli.encoding import make_encodable
 from spillprof.cli.failures import BROKEN_PIPE_EXIT_CODE, discard_stdout, report_failure
 from spillprof.cli.group import spillprof
 from spillprof.cli.session import Session
@@ -18,8 +19,7 @@ _YOUNG_OBJECTS = 200_000
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 1 gate failed, 2 could not evaluate, 3 our bug, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a name that the terminal cannot encode is no reason to stop
-            stream.reconfigure(errors="backslashreplace")
+        make_encodable(stream)
     gc.set_threshold(_YOUNG_OBJECTS, 50, 100)
     raise SystemExit(run(sys.argv[1:] if arguments is None else arguments))
 

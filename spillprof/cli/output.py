@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from spillprof.cli.encoding import with_whole_bars
 from spillprof.cli.session import Session
 from spillprof.errors import UsageError
 from spillprof.model.profile import Profile
@@ -56,7 +57,8 @@ def write_file(path: Path, content: str | bytes | Iterable[bytes], session: Sess
 
 def print_result(text: str) -> None:
     """The result on stdout, as it stands."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    shown = with_whole_bars(text, sys.stdout.encoding)
+    sys.stdout.write(shown if shown.endswith("\n") else shown + "\n")
 
 
 def render_json(profile: Profile, *, events: bool) -> str:

@@ -4,7 +4,7 @@ from statistics import median
 
 from spillprof.model.profile import Profile
 from spillprof.model.result import Result
-from spillprof.report.figures import wanted_bytes
+from spillprof.report.demand import wanted_bytes
 from spillprof.report.text import count_of, label
 from spillprof.report.time_figures import bus_summary, waits_summary
 from spillprof.units import format_size, format_time

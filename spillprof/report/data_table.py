@@ -10,7 +10,8 @@ from spillprof.model.profile import Profile
 from spillprof.model.result import OperatorCost, Result
 from spillprof.model.story import Absence
 from spillprof.report.columns import MISSING, Scale, size_scale, time_scale
-from spillprof.report.figures import MAX_LIVE, largest_arcs, largest_residencies, wanted_bytes
+from spillprof.report.demand import wanted_bytes
+from spillprof.report.figures import MAX_LIVE, largest_arcs, largest_residencies
 from spillprof.report.story import COLUMNS as ABSENCE_COLUMNS
 from spillprof.report.story import absence_row
 from spillprof.report.text import label

@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 
 from spillprof.model.profile import Profile
 from spillprof.model.result import Residency, Result, SpillArc
+from spillprof.report.demand import wanted_bytes
 from spillprof.report.text import label
 from spillprof.units import format_size, format_time
 
@@ -209,16 +210,6 @@ def shared_figure(
         **layout,
     }
     return Figure(key=key, traces=_plain(traces), layout=base, note=note, named_steps=named_steps, axis=axis)
-
-
-def wanted_bytes(profile: Profile) -> tuple[int, ...]:
-    """What each step asks of the SRAM before any eviction: what is live, weight staging, resident weights.
-
-    Workspaces and pinned buffers are part of what is live, so the other reservations are not added again.
-    """
-    always = profile.target.weight_staging_bytes
-    always += profile.model.weight_bytes if profile.config.get("weights") == "resident" else 0
-    return tuple(live + always for live in profile.live_bytes)
 
 
 def curve(values: Sequence[int]) -> Curve:

@@ -12,10 +12,9 @@ from spillprof.config_keys import Metric
 from spillprof.history import Run, Series, Step, steps
 from spillprof.report.gate.wording import NAMES, figure, figures, growth
 from spillprof.report.html import templates_dir
-from spillprof.report.text import count_of, label
+from spillprof.report.text import BARS, count_of, label
 
 MOST_BARS = 60
-_BARS = "▁▂▃▄▅▆▇█"
 _WIDTH, _HEIGHT = 640, 120
 """Of a chart, in its own units."""
 
@@ -110,7 +109,7 @@ def _sparkline(values: Sequence[int]) -> str:
     """The last values as bars from 0 to the largest."""
     shown = values[-MOST_BARS:]
     largest = max(max(shown), 1)
-    return "".join(_BARS[(len(_BARS) - 1) * value // largest] for value in shown)
+    return "".join(BARS[(len(BARS) - 1) * value // largest] for value in shown)
 
 
 def _chart(each: Series, metric: Metric) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from rich.text import Text
 
 from spillprof.model.profile import Profile
 from spillprof.model.result import Result
+from spillprof.report import memory_strip
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
+from spillprof.report.narrow import GLUE, fitting, glued
 from spillprof.report.op_times import op_times_sentence
 from spillprof.report.story import COLUMNS, absence_row, story_paragraphs
 from spillprof.report.text import count_of, label
@@ -31,13 +33,16 @@ from spillprof.report.verdict import (
 from spillprof.units import format_rate, format_size, format_size_exact
 
 DEFAULT_WIDTH = 100
-MIN_WIDTH = 80
+MIN_WIDTH = 60
 NARROW = 92
-"""Characters that the table of strategies takes with nothing cut."""
+"""Columns that the table of strategies takes at its widest."""
 MAX_REMARKS = 12
 SUGGESTIONS_SHOWN = 5
 LONGEST_ARGUMENT = 400
 """A longer one is cut: names come from models."""
+_STRATEGY_COLUMNS = (
+    "", "latency", "spill time", "hidden", "spill bytes", "spills", "reloads", "above bound",
+)  # fmt: skip
 WEIGHT_WORDS = {"stream": "streamed", "cached": "cached", "resident": "resident"}
 _Justify = Literal["left", "right"]
 
@@ -59,7 +64,7 @@ def render(profile: Profile, *, top: int = 10, width: int | None = None, color: 
     )
     for part in _page(profile, top, console.width):
         console.print(part)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+    return "\n".join(line.rstrip() for line in buffer.getvalue().replace(GLUE, " ").splitlines()) + "\n"
 
 
 def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
@@ -73,6 +78,8 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
     if search_sentence(profile):
         yield _line(Text(search_sentence(profile), "dim"))
     yield from _infeasible(profile)
+    yield ""
+    yield from _memory(profile, lead, width)
     yield ""
     if lead is None:
         yield _line(infeasible_sentence(profile), "bold")
@@ -96,11 +103,13 @@ def _header(profile: Profile) -> Iterable[RenderableType]:
     facts.append(f"weights {format_size(model.weight_bytes)} {WEIGHT_WORDS.get(policy, policy)}".rstrip())
     facts += deployed_as(profile)
     facts += [f"{label(name, 30)}={size}" for name, size in model.dims.items()]
-    yield Text.assemble((label(model.path, 60), "bold"), "   ", ", ".join(facts))
+    yield Text.assemble((label(model.path, 60), "bold"), "   ", glued(", ".join(facts)))
     read, write = format_rate(target.dram_read_bytes_per_s), format_rate(target.dram_write_bytes_per_s)
     yield Text(
-        f"SRAM {format_size_exact(target.sram_bytes)}, align {target.alignment_bytes} B"
-        f"   DRAM read {read} write {write}   target {label(target.name, 40)}"
+        glued(
+            f"SRAM {format_size_exact(target.sram_bytes)}, align {target.alignment_bytes} B"
+            f"   DRAM read {read} write {write}   target {label(target.name, 40)}"
+        )
     )
     if profile.op_times is not None:
         yield Text(op_times_sentence(profile.op_times))
@@ -114,25 +123,35 @@ def _strategies(profile: Profile, lead: Result | None, width: int) -> Renderable
     spill_time = time_column([None, *(r.spill_time_s if r else None for r in shown)])
     bound = profile.bounds.spill_bytes_lower if profile.bounds else None
     spill_bytes = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown), bound])
-    table = _table(
-        ("", "left"), ("latency", "right"), ("spill time", "right"), ("hidden", "right"),
-        ("spill bytes", "right"), ("spills", "right"), ("reloads", "right"), ("above bound", "right"),
-    )  # fmt: skip
-    table.add_row("ideal" if width < NARROW else "no spill (ideal)", latency[0], "-", "-", "0", "0", "0", "-")
+    ideal_row = ("ideal" if width < NARROW else "no spill (ideal)", latency[0], "-", "-", "0", "0", "0", "-")
+    lines: list[tuple[tuple[str, ...], str]] = [(_STRATEGY_COLUMNS, ""), (ideal_row, "")]
     for i, result in enumerate(rows, start=1):
+        name = label(result.strategy, 20)
         if not result.feasible:
-            table.add_row(Text(label(result.strategy, 20)), "infeasible", *["-"] * 6, style="dim")
+            lines.append(((name, "infeasible", *["-"] * 6), "dim"))
             continue
-        table.add_row(
-            Text(label(result.strategy, 20)), latency[i], spill_time[i], percent(result.hidden_share), spill_bytes[i],
+        figures = (
+            latency[i], spill_time[i], percent(result.hidden_share), spill_bytes[i],
             f"{result.spill_count:,}", f"{result.reload_count:,}", above_bound(profile, result),
-            style="bold" if result is lead else "",
         )  # fmt: skip
+        lines.append(((name, *figures), "bold" if result is lead else ""))
     if profile.bounds is not None:
-        table.add_row("lower bound", "", "", "", spill_bytes[-1], "", "", "proven")
-    if width < NARROW:
-        table.padding = (0, 1, 0, 0)
-    return Padding(table, (0, 0, 0, 2))
+        lines.append((("lower bound", "", "", "", spill_bytes[-1], "", "", "proven"), ""))
+    return _fitted(lines, width - 2, spared=("reloads", "hidden", "spill time", "spills"), left=1)
+
+
+def _memory(profile: Profile, lead: Result | None, width: int) -> Iterable[RenderableType]:
+    """Bars over the steps; what wants more than the SRAM is taller, and red."""
+    if not profile.live_bytes:
+        return
+    under = f" under {lead.strategy}" if lead is not None else ""
+    yield _line(memory_strip.heading(profile, under, width - 2), "bold")
+    for name, bars in memory_strip.lines(profile, lead, width - 4):
+        text = Text.assemble((f"{name:<8}", "dim"), bars)
+        if name == memory_strip.LIVE:
+            text.highlight_regex(f"{memory_strip.OVER}+", "red")
+        yield Padding(text, (0, 0, 0, 4))
+    yield _line(memory_strip.sentence(profile))
 
 
 def _infeasible(profile: Profile) -> Iterable[RenderableType]:
@@ -155,20 +174,18 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
     if not rows:
         return
     yield ""
-    name_width = max(20, min(44, width - 58))
+    name_width = max(20, min(44, width - 58))  # what the other columns leave
     spilled = size_column([o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes for o in rows])
     stalls = time_column([o.stall_s for o in rows])
-    table = _table(
-        ("operator", "left"), ("spill bytes", "right"), ("stall", "right"), ("cause", "left"), ("victims", "left"),
-    )  # fmt: skip
+    lines: list[tuple[tuple[str, ...], str]] = [(("operator", "spill bytes", "stall", "cause", "victims"), "")]
     shown_victims = 2 if width >= DEFAULT_WIDTH else 1
     for operator, nbytes, stall in zip(rows, spilled, stalls, strict=True):
         name = f"#{operator.step} {label(operator.name, name_width - len(str(operator.step)) - 2)}"
-        table.add_row(
-            Text(name), nbytes, stall, shown_cause(operator) or "-", Text(_victims(operator.victims, shown_victims))
+        lines.append(
+            ((name, nbytes, stall, shown_cause(operator) or "-", _victims(operator.victims, shown_victims)), "")
         )
     yield _line(f"Top operators under {lead.strategy}", "bold")
-    yield Padding(table, (0, 0, 0, 2))
+    yield _fitted(lines, width - 2, spared=("victims", "cause"), left=1, right=2)
     hidden = len(lead.operators) - len(rows)
     if hidden:
         yield Padding(Text(f"... {hidden:,} more (--top {len(lead.operators)})", "dim"), (0, 0, 0, 4))
@@ -299,5 +316,23 @@ def _table(*columns: tuple[str, _Justify]) -> Table:
     return table
 
 
+def _fitted(
+    lines: Sequence[tuple[tuple[str, ...], str]], width: int, *, spared: Sequence[str], left: int, right: int = 9
+) -> RenderableType:
+    """A table of (cells, style), its head first, without the columns for which there is no room.
+
+    ``left`` columns are left-aligned, the ``right`` next ones right-aligned, the rest left again.
+    """
+    kept, gap = fitting([cells for cells, _ in lines], width, spared)
+    head = lines[0][0]
+    table = _table(*((head[i], "right" if left <= i < left + right else "left") for i in kept))
+    table.padding = (0, gap, 0, 0)
+    for cells, style in lines[1:]:
+        table.add_row(*(Text(cells[i]) for i in kept), style=style)
+    return Padding(table, (0, 0, 0, 2))
+
+
 def _line(text: str | Text, style: str = "") -> RenderableType:
-    return Padding(Text(text, style=style) if isinstance(text, str) else text, (0, 0, 0, 2))
+    shown = Text(text, style=style) if isinstance(text, str) else text
+    shown.plain = glued(shown.plain)
+    return Padding(shown, (0, 0, 0, 2))

@@ -12,8 +12,9 @@ from profiles import CAPACITY, HOSTILE_NAMES, MIB, make_profile, without_spills
 
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
 from spillprof.report.terminal import render
-from spillprof.report.text import label, printable, shorten_middle
+from spillprof.report.text import cells, label, printable, shorten_middle
 from spillprof.report.verdict import above_bound, bound_scope, lead_result, verdict
+from spillprof.units import format_size
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,9 @@ def test_printable_leaves_only_characters_with_a_glyph_and_is_stable(name):
 @given(st.text(max_size=60), st.integers(1, 40))
 def test_shorten_middle_keeps_both_ends_within_the_width(name, width):
     short = shorten_middle(name, width)
-    assert len(short) == min(len(name), width)
+    assert len(short) <= width
+    assert cells(short) <= width
+    assert short == name or cells(name) > width or len(name) > width
     assert short == name or (name.startswith(short.split("…")[0]) and "…" in short)
 
 
@@ -118,11 +121,42 @@ def test_page_lists_top_operators_and_says_how_many_are_hidden(profile):
     assert "more (--top" not in render(profile, top=10_000, color=False)
 
 
-@pytest.mark.parametrize("width", [20, 80, 100, 200])
+@pytest.mark.parametrize("width", [20, 60, 80, 100, 200])
 def test_no_line_is_wider_than_asked_nor_ends_in_blanks(profile, width):
     for line in render(profile, width=width, color=False).splitlines():
-        assert len(line) <= max(width, 80)
+        assert len(line) <= max(width, 60)
         assert line == line.rstrip()
+
+
+@pytest.mark.parametrize("width", [60, 66, 72, 80, 92])
+def test_narrow_tables_lose_columns_and_never_a_digit(profile, width):
+    table = render(profile, top=5, width=width, color=False).split("Lower bound")[0].split("\n\n")[1]
+    head, *rows = table.splitlines()
+    assert "…" not in table
+    assert head.split()[-2:] == ["above", "bound"]
+    for result in profile.results:
+        if result.feasible:
+            row = next(line for line in rows if line.split()[0] == result.strategy)
+            assert format_size(result.spill_bytes).split()[0] in row
+            assert row.endswith(above_bound(profile, result))
+
+
+@pytest.mark.parametrize("width", range(60, 100, 3))
+def test_no_number_parts_from_its_unit(profile, width):
+    for line in render(profile, width=width, color=False).splitlines():
+        assert not re.match(r"\s*(KiB|MiB|GiB|GB/s|ms|µs|%)(\s|$)", line)
+
+
+def test_names_of_wide_characters_leave_the_numbers_whole(profile):
+    lead = lead_result(profile)
+    wide = tuple(replace(o, name="卷积层" * 40, victims=("缓冲区" * 30,)) for o in lead.operators)
+    results = tuple(replace(r, operators=wide) if r is lead else r for r in profile.results)
+    usual = render(profile, top=5, width=80, color=False)
+    page = render(replace(profile, results=results), top=5, width=80, color=False)
+    stalls = re.findall(r"[\d.]+ µs", usual)
+    assert stalls
+    assert re.findall(r"[\d.]+ µs", page) == stalls
+    assert all(cells(line) <= 80 for line in page.splitlines())
 
 
 def test_plain_page_has_no_control_character_whatever_the_names_are(profile):

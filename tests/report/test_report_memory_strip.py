@@ -1,0 +1,67 @@
+"""Memory over steps as bars on a terminal."""
+
+from dataclasses import replace
+
+from profiles import CAPACITY, make_profile, without_spills
+
+from spillprof.report.memory_strip import FULL, OVER, heading, lines, sentence
+from spillprof.report.text import BARS
+
+PROFILE = make_profile()
+LRU = next(r for r in PROFILE.results if r.strategy == "lru")
+EIGHTH = CAPACITY // 8
+
+
+def _of(live_bytes, in_use_bytes=(), operators=()):
+    """The lines of a run with these bytes; nothing is staged."""
+    steps = len(live_bytes)
+    target = replace(PROFILE.target, sram_bytes=CAPACITY, weight_staging_bytes=0)
+    profile = replace(PROFILE, target=target, live_bytes=tuple(live_bytes), steps=PROFILE.steps[:steps])
+    result = replace(LRU, in_use_bytes=tuple(in_use_bytes), operators=tuple(operators))
+    return profile, result
+
+
+def test_full_sram_is_the_last_bar_but_one_and_only_more_than_it_is_taller():
+    profile, result = _of([0, 1, CAPACITY - 1, CAPACITY, CAPACITY + 1, 9 * CAPACITY], [0, 1, 2, CAPACITY, 0, 0])
+    assert dict(lines(profile, result, 40)) == {
+        "live": f" ▁{FULL}{FULL}{OVER}{OVER}",
+        "in use": f" ▁▁{FULL}  ",
+    }
+
+
+def test_bars_rise_with_the_bytes():
+    profile, result = _of([CAPACITY * k // 7 for k in range(1, 8)])
+    assert dict(lines(profile, result, 40))["live"] == BARS[:-1]
+
+
+def test_spills_stand_at_the_step_that_forced_them_and_the_largest_is_full():
+    cost = LRU.operators[0]
+    forced = [
+        replace(cost, step=1, spill_write_bytes=EIGHTH, spill_read_bytes=0, streamed_bytes=0),
+        replace(cost, step=3, spill_write_bytes=EIGHTH, spill_read_bytes=2 * EIGHTH, streamed_bytes=5 * EIGHTH),
+    ]
+    profile, result = _of([EIGHTH] * 5, [EIGHTH] * 5, forced)
+    assert dict(lines(profile, result, 40))["spills"] == " ▁ █ "
+
+
+def test_long_runs_keep_the_fullest_step_of_each_stretch_and_all_spills():
+    live = [1] * 199 + [2 * CAPACITY]
+    profile, result = _of(live[:1] + [1] * 198 + live[-1:], [1] * 200)
+    shown = dict(lines(profile, result, 28))
+    assert shown["live"] == "▁" * 19 + OVER
+    assert "a column is 10 steps" in heading(profile, "", 28)
+    assert max(len(label) for label in shown) < 8
+
+
+def test_without_spills_there_is_no_third_line_and_without_a_result_one():
+    quiet = without_spills(PROFILE)
+    assert [name for name, _ in lines(quiet, quiet.results[0], 80)] == ["live", "in use"]
+    assert [name for name, _ in lines(quiet, None, 80)] == ["live"]
+
+
+def test_sentence_counts_the_steps_at_which_more_is_live_than_fits_and_names_the_fullest():
+    profile, _ = _of([EIGHTH, 9 * EIGHTH, 10 * EIGHTH])
+    name = profile.steps[2].name or "(unnamed)"
+    assert sentence(profile) == f"More is live than fits at 2 of 3 steps; most at #2 {name}: 40 MiB in 32 MiB."
+    profile, _ = _of([EIGHTH, CAPACITY])
+    assert sentence(profile).startswith("All that is live fits; most at #1")
