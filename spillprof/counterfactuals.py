@@ -4,14 +4,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from spillprof.analysis.causes import FRAGMENTATION, LATE_RELEASE, ORDER, POLICY, Rung, places
+from spillprof.case import Case
 from spillprof.errors import CapacityError
 from spillprof.known import plans_of
 from spillprof.lowering.fitting import fit
-from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.reordering import reordered
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
-from spillprof.model.target import Target
 from spillprof.planning.options import PERFECT, Order, PlanningOptions, Release
 from spillprof.planning.ordering.any_order import any_order_bytes
 from spillprof.planning.traffic import count_traffic
@@ -34,11 +33,7 @@ _NEVER = 1 << 62  # bytes: more than any plan spills
 class Counterfactuals:
     """What a fitted program would spill under other circumstances. Each is simulated once, when first asked for."""
 
-    program: Program  # not fitted, in the order that was asked for
-    fitted: Program
-    target: Target
-    lowering: LoweringOptions
-    planning: PlanningOptions
+    case: Case
     plans: tuple[Plan, ...]  # known plans of the fitted program: none of them beats the best policy
 
     def ladder(self, strategy: str | None, spill_bytes: int) -> tuple[Rung, ...] | None:
@@ -48,15 +43,17 @@ class Counterfactuals:
         """
         if not spill_bytes:
             return ()
-        if len(self.fitted.steps) > MOST_STEPS:
+        if len(self.case.fitted.steps) > MOST_STEPS:
             return None
         rungs: list[Rung] = []
         if strategy is not None:
-            undisturbed = replace(self.planning, placement=PERFECT)
-            rungs.append(self._simulated(FRAGMENTATION, self.fitted, strategy, undisturbed))
-            if self.planning.release is not Release.LAST_USE:
+            undisturbed = replace(self.case.planning, placement=PERFECT)
+            rungs.append(self._simulated(FRAGMENTATION, self.case.fitted, strategy, undisturbed))
+            if self.case.planning.release is not Release.LAST_USE:
                 rungs.append(
-                    self._simulated(LATE_RELEASE, self.fitted, strategy, replace(undisturbed, release=Release.LAST_USE))
+                    self._simulated(
+                        LATE_RELEASE, self.case.fitted, strategy, replace(undisturbed, release=Release.LAST_USE)
+                    )
                 )
         rungs.append(self.best_policy)
         if self.best_order is not None:
@@ -66,46 +63,46 @@ class Counterfactuals:
     @cached_property
     def best_policy(self) -> Rung:
         """The least that is known in this order, without addresses and released in time."""
-        known = [_rung(POLICY, self.fitted, plan) for plan in self.plans]
-        return min((*known, *self._policies(POLICY, self.fitted)), key=lambda rung: rung.spill_bytes)
+        known = [_rung(POLICY, self.case.fitted, plan) for plan in self.plans]
+        return min((*known, *self._policies(POLICY, self.case.fitted)), key=lambda rung: rung.spill_bytes)
 
     @cached_property
     def best_order(self) -> Rung | None:
         """The least that is known in the best order found; None if that is this one."""
         if self.better_order is None:
             return None
-        fitted = fit(reordered(self.program, self.better_order), self.target, self.lowering)
+        fitted = fit(reordered(self.case.program, self.better_order), self.case.target, self.case.lowering)
         return min(self._policies(ORDER, fitted), key=lambda rung: rung.spill_bytes)
 
     @cached_property
     def better_order(self) -> tuple[int, ...] | None:
         """Positions of the steps in an order that spills less; None if none was found, or none is looked for."""
-        if not self.order_is_searched or self.planning.order is not Order.FILE:
+        if not self.order_is_searched or self.case.planning.order is not Order.FILE:
             return None
         if self.best_policy.spill_bytes <= (self.unavoidable_bytes or 0):
             return None
-        order = memory_order(self.program, self.target, self.lowering, self.planning)
+        order = memory_order(self.case.program, self.case.target, self.case.lowering, self.case.planning)
         return None if order == tuple(range(len(order))) else order
 
     @property
     def order_is_searched(self) -> bool:
         """Whether what a better order would save is known: looked for here, or because the options asked for one."""
-        return self.planning.order is not Order.FILE or steps_to_judge(self.program) <= MOST_STEPS_TO_ORDER
+        return self.case.planning.order is not Order.FILE or steps_to_judge(self.case.program) <= MOST_STEPS_TO_ORDER
 
     @cached_property
     def unavoidable_bytes(self) -> int | None:
         """Proven: what every policy spills in every order, streamed operands left out. None if it is not known."""
-        if len(self.program.steps) > MOST_STEPS_IN_ANY_ORDER:
+        if len(self.case.program.steps) > MOST_STEPS_IN_ANY_ORDER:
             return None
-        return any_order_bytes(self.fitted, self.planning)
+        return any_order_bytes(self.case.fitted, self.case.planning)
 
     def _policies(self, cause: str, fitted: Program) -> list[Rung]:
-        options = replace(self.planning, placement=PERFECT, release=Release.LAST_USE)
+        options = replace(self.case.planning, placement=PERFECT, release=Release.LAST_USE)
         return [self._simulated(cause, fitted, strategy, options) for strategy in _POLICIES]
 
     def _simulated(self, cause: str, fitted: Program, strategy: str, options: PlanningOptions) -> Rung:
         try:
-            return _rung(cause, fitted, plans_of(fitted, self.target, strategy, options)[0][0])
+            return _rung(cause, fitted, plans_of(fitted, self.case.target, strategy, options)[0][0])
         except CapacityError:
             return Rung(cause=cause, spill_bytes=_NEVER, spills=frozenset())
 

@@ -25,7 +25,8 @@ from spillprof.model.graph import Graph
 from spillprof.model.profile import Profile
 from spillprof.model.result import Result
 from spillprof.model.target import Target, load_target
-from spillprof.pipeline import AnalyzeOptions, analyze, check_plan, plan_file
+from spillprof.pipeline import AnalyzeOptions, analyze
+from spillprof.plan_files import check_plan, plan_file
 from spillprof.planning.options import STRATEGIES, Dma, Inputs, PlanningOptions, Release, WriteBack
 from spillprof.timing.compute import step_times_s
 

@@ -12,15 +12,12 @@ from spillprof.cli.declaring import completing, examples, option, switch
 from spillprof.cli.formats import destination, write_all
 from spillprof.cli.model_file import read_model
 from spillprof.cli.option_texts import strategy_names
-from spillprof.cli.option_values import read_lowering, read_planning, read_target
+from spillprof.cli.option_values import read_simulation, read_target
 from spillprof.cli.options import (
     config_options,
-    dtype_options,
-    lowering_options,
     model_options,
-    op_times_option,
-    planning_options,
     session_options,
+    simulation_options,
     target_options,
 )
 from spillprof.cli.output import (
@@ -63,10 +60,7 @@ FEW_STRATEGIES = ("lru",)
     shell_complete=completing(lambda: STRATEGIES),
     help="Strategies to compare (above 10,000 operators lru alone by default); reports explain the fastest.",
 )
-@planning_options
-@lowering_options
-@dtype_options
-@op_times_option
+@simulation_options
 @option(
     "-o",
     "--output",
@@ -104,14 +98,9 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         destinations.append(destination(default_report(model, ""), events=False))
     target = read_target(values)
 
-    from spillprof import pipeline
+    from spillprof import pipeline, plan_files
 
-    options = pipeline.AnalyzeOptions(
-        strategies=strategies,
-        lowering=read_lowering(values),
-        planning=read_planning(values),
-        what_if=pipeline.WhatIf(values["what_if"]),
-    )
+    options = replace(read_simulation(values, strategies), what_if=pipeline.WhatIf(values["what_if"]))
     graph = read_model(model, values, session)
     if len(graph.operators) > MANY_OPERATORS and not strategies:
         session.note(
@@ -123,7 +112,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     if plan_path is not None:
         import json
 
-        plan = pipeline.plan_file(graph, target, options, strategies[0])
+        plan = plan_files.plan_file(graph, target, options, strategies[0])
         write_file(plan_path, json.dumps(plan, indent=1) + "\n", session)
     if order_path is not None:
         from spillprof.frontends.onnx.node_order import in_node_order

@@ -13,11 +13,8 @@ from spillprof.cli.diff_sides import Side, read_sides
 from spillprof.cli.options import (
     binding_options,
     config_options,
-    dtype_options,
-    lowering_options,
-    op_times_option,
-    planning_options,
     session_options,
+    simulation_options,
     target_options,
 )
 from spillprof.cli.output import print_result, writable_path, write_file
@@ -54,10 +51,7 @@ if TYPE_CHECKING:
 @option(
     "--plan", metavar="FILE", help="A plan (JSON) to cost in place of strategies; for one side in --before, --after."
 )
-@planning_options
-@lowering_options
-@dtype_options
-@op_times_option
+@simulation_options
 @option(
     "-o",
     "--output",

@@ -11,7 +11,7 @@ import click
 from spillprof.cli.json_file import read_json
 from spillprof.cli.model_file import read_model
 from spillprof.cli.option_texts import strategy_names
-from spillprof.cli.option_values import read_lowering, read_planning, read_target
+from spillprof.cli.option_values import read_simulation, read_target
 from spillprof.cli.profile_file import read_profile
 from spillprof.cli.session import Session
 from spillprof.errors import PlanError, SpillprofError, UsageError
@@ -117,11 +117,8 @@ def _simulated(command: click.Command, session: Session, side: Side, strategies:
 
     with _context(command, session, side) as ctx:  # the side's own: what is given here outranks files of settings
         values = ctx.params
-        options = pipeline.AnalyzeOptions(
-            strategies=tuple(strategies) if values["strategy"] is None else strategy_names(values["strategy"]),
-            lowering=read_lowering(values),
-            planning=read_planning(values),
-        )
+        asked = strategies if values["strategy"] is None else strategy_names(values["strategy"])
+        options = read_simulation(values, asked)
         target, graph = read_target(values), read_model(side.path, values, session)
         if values["plan"] is not None:
             return _of_plan(graph, target, options, values["plan"])
@@ -130,9 +127,9 @@ def _simulated(command: click.Command, session: Session, side: Side, strategies:
 
 def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: str) -> "Profile":
     """The profile of a model with the result of a plan, whoever made it, in place of strategies."""
-    from spillprof import pipeline
+    from spillprof import pipeline, plan_files
 
-    check = pipeline.check_plan(graph, target, options, read_json(path))
+    check = plan_files.check_plan(graph, target, options, read_json(path))
     if check.result is None:
         first = check.violations[:MAX_VIOLATIONS]
         raise PlanError(

@@ -14,11 +14,8 @@ from spillprof.cli.option_values import is_given
 from spillprof.cli.options import (
     binding_options,
     config_options,
-    dtype_options,
-    lowering_options,
-    op_times_option,
-    planning_options,
     session_options,
+    simulation_options,
     target_options,
 )
 from spillprof.cli.output import print_result, writable_path, write_file
@@ -113,10 +110,7 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 @option(
     "--max-energy", metavar="ENERGY", callback=parsed(partial(parse_budget, parse_energy)), help="Budget of energy."
 )
-@planning_options
-@lowering_options
-@dtype_options
-@op_times_option
+@simulation_options
 @option(
     "--format",
     "form",

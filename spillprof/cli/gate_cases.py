@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spillprof.cli.model_file import read_bindings
 from spillprof.cli.option_texts import nearest
-from spillprof.cli.option_values import is_given, read_lowering, read_planning, read_target
+from spillprof.cli.option_values import is_given, read_simulation, read_target
 from spillprof.errors import UsageError
 from spillprof.model.bindings import Bindings
 from spillprof.planning.options import STRATEGIES
@@ -54,7 +54,6 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
     from spillprof.config import Budgets
     from spillprof.gate import Case
     from spillprof.gate.values import Location
-    from spillprof.pipeline import AnalyzeOptions
 
     strategy = values["strategy"]
     if strategy not in (*STRATEGIES, "none"):
@@ -76,9 +75,7 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
             path=os.path.relpath(config.folder / entry.path) if listed else os.path.relpath(entry.path),
             model=entry.name,
             target=read_target(values, name),
-            options=AnalyzeOptions(
-                strategies=(strategy,), lowering=read_lowering(values), planning=read_planning(values)
-            ),
+            options=read_simulation(values, (strategy,)),
             bindings=Bindings(
                 dims={**entry.dims, **given.dims},
                 shapes={**entry.shapes, **given.shapes},

@@ -1,7 +1,7 @@
 """The values of the layers below that the options of a command make: target, lowering, planning."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from spillprof.model.op_times import OpTimes
 from spillprof.model.target import Target
 from spillprof.model.target_settings import with_fields
 from spillprof.planning.options import Dma, Inputs, Order, PlanningOptions, Recomputing, Release, Start, WriteBack
+
+if TYPE_CHECKING:
+    from spillprof.pipeline import AnalyzeOptions
 
 
 def read_target(values: Mapping[str, Any], name: str | None = None) -> Target:
@@ -35,6 +38,13 @@ def is_given(parameter: str) -> bool:
     """Whether a value stands on the command line or in the environment, not in a file."""
     source = click.get_current_context().get_parameter_source(parameter)
     return source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
+
+
+def read_simulation(values: Mapping[str, Any], strategies: Sequence[str] = ()) -> "AnalyzeOptions":
+    """What ``simulation_options`` ask for, under the strategies; none: all that are affordable."""
+    from spillprof.pipeline import AnalyzeOptions
+
+    return AnalyzeOptions(strategies=tuple(strategies), lowering=read_lowering(values), planning=read_planning(values))
 
 
 def read_lowering(values: Mapping[str, Any]) -> LoweringOptions:

@@ -109,6 +109,11 @@ def config_options(read: "Callable[[Config], Mapping[str, Any]]" = lambda config
                   help="Settings. Default: the nearest spillprof.toml or pyproject.toml upwards.")  # fmt: skip
 
 
+def simulation_options(command: Decorated) -> Decorated:
+    """How a model becomes a program, and how that is planned: all but the machine."""
+    return apply(command, planning_options, lowering_options, dtype_options, op_times_option)
+
+
 def lowering_options(command: Decorated) -> Decorated:
     """How the model becomes a program."""
     default = LoweringOptions()

@@ -8,15 +8,12 @@ import click
 from spillprof.cli.declaring import examples, option
 from spillprof.cli.json_file import read_json
 from spillprof.cli.model_file import read_model
-from spillprof.cli.option_values import read_lowering, read_planning, read_target
+from spillprof.cli.option_values import read_simulation, read_target
 from spillprof.cli.options import (
     config_options,
-    dtype_options,
-    lowering_options,
     model_options,
-    op_times_option,
-    planning_options,
     session_options,
+    simulation_options,
     target_options,
 )
 from spillprof.cli.output import print_result
@@ -41,10 +38,7 @@ MAX_VIOLATIONS = 20
 @click.argument("plan", required=False)
 @option("--certificate", metavar="FILE", help="Check the lower bound in a Profile JSON, or a certificate by itself.")
 @target_options
-@planning_options
-@lowering_options
-@dtype_options
-@op_times_option
+@simulation_options
 @option("--json", "as_json", is_flag=True, help="Violations and costs as JSON.")
 @config_options()
 @session_options
@@ -55,18 +49,18 @@ def command(session: Session, /, model: str, plan: str | None, **values: Any) ->
     Give the options with which the plan was made. The exit code is 0 for a legal plan and 2 for one that breaks a
     rule; each breach is listed. A certificate is checked in whole numbers, without a solver.
     """
-    from spillprof import pipeline
+    from spillprof import plan_files
 
     if plan is None and values["certificate"] is None:
         raise UsageError("there is nothing to check", hint="give a plan, or --certificate FILE")
     target = read_target(values)
-    options = pipeline.AnalyzeOptions(lowering=read_lowering(values), planning=read_planning(values))
+    options = read_simulation(values)
     graph = read_model(model, values, session)
     lower = None
     if values["certificate"] is not None:
         certificate = certificate_from_json(read_json(values["certificate"]))
-        lower = pipeline.check_bound(graph, target, options, certificate)
-    check = None if plan is None else pipeline.check_plan(graph, target, options, read_json(plan))
+        lower = plan_files.check_bound(graph, target, options, certificate)
+    check = None if plan is None else plan_files.check_plan(graph, target, options, read_json(plan))
     name = label(values["certificate"] if plan is None else plan)
     if values["as_json"]:
         print_result(json.dumps(_as_json(check, lower), indent=1))

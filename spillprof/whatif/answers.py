@@ -5,15 +5,13 @@ from dataclasses import dataclass
 
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.lead import leading
+from spillprof.case import Case
 from spillprof.errors import UsageError
-from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
-from spillprof.model.program import Program
 from spillprof.model.result import Result
 from spillprof.model.story import Story, Suggestion
-from spillprof.model.target import Target
-from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
+from spillprof.planning.options import CHEAP_STRATEGIES
 from spillprof.scheduling import JUDGE
 from spillprof.whatif.change import Situation, SmallerBatch
 from spillprof.whatif.setup import Outcome, Setup
@@ -26,11 +24,7 @@ class Comparison:
     """What was compared."""
 
     graph: Graph
-    program: Program  # in the order that was asked for, not fitted
-    fitted: Program
-    target: Target
-    lowering: LoweringOptions
-    planning: PlanningOptions
+    case: Case
     results: Sequence[Result]
     plans: Mapping[str, Plan]  # by strategy, of those that have one
 
@@ -45,7 +39,7 @@ def what_would_help(
     base = leading([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
     now = Situation(
         setup=_setup(asked, base),
-        program=asked.program,
+        program=asked.case.program,
         spill_bytes=base.spill_bytes,
         buffers=base.buffers,
         strategies=tuple(r.strategy for r in asked.results),
@@ -69,9 +63,9 @@ def story_of(name: str, asked: Comparison) -> Story | None:
     base = leading([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
     evidence = Evidence(
         graph=asked.graph,
-        program=asked.fitted,
+        program=asked.case.fitted,
         plan=plan,
-        charged=charges(asked.fitted, plan, asked.planning),
+        charged=charges(asked.case.fitted, plan, asked.case.planning),
         result=lead,
         again=_setup(asked, lead if lead.strategy in CHEAP_STRATEGIES else base),
         before=_outcome(lead),
@@ -83,9 +77,9 @@ def _setup(asked: Comparison, base: Result) -> Setup:
     """How to run it again, under the base's strategy if that is quick to plan."""
     return Setup(
         graph=asked.graph,
-        target=asked.target,
-        lowering=asked.lowering,
-        planning=asked.planning,
+        target=asked.case.target,
+        lowering=asked.case.lowering,
+        planning=asked.case.planning,
         strategy=base.strategy if base.strategy in CHEAP_STRATEGIES else JUDGE,
     )
 

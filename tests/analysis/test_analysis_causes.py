@@ -10,6 +10,7 @@ from random_programs import random_program
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.causes import Rung, added_up, causes_by_step, main_cause
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
+from spillprof.case import Case
 from spillprof.counterfactuals import Counterfactuals
 from spillprof.errors import CapacityError
 from spillprof.lowering.options import LoweringOptions
@@ -31,14 +32,14 @@ def explained(
     machine = target(sram_bytes=p.capacity_bytes)
     plan = make_plan(p, machine, strategy, options)
     assert verify(p, plan) == ()
-    what_if = Counterfactuals(
+    case = Case(
         program=replace(p, capacity_bytes=None, reservations=()),
         fitted=p,
         target=machine,
         lowering=LoweringOptions(),
         planning=options,
-        plans=(plan,),
     )
+    what_if = Counterfactuals(case=case, plans=(plan,))
     spill_bytes = count_traffic(p, plan).spill_bytes
     ladder = what_if.ladder(strategy, spill_bytes)
     assert ladder is not None

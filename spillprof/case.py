@@ -1,0 +1,19 @@
+"""One program on one machine: what every strategy on it, and every question about one, starts from."""
+
+from dataclasses import dataclass
+
+from spillprof.lowering.options import LoweringOptions
+from spillprof.model.program import Program
+from spillprof.model.target import Target
+from spillprof.planning.options import PlanningOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A program, unfitted and fitted, its target and the options that made it."""
+
+    program: Program  # in the order that was asked for
+    fitted: Program
+    target: Target
+    lowering: LoweringOptions
+    planning: PlanningOptions

@@ -1,0 +1,60 @@
+"""Buffers that go and come back again and again, and what a slot of their own would change."""
+
+from collections.abc import Sequence
+
+from spillprof.analysis.attribution import Charge
+from spillprof.case import Case
+from spillprof.errors import CapacityError
+from spillprof.lowering.fitting import fit
+from spillprof.lowering.pinning import with_slots
+from spillprof.model.result import Oscillation
+from spillprof.model.timeline import Timeline
+from spillprof.planning.options import OPTIMAL
+from spillprof.planning.traffic import count_traffic
+from spillprof.simulation import planned
+
+OSCILLATES_FROM = 3
+"""A buffer that is spilled and reloaded so often oscillates."""
+
+_SLOT_TRIALS = ((700, 3), (20_000, 1))
+"""(most steps, oscillating buffers a strategy that are re-simulated with a dedicated slot): each is a whole run."""
+
+
+def oscillations(case: Case, strategy: str, charged: Sequence[Charge]) -> tuple[Oscillation, ...]:
+    """Buffers that go and come back again and again, dearest first; the dearest are tried in a dedicated slot."""
+    count: dict[int, int] = {}
+    moved: dict[int, int] = {}
+    for c in charged:
+        if c.evicted and c.spill.reloaded:
+            count[c.spill.buffer] = count.get(c.spill.buffer, 0) + 1
+            moved[c.spill.buffer] = moved.get(c.spill.buffer, 0) + c.total_bytes
+    found = sorted((b for b, n in count.items() if n >= OSCILLATES_FROM), key=lambda b: (-moved[b], b))
+    trials = next((n for most, n in _SLOT_TRIALS if len(case.program.steps) <= most), 0)
+    if strategy == OPTIMAL:  # a search each
+        trials = 0
+    listed = []
+    for rank, b in enumerate(found):
+        pinned = _pinned(case, strategy, b) if rank < trials else None
+        listed.append(
+            Oscillation(
+                buffer=case.program.buffers[b].name,
+                size_bytes=case.program.buffers[b].size_bytes,
+                spill_count=count[b],
+                spill_bytes=moved[b],
+                pinned_spill_bytes=None if pinned is None else pinned[0],
+                pinned_latency_s=None if pinned is None else pinned[1].makespan_s,
+                pinned_energy_j=None if pinned is None else pinned[1].energy_j,
+                tried=rank < trials,
+            )
+        )
+    return tuple(listed)
+
+
+def _pinned(case: Case, strategy: str, buffer: int) -> tuple[int, Timeline] | None:
+    """(spill bytes, timeline) of the whole run with the buffer in a dedicated slot; None if it cannot be done."""
+    try:
+        fitted = fit(with_slots(case.program, [buffer]), case.target, case.lowering)
+        plan, timeline = planned(fitted, case.target, strategy, case.planning)
+    except CapacityError:
+        return None
+    return count_traffic(fitted, plan).spill_bytes, timeline
