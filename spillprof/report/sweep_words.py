@@ -31,9 +31,16 @@ def answer_sentence(answer: Answer) -> str:
     """``smallest SRAM with no spill: 4.81 MiB (5,043,200 B), belady``."""
     goal = f"smallest SRAM {'with ' if answer.goal == 'no spill' else ''}{answer.goal}"
     if answer.sram_bytes is None:
-        return f"{goal}: none of the sizes swept"
+        return f"{goal}: none of the sizes swept{_failed(answer.failed_models)}"
     strategy = "" if answer.strategy is None else f", {answer.strategy} {answer.placement}"
     return f"{goal}: {format_size_exact(answer.sram_bytes)}{strategy}"
+
+
+def _failed(models: Sequence[str]) -> str:
+    if not models:
+        return ""
+    more = f" and {len(models) - 1} more" if len(models) > 1 else ""
+    return f" ({label(models[0], 40)}{more} failed at all of them)"
 
 
 def knee_words(knees: Sequence[Knee]) -> str:

@@ -19,6 +19,7 @@ class Answer:
     sram_bytes: int | None
     strategy: str | None
     placement: str | None
+    failed_models: tuple[str, ...] = ()  # of those asked about, what has no result at any size: nothing meets the goal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +101,8 @@ def _is_near(row: Row, within: float) -> bool:
 def _answer(goal: str, model: str | None, own: Sequence[Row], met: Sequence[Row]) -> Answer:
     best = min(met, key=lambda row: (row.sram_bytes, row.latency_s or 0.0), default=None)
     for_all = model is None  # each model may have another strategy
+    asked = dict.fromkeys(row.model for row in own if for_all or row.model == model)
+    simulated = {row.model for row in own if row.ok}
     return Answer(
         goal=goal,
         model=model,
@@ -108,4 +111,5 @@ def _answer(goal: str, model: str | None, own: Sequence[Row], met: Sequence[Row]
         sram_bytes=None if best is None else best.sram_bytes,
         strategy=None if best is None or for_all else best.strategy,
         placement=None if best is None or for_all else best.placement,
+        failed_models=tuple(name for name in asked if name not in simulated),
     )

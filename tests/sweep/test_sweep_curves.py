@@ -5,6 +5,7 @@ from typing import Any
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.target import load_target
 from spillprof.planning.options import PlanningOptions
+from spillprof.report.sweep_words import answer_sentence
 from spillprof.sweep.answers import pareto, smallest
 from spillprof.sweep.auto import next_sizes
 from spillprof.sweep.curves import cliffs, knees
@@ -92,6 +93,15 @@ def test_enough_for_all_models_is_a_size_that_all_have() -> None:
 
 def test_none_of_the_sizes_may_be_enough() -> None:
     assert [a.sram_bytes for a in smallest([row(1, 5, 9.0)], 0.05)] == [None, None]
+
+
+def test_a_model_that_failed_at_every_size_is_named_where_it_keeps_all_from_meeting_the_goal() -> None:
+    rows = [row(1, 0), row(2, 0), *(row(size, None, model="broken") for size in (1, 2))]
+    answers = {a.model: a for a in smallest(rows, 0.05) if a.goal == "no spill"}
+    assert (answers["m"].sram_bytes, answers["m"].failed_models) == (1, ())
+    assert (answers[None].sram_bytes, answers[None].failed_models) == (None, ("broken",))
+    words = answer_sentence(answers[None])
+    assert words == "smallest SRAM with no spill: none of the sizes swept (broken failed at all of them)"
 
 
 def test_infinite_memory_is_no_answer() -> None:
