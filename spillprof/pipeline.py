@@ -25,6 +25,7 @@ from spillprof.model.plan import Plan
 from spillprof.model.profile import Profile
 from spillprof.model.result import Ideal, Result
 from spillprof.model.revision import SIMULATOR_REVISION
+from spillprof.model.stages import Stage, unheard
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.oscillation import oscillations
@@ -70,24 +71,32 @@ def analyze(
     command: str = "",
     smaller_batch: SmallerBatch | None = None,
     why: str | None = None,
+    stage: Stage = unheard,
 ) -> Profile:
     """Simulate every strategy on the target, compare it with infinite SRAM, and explain.
 
     ``smaller_batch``: the same model for fewer samples, if that can be had: something to try. ``why``: a tensor or an
-    operator whose story to tell. ``CapacityError`` if no plan is possible at all; a strategy that alone fails becomes
-    an infeasible result.
+    operator whose story to tell. ``stage`` is told what is about to be done. ``CapacityError`` if no plan is possible
+    at all; a strategy that alone fails becomes an infeasible result.
     """
     for strategy in options.strategies:
         check_strategy(strategy)
+    stage(0, 1, "the program")
     machine = on_machine(prepare(graph, target, options.lowering), target, options.planning)
     program, fitted, ideal, infinite = machine.program, machine.fitted, machine.ideal, machine.infinite
     if not options.strategies:
         affordable = STRATEGIES if len(program.steps) <= SEARCHED_STEPS else CHEAP_STRATEGIES
         options = replace(options, strategies=affordable)
     case = Case(program=program, fitted=fitted, target=target, lowering=options.lowering, planning=options.planning)
-    played = {s: _played(case, s) for s in options.strategies if s != IDEAL}
+    planned_ones = [s for s in options.strategies if s != IDEAL]
+    total = len(planned_ones) + 3
+    played = {}
+    for done, s in enumerate(planned_ones, start=1):
+        stage(done, total, f"strategy {s}")
+        played[s] = _played(case, s)
     if why is not None:
         resolve(why, graph, fitted)  # a wrong name is refused at once
+    stage(total - 2, total, "why it spills")
     plans = {s: found[0] for s, found in played.items() if not isinstance(found, CapacityError)}
     causes = Counterfactuals(case=case, plans=tuple(plans.values()))
     simulated = [
@@ -103,6 +112,7 @@ def analyze(
     peak_step = int(peak.argmax()) if len(peak) else 0
     asked = Comparison(graph=graph, case=case, results=results, plans=plans)
     tries_changes = options.what_if is WhatIf.ON
+    stage(total - 1, total, "what would help" if tries_changes else "the profile")
     return Profile(
         spillprof_version=__version__,
         model=model_facts(graph, program, target, options.lowering, peak, peak_step),

@@ -28,6 +28,7 @@ from spillprof.cli.output import (
     write_file,
 )
 from spillprof.cli.page import summary
+from spillprof.cli.progress import stages
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
@@ -101,7 +102,9 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     from spillprof import pipeline, plan_files
 
     options = replace(read_simulation(values, strategies), what_if=pipeline.WhatIf(values["what_if"]))
-    graph = read_model(model, values, session)
+    with stages(sys.stderr, shown=not session.quiet) as stage:
+        stage(0, 1, "reading the model")
+        graph = read_model(model, values, session)
     if len(graph.operators) > MANY_OPERATORS and not strategies:
         session.note(
             f"{len(graph.operators):,} operators: only {FEW_STRATEGIES[0]} is simulated unless --strategy names others"
@@ -118,14 +121,16 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         from spillprof.frontends.onnx.node_order import in_node_order
 
         write_file(order_path, in_node_order(model, pipeline.tensor_ranks(graph, target, options)), session)
-    profile = pipeline.analyze(
-        graph,
-        target,
-        options,
-        command=reproduce(session, command, values["config"]),
-        smaller_batch=_smaller_batch(model, values, session),
-        why=values["why"],
-    )
+    with stages(sys.stderr, shown=not session.quiet) as stage:
+        profile = pipeline.analyze(
+            graph,
+            target,
+            options,
+            command=reproduce(session, command, values["config"]),
+            smaller_batch=_smaller_batch(model, values, session),
+            why=values["why"],
+            stage=stage,
+        )
     print_result(
         render_json(profile, events=values["events"]) if to_stdout else summary(profile, values["top"], session)
     )

@@ -1,6 +1,7 @@
 """The two sides of ``spillprof diff``: each a saved profile, or a model that is simulated under its own options."""
 
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from spillprof.cli.model_file import read_model
 from spillprof.cli.option_texts import strategy_names
 from spillprof.cli.option_values import read_simulation, read_target
 from spillprof.cli.profile_file import read_profile
+from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.errors import PlanError, SpillprofError, UsageError
 from spillprof.planning.options import STRATEGIES
@@ -122,7 +124,13 @@ def _simulated(command: click.Command, session: Session, side: Side, strategies:
         target, graph = read_target(values), read_model(side.path, values, session)
         if values["plan"] is not None:
             return _of_plan(graph, target, options, values["plan"])
-        return pipeline.analyze(graph, target, options)
+        with stages(sys.stderr, shown=not session.quiet) as stage:
+            return pipeline.analyze(
+                graph,
+                target,
+                options,
+                stage=lambda done, total, what: stage(done, total, f"{side.which}: {what}"),
+            )
 
 
 def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: str) -> "Profile":

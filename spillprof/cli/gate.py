@@ -1,6 +1,7 @@
 """``spillprof gate``: models on targets against budgets and a baseline, for CI."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,12 @@ from spillprof.cli.options import (
     target_options,
 )
 from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.config_keys import Metric, parse_budget, parse_floor, parse_metrics
 from spillprof.errors import UsageError
 from spillprof.planning.options import STRATEGIES
+from spillprof.report.text import label
 from spillprof.units import parse_energy, parse_share, parse_size, parse_time
 
 if TYPE_CHECKING:
@@ -149,14 +152,16 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         writable_path(str(path))
     cases = read_cases(models, config, path.parent, values)
     baseline, shown = _baseline(path, values["against"])
-    report = gate.run_gate(
-        cases,
-        baseline,
-        _rules(values),
-        shown_baseline=shown,
-        policy=gate.Policy.RATCHET if values["ratchet"] else gate.Policy.SUGGEST,
-        watched=None if models else [case.key for case in cases],
-    )
+    with stages(sys.stderr, shown=not session.quiet) as stage:
+        report = gate.run_gate(
+            cases,
+            baseline,
+            _rules(values),
+            shown_baseline=shown,
+            policy=gate.Policy.RATCHET if values["ratchet"] else gate.Policy.SUGGEST,
+            watched=None if models else [case.key for case in cases],
+            stage=lambda done, total, key: stage(done, total, label(key)),
+        )
     if values["update"]:
         report = _updated(report, baseline, path, session)
     elif not baseline:

@@ -11,6 +11,7 @@ import click
 from spillprof.cli.declaring import examples, option, parsed
 from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
 from spillprof.units import format_size_exact, parse_size
@@ -65,7 +66,9 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     else:
         problem = read_minimalloc_bytes(sys.stdin.buffer.read(), name="-", alignment_bytes=align)
     deadline = time.monotonic() + values["seconds"]
-    layout = lay_out(problem, sram, Effort(out_of_time=lambda: time.monotonic() >= deadline))
+    with stages(sys.stderr, shown=not session.quiet) as stage:
+        stage(0, 1, f"searching, {values['seconds']:g} s at most")
+        layout = lay_out(problem, sram, Effort(out_of_time=lambda: time.monotonic() >= deadline))
     faults = layout_faults(problem, layout.offsets)
     if faults:
         raise AssertionError(f"an illegal layout: {faults[0]}")

@@ -9,6 +9,7 @@ from spillprof.gate.compare import changes, mismatches, moved, verdict
 from spillprof.gate.measure import Case, measure
 from spillprof.gate.values import Check, Entry, Failure, GateReport, Policy, Rules, Verdict
 from spillprof.model.revision import SIMULATOR_REVISION
+from spillprof.model.stages import Stage, unheard
 
 
 def run_gate(
@@ -19,10 +20,14 @@ def run_gate(
     shown_baseline: str,
     policy: Policy = Policy.SUGGEST,
     watched: Sequence[str] | None = None,
+    stage: Stage = unheard,
 ) -> GateReport:
     """Judge the cases. ``watched``: every ``model@target`` of the project, if all are looked at; entries of the
-    baseline beyond them are removed ones."""
-    checks = [_check(case, baseline.get(case.key), rules) for case in cases]
+    baseline beyond them are removed ones. ``stage`` is told which case is about to be judged."""
+    checks = []
+    for done, case in enumerate(cases):
+        stage(done, len(cases), case.key)
+        checks.append(_check(case, baseline.get(case.key), rules))
     for key in sorted(set(baseline) - set(watched)) if watched is not None else ():
         model, _, target = key.rpartition("@")
         checks.append(Check(model=model, target=target, verdict=Verdict.REMOVED))

@@ -239,9 +239,9 @@ def test_progress_is_for_terminals_and_long_work() -> None:
     progress._start_s -= 10
     progress._last_s -= 10
     progress(20, 100)
-    assert terminal.getvalue() == "\r20 of 100 points, 80 s left"
+    assert terminal.getvalue() == "\r[####................] 20 of 100 points, 80 s left"
     progress.clear()
-    assert terminal.getvalue().endswith("\r" + " " * 27 + "\r")
+    assert terminal.getvalue().endswith("\r" + " " * 50 + "\r")
 
 
 @pytest.mark.parametrize(
