@@ -88,7 +88,7 @@ def broken_rule(case: Case) -> str | None:
 
 def cases(rng: Random, folder: Path, models: list[bytes]) -> Iterator[Case]:
     """Endless damaged files."""
-    others = sound_files(folder)
+    others = list(sound_files(folder))
     while True:
         if rng.random() < 0.7:
             path = folder / "fuzzed.onnx"
