@@ -4,7 +4,7 @@ from statistics import median
 
 from spillprof.model.profile import Profile
 from spillprof.model.result import Result
-from spillprof.report.demand import wanted_bytes
+from spillprof.report.demand import wanted_bytes, wanted_in_words
 from spillprof.report.text import count_of, label
 from spillprof.report.time_figures import bus_summary, waits_summary
 from spillprof.units import format_size, format_time
@@ -29,7 +29,8 @@ def _memory(profile: Profile, result: Result) -> str:
     most = max(result.in_use_bytes)
     step = result.in_use_bytes.index(most)
     over = sum(wanted > capacity for wanted in wanted_bytes(profile))
-    live = "What is live, with weight staging,"
+    what = wanted_in_words(profile)
+    live = f"{what[:1].upper()}{what[1:]},"
     excess = f"{live} exceeds the memory at {count_of(over, 'step')}" if over else f"{live} never exceeds it by itself"
     return (
         f"At most {format_size(most)} of {format_size(capacity)} are in use, at step {step:,}, "

@@ -18,16 +18,21 @@ def glued(text: str) -> str:
     return _BEFORE_A_UNIT.sub(GLUE, text)
 
 
+def least_width(rows: Sequence[Sequence[str]], *, gap: int = 1) -> int:
+    """Columns of the terminal that a table takes with nothing cut."""
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    return sum(widths) + gap * (len(widths) - 1)
+
+
 def fitting(rows: Sequence[Sequence[str]], width: int, spared: Sequence[str]) -> tuple[list[int], int]:
     """Columns of a table that fit into ``width``, and the gap between them: 2 or 1.
 
     The first of ``rows`` is the head. ``spared``: heads of the columns that go, the first first.
     """
-    widths = [max(cells(row[i]) for row in rows) for i in range(len(rows[0]))]
-    kept = list(range(len(widths)))
-    for gone in ["", *spared]:
-        kept = [i for i in kept if not gone or rows[0][i] != gone]
+    kept = list(range(len(rows[0])))
+    for gone in [None, *spared]:
+        kept = [i for i in kept if rows[0][i] != gone]
         for gap in (2, 1):
-            if sum(widths[i] + gap for i in kept) - gap <= width:
+            if least_width([[row[i] for i in kept] for row in rows], gap=gap) <= width:
                 return kept, gap
     return kept, 1

@@ -27,13 +27,15 @@ def story_paragraphs(story: Story) -> Iterator[tuple[str, tuple[str, ...], tuple
         yield title, tuple(_operator(operator)), operator.victims
 
 
-def absence_row(absence: Absence, *, with_buffer: bool) -> tuple[str, ...]:
+def absence_row(absence: Absence, *, with_buffer: bool, name_width: int = 20) -> tuple[str, ...]:
     """Cells under ``COLUMNS``; ``with_buffer``: of several buffers, so that the first cell names it."""
     left = "the start" if absence.last_use_step < 0 else f"#{absence.last_use_step}"
     return (
-        f"{label(absence.buffer, 20)} {left}" if with_buffer else left,
-        f"#{absence.forced_by_step} {label(absence.forced_by, 20)}",
-        "nobody" if absence.needed_step is None else f"#{absence.needed_step} {label(absence.needed_by or '', 20)}",
+        f"{label(absence.buffer, name_width)} {left}" if with_buffer else left,
+        f"#{absence.forced_by_step} {label(absence.forced_by, name_width)}",
+        "nobody"
+        if absence.needed_step is None
+        else f"#{absence.needed_step} {label(absence.needed_by or '', name_width)}",
         format_size(absence.write_bytes) if absence.write_bytes else "clean",
         format_size(absence.read_bytes) if absence.read_bytes else "-",
         format_time(absence.wait_s) if absence.wait_s else "-",

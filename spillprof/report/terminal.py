@@ -13,7 +13,7 @@ from spillprof.model.profile import Profile
 from spillprof.model.result import Result
 from spillprof.report import memory_strip
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
-from spillprof.report.narrow import GLUE, fitting, glued
+from spillprof.report.narrow import GLUE, fitting, glued, least_width
 from spillprof.report.op_times import op_times_sentence
 from spillprof.report.story import COLUMNS, absence_row, story_paragraphs
 from spillprof.report.text import count_of, label
@@ -40,6 +40,8 @@ MAX_REMARKS = 12
 SUGGESTIONS_SHOWN = 5
 LONGEST_ARGUMENT = 400
 """A longer one is cut: names come from models."""
+_SHORTEST_NAME, _SHORT_NAME, _LONG_NAME = 20, 28, 44
+"""Columns of an operator's name: the least, what is left to it before a second victim is, and the most."""
 _STRATEGY_COLUMNS = (
     "", "latency", "spill time", "hidden", "spill bytes", "spills", "reloads", "above bound",
 )  # fmt: skip
@@ -87,7 +89,7 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
         yield _line(no_spill_sentence(profile, lead), "bold")
     else:
         yield from _lead(profile, lead, top, width)
-    yield from _story(profile, top)
+    yield from _story(profile, top, width)
     yield from _oscillations(profile, lead)
     yield from _oversized(profile)
     yield from _suggestions(profile, lead, width)
@@ -174,16 +176,18 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
     if not rows:
         return
     yield ""
-    name_width = max(20, min(44, width - 58))  # what the other columns leave
     spilled = size_column([o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes for o in rows])
     stalls = time_column([o.stall_s for o in rows])
-    lines: list[tuple[tuple[str, ...], str]] = [(("operator", "spill bytes", "stall", "cause", "victims"), "")]
-    shown_victims = 2 if width >= DEFAULT_WIDTH else 1
-    for operator, nbytes, stall in zip(rows, spilled, stalls, strict=True):
-        name = f"#{operator.step} {label(operator.name, name_width - len(str(operator.step)) - 2)}"
-        lines.append(
-            ((name, nbytes, stall, shown_cause(operator) or "-", _victims(operator.victims, shown_victims)), "")
-        )
+    for shown in (2, 1):
+        figures = [("spill bytes", "stall", "cause", "victims")]
+        for operator, nbytes, stall in zip(rows, spilled, stalls, strict=True):
+            figures.append((nbytes, stall, shown_cause(operator) or "-", _victims(operator.victims, shown)))
+        room = width - 2 - least_width(figures, gap=2) - 2
+        if room >= _SHORT_NAME:
+            break
+    name_width = max(_SHORTEST_NAME, min(_LONG_NAME, room))
+    names = [f"#{o.step} {label(o.name, name_width - len(str(o.step)) - 2)}" for o in rows]
+    lines = [((name, *row), "") for name, row in zip(["operator", *names], figures, strict=True)]
     yield _line(f"Top operators under {lead.strategy}", "bold")
     yield _fitted(lines, width - 2, spared=("victims", "cause"), left=1, right=2)
     hidden = len(lead.operators) - len(rows)
@@ -191,7 +195,7 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
         yield Padding(Text(f"... {hidden:,} more (--top {len(lead.operators)})", "dim"), (0, 0, 0, 4))
 
 
-def _story(profile: Profile, top: int) -> Iterable[RenderableType]:
+def _story(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
     """What was asked for by name, with its first absences."""
     if profile.why is None:
         return
@@ -202,12 +206,12 @@ def _story(profile: Profile, top: int) -> Iterable[RenderableType]:
         if not absences:
             continue
         of_one = len({a.buffer for a in absences}) == 1
-        numbers = ("written", "reloaded", "waited")
-        table = _table(*((name, "right" if name in numbers else "left") for name in COLUMNS))
-        for absence in absences[:top]:
-            table.add_row(*map(Text, absence_row(absence, with_buffer=not of_one)))
-        table.padding = (0, 1, 0, 0)
-        yield Padding(table, (0, 0, 0, 4))
+        for name_width in (20, 14, 10):
+            rows = [absence_row(a, with_buffer=not of_one, name_width=name_width) for a in absences[:top]]
+            if least_width([COLUMNS, *rows]) <= width - 2:
+                break
+        lines = [(row, "") for row in (COLUMNS, *rows)]
+        yield _fitted(lines, width - 2, spared=("left after", "waited"), left=3, right=3)
         if len(absences) > top:
             yield Padding(Text(f"... {len(absences) - top:,} more (--top {len(absences)})", "dim"), (0, 0, 0, 4))
 
@@ -323,12 +327,12 @@ def _fitted(
 
     ``left`` columns are left-aligned, the ``right`` next ones right-aligned, the rest left again.
     """
-    kept, gap = fitting([cells for cells, _ in lines], width, spared)
+    kept, gap = fitting([row for row, _ in lines], width, spared)
     head = lines[0][0]
     table = _table(*((head[i], "right" if left <= i < left + right else "left") for i in kept))
     table.padding = (0, gap, 0, 0)
-    for cells, style in lines[1:]:
-        table.add_row(*(Text(cells[i]) for i in kept), style=style)
+    for row, style in lines[1:]:
+        table.add_row(*(Text(row[i]) for i in kept), style=style)
     return Padding(table, (0, 0, 0, 2))
 
 

@@ -1,15 +1,22 @@
 """Memory over steps as bars on a terminal."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from profiles import CAPACITY, make_profile, without_spills
 
+from spillprof.frontends.onnx import read_onnx
+from spillprof.lowering.options import LoweringOptions, WeightsPolicy
+from spillprof.model.target import load_target
+from spillprof.pipeline import AnalyzeOptions, analyze
+from spillprof.report.demand import wanted_bytes, wanted_in_words
 from spillprof.report.memory_strip import FULL, OVER, heading, lines, sentence
 from spillprof.report.text import BARS
 
 PROFILE = make_profile()
 LRU = next(r for r in PROFILE.results if r.strategy == "lru")
 EIGHTH = CAPACITY // 8
+BLOCKS = Path(__file__).parents[2] / "sample_models" / "transformer_blocks.onnx"
 
 
 def _of(live_bytes, in_use_bytes=(), operators=()):
@@ -65,3 +72,25 @@ def test_sentence_counts_the_steps_at_which_more_is_live_than_fits_and_names_the
     assert sentence(profile) == f"More is live than fits at 2 of 3 steps; most at #2 {name}: 40 MiB in 32 MiB."
     profile, _ = _of([EIGHTH, CAPACITY])
     assert sentence(profile).startswith("All that is live fits; most at #1")
+
+
+def test_weights_that_stay_are_wanted_at_every_step():
+    weight = replace(PROFILE.buffers[0], kind="weight", size_bytes=EIGHTH)
+    cached = replace(
+        PROFILE, config={**PROFILE.config, "weights": "cached"}, buffers=(*PROFILE.buffers, weight, weight)
+    )
+    extra = {a - b for a, b in zip(wanted_bytes(cached), wanted_bytes(PROFILE), strict=True)}
+    assert extra == {sum(b.size_bytes for b in cached.buffers if b.kind == "weight")}
+    assert min(extra) >= 2 * EIGHTH
+    resident = replace(cached, config={**PROFILE.config, "weights": "resident"})
+    assert wanted_bytes(resident)[0] - wanted_bytes(PROFILE)[0] == PROFILE.model.weight_bytes
+    assert wanted_in_words(cached) == wanted_in_words(resident) == "what is live, with the weights"
+    assert wanted_in_words(PROFILE) == "what is live, with weight staging"
+
+
+def test_wanted_is_what_the_ideal_run_uses_with_cached_weights():
+    target = load_target("generic-npu").with_overrides(sram_bytes=1 << 20)
+    options = AnalyzeOptions(strategies=("interval",), lowering=LoweringOptions(weights=WeightsPolicy.CACHED))
+    profile = analyze(read_onnx(BLOCKS), target, options)
+    assert max(wanted_bytes(profile)) == profile.ideal.peak_bytes
+    assert "More is live than fits" in sentence(profile)
