@@ -164,7 +164,8 @@ SETTINGS: Mapping[str, Callable[[Any], Setting]] = {
     "weights": partial(_one_of, list(WeightsPolicy)),
     "fuse": partial(_one_of, list(Fuse)), "conv": partial(_one_of, list(ConvAlgorithm)), "inplace": _switch,
     "views": partial(_one_of, list(Views)), "fold": _switch, "control-flow": partial(_one_of, list(Control)),
-    "pin": _texts, "oversized": partial(_one_of, list(Oversized)), "op-times": _text,
+    "fuse-tensor": _texts, "recompute-tensor": _texts, "pin": _texts,
+    "oversized": partial(_one_of, list(Oversized)), "op-times": _text,
     "act-dtype": _dtype, "weight-dtype": _dtype, "what-if": _switch,
     "top": partial(_count, minimum=0),
 }  # fmt: skip

@@ -58,6 +58,7 @@ def read_lowering(values: Mapping[str, Any]) -> LoweringOptions:
         conv=ConvAlgorithm(values["conv"]),
         weights=WeightsPolicy(values["weights"]),
         oversized=Oversized(values["oversized"]),
+        fuse_tensor=tuple(values["fuse_tensor"]),
         pin=tuple(values["pin"]),
         act_dtype=values["act_dtype"],
         weight_dtype=values["weight_dtype"],
@@ -82,5 +83,6 @@ def read_planning(values: Mapping[str, Any]) -> PlanningOptions:
         start=Start.COLD if values["cold"] else Start.STEADY,
         order=Order(values["order"]),
         recompute=Recomputing(values["recompute"]),
+        recompute_tensor=tuple(values["recompute_tensor"]),
         optimize_seconds=values["optimize_seconds"],
     )

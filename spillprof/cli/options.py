@@ -123,6 +123,8 @@ def lowering_options(command: Decorated) -> Decorated:
                 "stream: pass through a staging area; cached: evictable, wanted again by the next inference; "
                 "resident: on-chip all the time."),
         choice("--fuse", Fuse, default.fuse, "standard: bias, batch norm, activation and Q/DQ join their operator."),
+        option("--fuse-tensor", multiple=True, metavar="TENSOR",
+               help="Join the operator that makes a tensor to the elementwise one that reads it. Repeatable."),
         choice("--conv", ConvAlgorithm, default.conv, "Algorithm of convolutions: decides workspace and time."),
         switch("--inplace", default.inplace, "Elementwise results overwrite an input that dies."),
         choice("--views", Views, default.views, "share: Reshape and the like take no memory."),
@@ -177,6 +179,8 @@ def transfer_options(command: Decorated) -> Decorated:
         choice("--recompute", Recomputing, default.recompute,
                 "rules: run operators twice where that is clearly cheaper than to move what they make; joint: as an "
                 "integer program chooses together with what is spilled."),
+        option("--recompute-tensor", multiple=True, metavar="TENSOR",
+               help="Run a tensor's operator again at the end of the tensor's longest gap. Repeatable."),
         choice("--inputs", Inputs, default.inputs, "When graph inputs come on-chip."),
         choice("--dma", Dma, default.dma, "prefetch: transfers start as early as space allows; demand: when needed."),
         choice("--writeback", WriteBack, default.writeback, "always: an evicted buffer is written each time."),

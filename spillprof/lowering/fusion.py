@@ -8,13 +8,13 @@ from math import prod
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import ACTIVATIONS, LEADERS, SCALINGS, is_one_of
 
-_NORMALISATION = frozenset({"BatchNormalization"})
+NORMALISATION = frozenset({"BatchNormalization"})
 _INTEGER_PRODUCTS = frozenset({"MatMulInteger", "ConvInteger"})
 _CAST = frozenset({"Cast"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Uses:
+class Uses:
     """Who writes and reads each storage: positions in ``draft.tasks``; and the storages that are graph outputs."""
 
     draft: Draft
@@ -33,31 +33,32 @@ def fuse_chains(draft: Draft) -> Draft:
 
     Run after views are resolved: a Reshape inside of a chain does not break it.
     """
-    uses = _reading(draft)
+    uses = reading(draft)
     fused: dict[int, Task] = {}
     consumed: set[int] = set()
     for i, task in enumerate(draft.tasks):
-        if i in consumed or not is_one_of(task.lead, LEADERS | _NORMALISATION):
+        if i in consumed or not is_one_of(task.lead, LEADERS | NORMALISATION):
             continue
         chain = _chain(i, uses)
         if chain:
             consumed.update(chain)
-            fused[i] = _joined(task, [draft.tasks[j] for j in chain], draft)
+            fused[i] = joined(task, [draft.tasks[j] for j in chain], draft)
     tasks = (fused.get(i, task) for i, task in enumerate(draft.tasks) if i not in consumed)
     return replace(draft, tasks=tuple(tasks))
 
 
-def _reading(draft: Draft) -> _Uses:
+def reading(draft: Draft) -> Uses:
+    """Who writes and reads each storage of the draft."""
     readers: dict[str, list[int]] = defaultdict(list)
     for i, task in enumerate(draft.tasks):
         for storage in dict.fromkeys(map(draft.storage, task.inputs)):
             readers[storage].append(i)
     writer = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.outputs}
     outputs = frozenset(map(draft.storage, draft.graph.outputs))
-    return _Uses(draft=draft, writer=writer, readers=readers, outputs=outputs)
+    return Uses(draft=draft, writer=writer, readers=readers, outputs=outputs)
 
 
-def _chain(first: int, uses: _Uses) -> list[int]:
+def _chain(first: int, uses: Uses) -> list[int]:
     """Positions of the tasks that join the one at ``first``, in order."""
     tasks = uses.draft.tasks
     leads_with_product = is_one_of(tasks[first].lead, LEADERS)
@@ -85,21 +86,21 @@ def _chain(first: int, uses: _Uses) -> list[int]:
 def _follows(task: Task, value: str, draft: Draft, *, after_product: bool) -> bool:
     """Whether the task is a bias, scale, normalisation or activation of ``value`` that reads only weights besides."""
     operands = [name for name in task.inputs if draft.storage(name) == value]
-    if len(operands) != 1 or operands[0] in draft.strided or not _same_elements(task, value, draft):
+    if len(operands) != 1 or operands[0] in draft.strided or not same_elements(task, value, draft):
         return False
     if not all(name == operands[0] or draft.is_weight(name) for name in task.inputs):
         return False
     if is_one_of(task.lead, ACTIVATIONS):
         return task.inputs[0] == operands[0]
-    if is_one_of(task.lead, _NORMALISATION):
+    if is_one_of(task.lead, NORMALISATION):
         return after_product and task.inputs[0] == operands[0] and not task.lead.attributes.get("training_mode", 0)
     return after_product and is_one_of(task.lead, SCALINGS)
 
 
-def _rescales(task: Task, value: str, first: int, uses: _Uses) -> bool:
+def _rescales(task: Task, value: str, first: int, uses: Uses) -> bool:
     """Whether the task turns sums of an integer product into floats, or scales them by what is known before it."""
     draft = uses.draft
-    if not is_one_of(draft.tasks[first].lead, _INTEGER_PRODUCTS) or not _same_elements(task, value, draft):
+    if not is_one_of(draft.tasks[first].lead, _INTEGER_PRODUCTS) or not same_elements(task, value, draft):
         return False
     storages = [draft.storage(name) for name in task.inputs]
     if storages.count(value) != 1 or not draft.strided.isdisjoint(task.inputs):
@@ -111,7 +112,7 @@ def _rescales(task: Task, value: str, first: int, uses: _Uses) -> bool:
     )
 
 
-def _is_swish(readers: Sequence[int], value: str, uses: _Uses) -> bool:
+def _is_swish(readers: Sequence[int], value: str, uses: Uses) -> bool:
     """Whether the two readers are a Sigmoid of the value and the Mul of the value with that Sigmoid."""
     if len(readers) != 2:
         return False
@@ -124,17 +125,19 @@ def _is_swish(readers: Sequence[int], value: str, uses: _Uses) -> bool:
         and gate not in uses.outputs
         and sorted(map(uses.draft.storage, mul.inputs)) == sorted((value, gate))
         and uses.draft.strided.isdisjoint((*sigmoid.inputs, *mul.inputs))
-        and _same_elements(sigmoid, value, uses.draft)
-        and _same_elements(mul, value, uses.draft)
+        and same_elements(sigmoid, value, uses.draft)
+        and same_elements(mul, value, uses.draft)
     )
 
 
-def _same_elements(task: Task, value: str, draft: Draft) -> bool:
+def same_elements(task: Task, value: str, draft: Draft) -> bool:
+    """Whether the task has one result, of as many elements as ``value``."""
     tensors = draft.graph.tensors
     return len(task.outputs) == 1 and prod(tensors[task.outputs[0]].shape) == prod(tensors[value].shape)
 
 
-def _joined(lead: Task, followers: Sequence[Task], draft: Draft) -> Task:
+def joined(lead: Task, followers: Sequence[Task], draft: Draft) -> Task:
+    """One task in place of several, each of which reads the one result of the task before it."""
     tasks = (lead, *followers)
     inner = {name for task in tasks[:-1] for name in task.outputs}
     return Task(

@@ -12,6 +12,7 @@ from spillprof.lowering.folding import fold_constants
 from spillprof.lowering.fusion import fuse_chains
 from spillprof.lowering.measured import with_measured_times
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
+from spillprof.lowering.pair_fusion import fuse_pairs
 from spillprof.lowering.quantisation import absorb_quantisation
 from spillprof.lowering.schedule import first_draft
 from spillprof.lowering.unfolding import unfold
@@ -24,8 +25,8 @@ from spillprof.units import LARGEST_SIZE
 def lower(graph: Graph, target: Target, options: LoweringOptions) -> Program:
     """The Program of a Graph, not yet fitted to a memory: no capacity, no reservations, no streamed operands.
 
-    ``ModelError`` for a graph that cannot run, ``UsageError`` for a tensor that cannot be pinned, or for
-    measured times of which none belongs to the model.
+    ``ModelError`` for a graph that cannot run, ``UsageError`` for a tensor that cannot be pinned or fused
+    over, or for measured times of which none belongs to the model.
     """
     program = assemble(make_draft(graph, target, options), target, options)
     _check_total(program)
@@ -67,4 +68,4 @@ def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
         draft = share_views(draft, target)
     if options.fuse is Fuse.STANDARD:
         draft = fuse_chains(draft)
-    return draft
+    return fuse_pairs(draft, options.fuse_tensor)

@@ -63,6 +63,7 @@ class LoweringOptions:
     conv: ConvAlgorithm = ConvAlgorithm.DIRECT
     weights: WeightsPolicy = WeightsPolicy.STREAM
     oversized: Oversized = Oversized.STREAM
+    fuse_tensor: tuple[str, ...] = ()  # tensors whose operator joins the one that reads them
     pin: tuple[str, ...] = ()  # tensors that get a dedicated slot
     act_dtype: str | None = None  # of float activations, inputs and outputs; None: as in the file
     weight_dtype: str | None = None  # of float weights; None: as in the file

@@ -2,15 +2,13 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from difflib import get_close_matches
 
 from spillprof.errors import UsageError
 from spillprof.lowering.draft import Draft
+from spillprof.lowering.naming import unknown_tensor
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.reordering import with_updates
 from spillprof.model.program import Program
-
-_LONGEST_NAME = 200  # a name that a user mistypes; also keeps the comparison fast
 
 
 def pinned_storages(draft: Draft, options: LoweringOptions, stored: Collection[str]) -> frozenset[str]:
@@ -31,10 +29,7 @@ def pinned_storages(draft: Draft, options: LoweringOptions, stored: Collection[s
                 hint="it exists only inside of a fused or removed operator; --fuse none or --fold off keeps it",
             )
         else:
-            short = [n for n in (*stored, *draft.views) if n and len(n) <= _LONGEST_NAME]
-            near = get_close_matches(name[:_LONGEST_NAME], short, n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else "spillprof inspect lists the tensors"
-            raise UsageError(f"cannot pin '{name}': the model has no such tensor", hint=hint)
+            raise unknown_tensor(f"cannot pin '{name}': the model has no such tensor", name, (*stored, *draft.views))
     return frozenset(pinned)
 
 

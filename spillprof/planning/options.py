@@ -83,3 +83,4 @@ class PlanningOptions:
     order: Order = Order.FILE
     optimize_seconds: float = 10.0  # after which strategy "optimal" stops improving; shorter searches end by themselves
     recompute: Recomputing = Recomputing.OFF
+    recompute_tensor: tuple[str, ...] = ()  # tensors that are computed again whatever that saves

@@ -17,6 +17,7 @@ from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.options import Dma, PlanningOptions, Recomputing
 from spillprof.planning.traffic import count_traffic
+from spillprof.recompute.asked import asked_choices
 from spillprof.recompute.joint import joint_choice
 from spillprof.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.recompute.rules import judged_gaps
@@ -24,10 +25,15 @@ from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link, write_link
 from spillprof.timing.timeline import simulate
 
-JUDGES = {Recomputing.RULES: ("cost", "interval"), Recomputing.JOINT: ("interval", "optimal")}
+JUDGES = {
+    Recomputing.OFF: ("cost", "interval"),  # of tensors that were asked for by name
+    Recomputing.RULES: ("cost", "interval"),
+    Recomputing.JOINT: ("interval", "optimal"),
+}
 """Strategies of which the faster judges a program."""
 
-_TRIALS = {
+_TRIALS: Mapping[Recomputing, tuple[tuple[int, int], ...]] = {
+    Recomputing.OFF: (),
     Recomputing.RULES: ((300, 40), (1_000, 24), (3_000, 10), (20_000, 3)),
     Recomputing.JOINT: ((300, 12), (1_000, 8), (3_000, 4)),
 }
@@ -59,8 +65,8 @@ class Recomputation:
 
     program: Program
     copies: tuple[RecomputedOperator, ...]  # in program order
-    before: Judgement
-    after: Judgement
+    before: Judgement | None  # None: it cannot be planned, or not without the copies that were asked for
+    after: Judgement | None
     spilled: Mapping[Verdict, int]  # gaps that the last plan still spends off-chip, by what the rules say
 
 
@@ -72,13 +78,22 @@ def recomputed(
 ) -> Recomputation | None:
     """The (not yet fitted) program with what the options ask for computed again.
 
-    None if they ask for nothing, no plan is possible, nothing spills, or the program is too long to be searched.
-    Kept: to ask again with the same program and target costs nothing.
+    None if they ask for nothing. Where they name no tensor it is None too if no plan is possible, nothing spills, or
+    the program is too long to be searched. Kept: to ask again with the same program and target costs nothing.
+    ``UsageError`` for a tensor that cannot be computed again.
     """
-    if planning.recompute is Recomputing.OFF:
+    if planning.recompute is Recomputing.OFF and not planning.recompute_tensor:
         return None
     key = (id(program), id(target), lowering, planning)  # both are kept too: nothing else gets their ids meanwhile
     return _found.get_or_make(key, lambda: (program, target, _recomputed(program, target, lowering, planning)))[2]
+
+
+def running_again(program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions) -> Program:
+    """The same program; what was asked for by name alone is not judged, which takes most of the time."""
+    if planning.recompute is Recomputing.OFF:
+        return with_recomputed(program, asked_choices(program, planning.recompute_tensor))
+    found = recomputed(program, target, lowering, planning)
+    return program if found is None else found.program
 
 
 def most_trials(how: Recomputing, n_steps: int) -> int:
@@ -86,8 +101,10 @@ def most_trials(how: Recomputing, n_steps: int) -> int:
     return next((n for most, n in _TRIALS[how] if n_steps <= most), 0)
 
 
-def recompute_facts(found: Recomputation) -> RecomputeFacts:
-    """What a Profile says of it."""
+def recompute_facts(found: Recomputation) -> RecomputeFacts | None:
+    """What a Profile says of it; None if it was not judged."""
+    if found.before is None or found.after is None:
+        return None
     return RecomputeFacts(
         operators=len(found.copies),
         macs=sum(copy.macs for copy in found.copies),
@@ -108,23 +125,47 @@ def _recomputed(
     program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions
 ) -> Recomputation | None:
     trials = most_trials(planning.recompute, len(program.steps))
-    if not trials:
+    asked = asked_choices(program, planning.recompute_tensor)
+    if not trials and not asked:
         return None
     search = _Search(target, lowering, planning)
-    start = search.judged(program)
-    if start is None or not start.judgement.spill_bytes:
+    start = found = search.judged(program)
+    if asked:
+        twice, saved = _with(
+            program, {}, _as_proposals(asked, program, [] if start is None else search.proposals(start))
+        )
+        found = search.judged(twice, saved)
+        if start is None or found is None:
+            copies = _copies(twice, saved, target)
+            return Recomputation(program=twice, copies=copies, before=None, after=None, spilled={})
+    if start is None or found is None or not (start.judgement.spill_bytes or asked):
         return None
-    found, left = start, trials
+    left = trials
     if planning.recompute is Recomputing.JOINT:
-        found, left = search.with_joint_choice(start, trials)
+        found, left = search.with_joint_choice(found, trials)
     found = _improved(search, found, left)
     return Recomputation(
         program=found.program,
-        copies=_copies(found, target),
+        copies=_copies(found.program, found.saved, target),
         before=start.judgement,
         after=found.judgement,
         spilled=Counter(p.verdict for p in search.proposals(found)),
     )
+
+
+def _as_proposals(asked: Sequence[Recompute], program: Program, judged: Sequence[Proposal]) -> list[Proposal]:
+    """What was asked for by name, with what it saves of the transfers of a plan on which gaps were judged."""
+    known, made_by = {p.choice: p for p in judged}, producers(program)
+    return [
+        known.get(choice)
+        or Proposal(
+            choice=choice,
+            verdict=Verdict.RECOMPUTE,
+            saves_s=0.0,
+            saves_bytes=-program.steps[made_by[choice.buffer]].weight_stream_bytes,
+        )
+        for choice in asked
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +189,7 @@ def _improved(search: "_Search", start: _Candidate, trials: int) -> _Candidate:
             break
         taken = proposals[: max(1, round(len(proposals) * share))]
         trials -= 1
-        tried = search.judged(*_with(best, taken))
+        tried = search.judged(*_with(best.program, best.saved, taken))
         if tried is not None and tried.judgement.is_better_than(best.judgement):
             choices = [p.choice for p in taken]
             refused = {replace(r, use_step=moved_to(r.use_step, choices)) for r in refused}
@@ -160,15 +201,14 @@ def _improved(search: "_Search", start: _Candidate, trials: int) -> _Candidate:
     return best
 
 
-def _with(candidate: _Candidate, taken: Sequence[Proposal]) -> tuple[Program, dict[str, int]]:
-    """The program with the proposals, and what each copy of it saves."""
-    program = with_recomputed(candidate.program, [p.choice for p in taken])
-    made_by = producers(candidate.program)
+def _with(once: Program, saved: Mapping[str, int], taken: Sequence[Proposal]) -> tuple[Program, dict[str, int]]:
+    """The program with the proposals too, and what each copy of it saves."""
+    program = with_recomputed(once, [p.choice for p in taken])
+    made_by = producers(once)
     in_order = sorted(taken, key=lambda p: (p.choice.use_step, made_by[p.choice.buffer]))
-    known = {step.name for step in candidate.program.steps}
+    known = {step.name for step in once.steps}
     copies = [step.name for step in program.steps if step.recomputes and step.name not in known]
-    saved = {name: p.saves_bytes for name, p in zip(copies, in_order, strict=True)}
-    return program, {**candidate.saved, **saved}
+    return program, {**saved, **{name: p.saves_bytes for name, p in zip(copies, in_order, strict=True)}}
 
 
 class _Search:
@@ -181,7 +221,7 @@ class _Search:
         taken = () if joint is None else joint.proposals
         while taken and trials:
             trials -= 1
-            tried = self.judged(*_with(start, taken))
+            tried = self.judged(*_with(start.program, start.saved, taken))
             if tried is not None and tried.judgement.is_better_than(start.judgement):
                 return tried, trials
             taken = taken[: len(taken) // 2]
@@ -231,8 +271,8 @@ def _costs(program: Program, target: Target) -> Costs:
     )
 
 
-def _copies(candidate: _Candidate, target: Target) -> tuple[RecomputedOperator, ...]:
-    step_s = step_times_s(candidate.program, target).tolist()
+def _copies(program: Program, saved: Mapping[str, int], target: Target) -> tuple[RecomputedOperator, ...]:
+    step_s = step_times_s(program, target).tolist()
     return tuple(
         RecomputedOperator(
             buffer=step.recomputes,
@@ -240,8 +280,8 @@ def _copies(candidate: _Candidate, target: Target) -> tuple[RecomputedOperator, 
             macs=step.macs,
             compute_s=step_s[i],
             weight_bytes=step.weight_stream_bytes,
-            saves_bytes=candidate.saved[step.name],
+            saves_bytes=saved[step.name],
         )
-        for i, step in enumerate(candidate.program.steps)
+        for i, step in enumerate(program.steps)
         if step.recomputes
     )

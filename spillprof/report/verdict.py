@@ -91,23 +91,33 @@ def _in_any_order(profile: Profile) -> str:
 def recompute_sentences(profile: Profile) -> list[str]:
     """What ``--recompute`` changed, and why it did not change more; empty if it was not asked for."""
     mode = str(profile.config.get("recompute", "off"))
-    if mode == "off":
+    asked = ([] if mode == "off" else [f"--recompute {mode}"]) + (
+        ["--recompute-tensor"] if profile.config.get("recompute_tensor") else []
+    )
+    if not asked:
         return []
-    facts = profile.recompute
-    if facts is None:
+    how, facts, copies = " and ".join(asked), profile.recompute, profile.recomputed
+    if facts is None and not copies:
         return ["Nothing is computed again: nothing spills, or the program is too long to be searched."]
-    if not facts.operators:
-        return [f"Nothing is computed again (--recompute {mode}): it would make nothing better.", *_left(facts)]
-    weights = f", {format_size(facts.weight_bytes)} of weights again" if facts.weight_bytes else ""
+    left = [] if facts is None or mode == "off" else _left(facts)
+    if not copies:
+        return [f"Nothing is computed again ({how}): it would make nothing better.", *left]
+    weight_bytes = sum(copy.weight_bytes for copy in copies)
+    weights = f", {format_size(weight_bytes)} of weights again" if weight_bytes else ""
+    more = (
+        f"{count_of(len(copies), 'operator')} {'runs' if len(copies) == 1 else 'run'} twice ({how}): "
+        f"{sum(copy.macs for copy in copies):,} MACs and {format_time(sum(copy.compute_s for copy in copies))} of "
+        f"computing more{weights}."
+    )
+    return [more, *([] if facts is None else [_brought(facts)]), *left]
+
+
+def _brought(facts: RecomputeFacts) -> str:
     before, after = format_size_pair(facts.spill_bytes_before, facts.spill_bytes)
-    run = "runs" if facts.operators == 1 else "run"
-    return [
-        f"{count_of(facts.operators, 'operator')} {run} twice (--recompute {mode}): {facts.macs:,} MACs and "
-        f"{format_time(facts.compute_s)} of computing more{weights}.",
+    return (
         f"Under {facts.judge} that spills {after} in place of {before}, in {format_time(facts.latency_s)} in place of "
-        f"{format_time(facts.latency_s_before)}; spill time above includes the second runs.",
-        *_left(facts),
-    ]
+        f"{format_time(facts.latency_s_before)}; spill time above includes the second runs."
+    )
 
 
 def _left(facts: RecomputeFacts) -> list[str]:

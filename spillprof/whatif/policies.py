@@ -37,7 +37,8 @@ def other_strategies(now: Situation) -> Iterator[Change]:
 def better_order(now: Situation) -> Iterator[Change]:
     """The order of operators that was found to spill less."""
     planning = now.setup.planning
-    if planning.order is Order.MEMORY or planning.recompute is not Recomputing.OFF:  # of other steps than the model's
+    again = planning.recompute is not Recomputing.OFF or planning.recompute_tensor
+    if planning.order is Order.MEMORY or again:  # of other steps than the model's
         return
     order = now.better_order()
     if order is not None:
@@ -52,12 +53,12 @@ def better_order(now: Situation) -> Iterator[Change]:
 
 def recomputing(now: Situation) -> Iterator[Change]:
     """Operators that run a second time in place of moving their results: those that the rules find."""
-    if now.setup.planning.recompute is not Recomputing.OFF:
+    if now.setup.planning.recompute is not Recomputing.OFF or now.setup.planning.recompute_tensor:
         return
     planning = replace(now.setup.planning, recompute=Recomputing.RULES)
     found = recomputed(now.program, now.setup.target, now.setup.lowering, planning)
-    if found is not None and found.copies:
-        facts = recompute_facts(found)
+    facts = None if found is None else recompute_facts(found)
+    if facts is not None and facts.operators:
         operators = "1 operator runs" if facts.operators == 1 else f"{facts.operators:,} operators run"
         costs = f"{operators} twice, {format_time(facts.compute_s)} of computing"
         yield _planned(now, "recompute", "--recompute rules", costs, recompute=Recomputing.RULES)

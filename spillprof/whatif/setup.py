@@ -13,7 +13,7 @@ from spillprof.planning.options import Order, PlanningOptions, Recomputing
 from spillprof.planning.ordering.search import effort
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
-from spillprof.recompute.search import most_trials, recomputed
+from spillprof.recompute.search import most_trials, running_again
 from spillprof.scheduling import scheduled, steps_to_judge
 from spillprof.simulation import planned, prepare
 
@@ -38,10 +38,7 @@ class Setup:
             program = reordered(program, self.order)
         else:
             program = scheduled(program, self.target, self.lowering, self.planning)
-        again = recomputed(program, self.target, self.lowering, self.planning)
-        if again is not None:
-            program = again.program
-        return fit(program, self.target, self.lowering)
+        return fit(running_again(program, self.target, self.lowering, self.planning), self.target, self.lowering)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

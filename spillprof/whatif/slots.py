@@ -6,7 +6,7 @@ from dataclasses import replace
 from spillprof.units import format_size
 from spillprof.whatif.change import Change, Situation
 from spillprof.whatif.setup import Setup
-from spillprof.whatif.words import shell_word
+from spillprof.whatif.words import option_words
 
 _MOST_SLOTS = 3
 
@@ -22,12 +22,12 @@ def dedicated_slots(now: Situation) -> Iterator[Change]:
 def slot(buffer: str, size_bytes: int, setup: Setup) -> Change | None:
     """The run with a slot for a buffer; None if no command line can name it."""
     pins = (*setup.lowering.pin, buffer)
-    words = [shell_word(name) for name in pins]
-    if not buffer or not all(words):
+    argument = option_words("--pin", pins)
+    if argument is None:
         return None
     return Change(
         kind="pin",
-        argument=" ".join(f"--pin {word}" for word in words),
+        argument=argument,
         costs=f"{format_size(size_bytes)} of SRAM reserved for the whole run",
         setup=replace(setup, lowering=replace(setup.lowering, pin=pins)),
     )

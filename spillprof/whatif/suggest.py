@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Iterator
 
 from spillprof.model.story import Suggestion
 from spillprof.scheduling import steps_to_judge
+from spillprof.whatif.again import recomputed_tensors
 from spillprof.whatif.change import Change, Situation
 from spillprof.whatif.machine import more_channels, own_workspaces, twice_the_bandwidth
 from spillprof.whatif.memory import PROBES, larger_sram, twice_the_sram
 from spillprof.whatif.model import leaner_lowering, narrower_types, other_convolutions, other_weights, smaller_batch
+from spillprof.whatif.pairs import fused_pairs
 from spillprof.whatif.policies import better_order, other_placements, other_strategies, prompter_planning, recomputing
 from spillprof.whatif.setup import Outcome, outcome, runs_in_one
 from spillprof.whatif.slots import dedicated_slots
@@ -29,8 +31,8 @@ FOR_LONG: tuple[Kind, ...] = (better_order, twice_the_sram, other_strategies, de
 
 FOR_ALL: tuple[Kind, ...] = (
     better_order, recomputing, larger_sram, other_strategies, prompter_planning, leaner_lowering, dedicated_slots,
-    other_weights, other_convolutions, own_workspaces, other_placements, narrower_types, twice_the_bandwidth,
-    more_channels, smaller_batch,
+    other_weights, other_convolutions, own_workspaces, fused_pairs, recomputed_tensors, other_placements,
+    narrower_types, twice_the_bandwidth, more_channels, smaller_batch,
 )  # fmt: skip
 """All kinds of changes: what is most likely to help comes first, in case that runs are few."""
 

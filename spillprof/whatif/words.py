@@ -1,6 +1,7 @@
 """Arguments as a shell takes them, and sizes and rates as options read them back, exactly."""
 
 import shlex
+from collections.abc import Sequence
 
 
 def shell_word(text: str) -> str | None:
@@ -18,6 +19,12 @@ def shell_word(text: str) -> str | None:
         return shlex.quote(text)
     quoted = "".join(_character(c) for c in text)
     return f"$'{quoted}'" if encoded else None
+
+
+def option_words(option: str, names: Sequence[str]) -> str | None:
+    """``--pin a --pin b``; None if a name is empty, or no command line can carry it."""
+    words = [shell_word(name) if name else None for name in names]
+    return None if None in words else " ".join(f"{option} {word}" for word in words)
 
 
 def size_word(nbytes: int) -> str:

@@ -134,3 +134,46 @@ def test_configuration_file_sets_it(capsys: pytest.CaptureFixture[str]) -> None:
     Path("spillprof.toml").write_text('recompute = "always"\n', "utf-8")
     assert run(["analyze", "m.onnx", "--sram", "88KiB", "--no-report"]) == 2
     assert "off, rules, joint" in capsys.readouterr().err
+
+
+def test_one_tensor_is_suggested_by_name_and_gives_what_was_predicted(capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(long_skip(), "m.onnx")
+    (found,) = [s for s in analyzed(capsys=capsys)["suggestions"] if s["change"] == "recompute-tensor"]
+    assert found["argument"] == "--recompute-tensor a"
+    assert found["costs"].startswith("Concat runs twice: 0 MACs, ")
+    after = analyzed("--recompute-tensor", "a", capsys=capsys)
+    (result,) = after["results"]
+    assert (result["spill_bytes"], result["latency_s"]) == (found["spill_bytes"], found["latency_s"])
+    assert after["config"]["recompute_tensor"] == ["a"]
+    (copy,) = after["recomputed"]
+    assert (copy["buffer"], copy["saves_bytes"]) == ("a", 80 * 1024)
+    assert after["recompute"]["spill_bytes_before"] == 80 * 1024
+    assert not any(s["change"].startswith("recompute") for s in after["suggestions"])
+
+
+def test_reports_say_which_option_named_it(capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(long_skip(), "m.onnx")
+    options = ["analyze", "m.onnx", "--sram", "88KiB", "--strategy", "interval", "--no-report"]
+    assert run([*options, "--recompute-tensor", "a"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "1 operator runs twice (--recompute-tensor): 0 MACs" in page
+    assert "that spills 0 in place of 80 KiB" in page
+    assert run([*options, "--recompute-tensor", "b"]) == 2
+    assert "cannot compute tensor 'b' again: nothing runs between its uses" in capsys.readouterr().err
+
+
+def test_every_command_takes_both_options_and_so_does_a_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(long_skip(), "m.onnx")
+    Path("spillprof.toml").write_text('recompute-tensor = "a"\nfuse-tensor = []\n', "utf-8")
+    assert run(["analyze", "m.onnx", "--sram", "88KiB", "--no-report"]) == 2
+    assert "an empty list" in capsys.readouterr().err
+    Path("spillprof.toml").write_text('recompute-tensor = ["a"]\n', "utf-8")
+    assert analyzed(capsys=capsys)["config"]["recompute_tensor"] == ["a"]
+    options = ["m.onnx", "--sram", "88KiB"]
+    assert run(["analyze", *options, "--strategy", "interval", "--plan", "plan.json", "--no-report"]) == 0
+    assert run(["verify", "m.onnx", "plan.json", *options[1:]]) == 0
+    capsys.readouterr()
+    assert run(["sweep", *options, "--strategy", "interval", "--jobs", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["spill_bytes"] == 0
+    assert run(["gate", *options, "--update"]) == 0
+    assert '"recompute_tensor": "a"' in Path("spillprof-baseline.json").read_text("utf-8")

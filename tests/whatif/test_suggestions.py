@@ -83,6 +83,18 @@ def test_every_suggestion_gives_the_predicted_figures(case: str, analyzed: Analy
         assert suggestion["costs"]
 
 
+def test_a_pair_is_suggested_by_the_tensor_between_them(analyzed: Analyze) -> None:
+    typed = [str(SAMPLES / "three_branch.onnx"), "--sram", "600MB", "--strategy", "size"]
+    before = analyzed(*typed)
+    (best, *_) = (s for s in before["suggestions"] if s["change"] == "fuse-tensor")
+    assert best["argument"] in ("--fuse-tensor a2", "--fuse-tensor b2")
+    assert best["costs"] == "a kernel that runs Conv and Add as one"
+    assert best["saves_bytes"] > 0
+    after = analyzed(*typed, *shlex.split(best["argument"]), "--what-if", "off")
+    assert after["model"]["steps"] == before["model"]["steps"] - 1
+    assert after["config"]["fuse_tensor"] == best["argument"].split()[1:]
+
+
 def test_half_a_batch_counts_twice(tmp_path: Path, analyzed: Analyze) -> None:
     model = tmp_path / "batch.onnx"
     nodes = [

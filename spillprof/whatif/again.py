@@ -1,0 +1,42 @@
+"""Single tensors that could be computed again in place of being moved."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from spillprof.lowering.recomputing import producers
+from spillprof.planning.liveness import lifetimes
+from spillprof.planning.options import Order, Recomputing
+from spillprof.recompute.asked import longest_gap_end
+from spillprof.simulation import prepare
+from spillprof.timing.compute import step_times_s
+from spillprof.units import format_size, format_time
+from spillprof.whatif.change import Change, Situation
+from spillprof.whatif.words import option_words
+
+_MOST_TENSORS = 3
+
+
+def recomputed_tensors(now: Situation) -> Iterator[Change]:
+    """One tensor at a time, those first that move most: beside those that are computed again already."""
+    setup, planning = now.setup, now.setup.planning
+    if planning.recompute is not Recomputing.OFF or (planning.recompute_tensor and planning.order is Order.MEMORY):
+        return  # what it would start from takes a search
+    once = prepare(setup.graph, setup.target, setup.lowering).program if planning.recompute_tensor else now.program
+    made_by, lives, step_s = producers(once), lifetimes(once), step_times_s(once, setup.target)
+    number = {buffer.name: buffer.index for buffer in once.buffers if buffer.index in made_by}
+    moving = [b.name for b in now.buffers if b.name in number and b.name not in planning.recompute_tensor]
+    able = (name for name in moving if longest_gap_end(once, number[name], lives[number[name]]) is not None)
+    for _, name in zip(range(_MOST_TENSORS), able, strict=False):
+        tensors = (*planning.recompute_tensor, name)
+        argument = option_words("--recompute-tensor", tensors)
+        if argument is None:
+            continue
+        at = made_by[number[name]]
+        step = once.steps[at]
+        weights = f", {format_size(step.weight_stream_bytes)} of weights again" if step.weight_stream_bytes else ""
+        yield Change(
+            kind="recompute-tensor",
+            argument=argument,
+            costs=f"{step.op_type} runs twice: {step.macs:,} MACs, {format_time(float(step_s[at]))}{weights}",
+            setup=replace(setup, planning=replace(planning, recompute_tensor=tensors)),
+        )
