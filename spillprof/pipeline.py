@@ -38,7 +38,7 @@ from spillprof.recompute.search import recompute_facts
 from spillprof.results import against_ideal, result_of
 from spillprof.scheduling import scheduled
 from spillprof.simulation import on_machine, planned, prepare
-from spillprof.whatif.answers import Comparison, story_of, what_would_help
+from spillprof.whatif.answers import Comparison, over_sizes, story_of, what_would_help
 from spillprof.whatif.change import SmallerBatch
 from spillprof.whatif.names import resolve
 
@@ -135,6 +135,7 @@ def analyze(
         buffers=buffer_facts(program),
         bounds=bounds_facts(case, results, causes),
         suggestions=what_would_help(asked, lambda: causes.better_order, smaller_batch) if tries_changes else (),
+        size_curve=over_sizes(asked) if tries_changes else None,
         why=None if why is None else story_of(why, asked),
         recompute=None if machine.recomputation is None else recompute_facts(machine.recomputation),
         recomputed=() if machine.recomputation is None else machine.recomputation.copies,

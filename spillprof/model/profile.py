@@ -21,6 +21,7 @@ from spillprof.model.profile_facts import (
     TargetFacts,
 )
 from spillprof.model.result import Ideal, Result
+from spillprof.model.size_curve import SizeCurve
 from spillprof.model.story import Story, Suggestion
 
 SCHEMA = "spillprof-profile/1"
@@ -91,6 +92,7 @@ class Profile:
     buffers: tuple[BufferFact, ...] = ()  # of the program, streamed weights left out; empty: not known
     bounds: Bounds | None = None  # None: not asked for
     suggestions: tuple[Suggestion, ...] = ()
+    size_curve: SizeCurve | None = None  # over the size of the SRAM; None: not asked for
     why: Story | None = None  # of what was asked for by name
     op_times: OpTimeFacts | None = None  # None: every time is estimated
     convolutions: tuple[ConvolutionFacts, ...] = ()  # one an algorithm, by name

@@ -87,6 +87,13 @@ def _methods(problem: Covering, covers: list[Sequence[int]]) -> Iterator[tuple[s
         yield "knapsack cover", lp.weighted_rows()
 
 
+def quick_bound(program: Program, options: PlanningOptions) -> int:
+    """A lower bound on spill bytes without a solver: never above ``lower_bound``, often equal to it."""
+    problem = covering(program, options, BYTES)
+    methods = (equal_weights(problem), local_ratio(problem).rows) if problem.gaps else ()
+    return max([problem.forced_cost, *(proven_cost(problem, rows) for rows in methods)])
+
+
 def lower_cost(program: Program, options: PlanningOptions, prices: Prices, of_bytes: Bound) -> int:
     """The best bound found on what plans cost at other prices. ``of_bytes``: the bound on spill bytes.
 

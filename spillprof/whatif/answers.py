@@ -10,11 +10,13 @@ from spillprof.errors import UsageError
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
 from spillprof.model.result import Result
+from spillprof.model.size_curve import SizeCurve
 from spillprof.model.story import Story, Suggestion
 from spillprof.planning.options import CHEAP_STRATEGIES
 from spillprof.scheduling import JUDGE
 from spillprof.whatif.change import Situation, SmallerBatch
 from spillprof.whatif.setup import Outcome, Setup
+from spillprof.whatif.size_curve import size_curve
 from spillprof.whatif.suggest import suggestions
 from spillprof.whatif.why import Evidence, story
 
@@ -38,7 +40,7 @@ def what_would_help(
         return ()
     base = leading([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
     now = Situation(
-        setup=_setup(asked, base),
+        setup=_setup(asked, base.strategy),
         program=asked.case.program,
         spill_bytes=base.spill_bytes,
         buffers=base.buffers,
@@ -47,6 +49,15 @@ def what_would_help(
         smaller_batch=smaller_batch,
     )
     return suggestions(now, _outcome(lead))
+
+
+def over_sizes(asked: Comparison) -> SizeCurve:
+    """Other sizes of memory under the best strategy that is quick to plan, and one that spills differently here."""
+    cheap = [r for r in asked.results if r.strategy in CHEAP_STRATEGIES and r.feasible]
+    base = leading(cheap)
+    first = _setup(asked, JUDGE if base is None else base.strategy)
+    others = [r.strategy for r in cheap if base is not None and r.spill_bytes != base.spill_bytes]
+    return size_curve(first, asked.case.program, [first.strategy, *others])
 
 
 def story_of(name: str, asked: Comparison) -> Story | None:
@@ -67,20 +78,20 @@ def story_of(name: str, asked: Comparison) -> Story | None:
         plan=plan,
         charged=charges(asked.case.fitted, plan, asked.case.planning),
         result=lead,
-        again=_setup(asked, lead if lead.strategy in CHEAP_STRATEGIES else base),
+        again=_setup(asked, (lead if lead.strategy in CHEAP_STRATEGIES else base).strategy),
         before=_outcome(lead),
     )
     return story(name, evidence)
 
 
-def _setup(asked: Comparison, base: Result) -> Setup:
-    """How to run it again, under the base's strategy if that is quick to plan."""
+def _setup(asked: Comparison, strategy: str) -> Setup:
+    """How to run it again, under the strategy if that is quick to plan."""
     return Setup(
         graph=asked.graph,
         target=asked.case.target,
         lowering=asked.case.lowering,
         planning=asked.case.planning,
-        strategy=base.strategy if base.strategy in CHEAP_STRATEGIES else JUDGE,
+        strategy=strategy if strategy in CHEAP_STRATEGIES else JUDGE,
     )
 
 

@@ -1,0 +1,118 @@
+"""The run in larger and smaller memories: from where tiling is long needed to where nothing spills, densest at bends.
+
+How many runs are made depends on the number of steps alone, never on the speed of the machine.
+"""
+
+from collections.abc import Callable, Sequence
+
+from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
+from spillprof.errors import SpillprofError
+from spillprof.lowering.layout import align
+from spillprof.model.program import Program
+from spillprof.model.size_curve import SizeCurve, SizePoint
+from spillprof.planning.bounds import quick_bound
+from spillprof.planning.traffic import count_traffic
+from spillprof.scheduling import steps_to_judge
+from spillprof.simulation import planned, prepare, sram_limits
+from spillprof.units import LARGEST_SIZE
+from spillprof.whatif.memory import sized
+from spillprof.whatif.setup import Setup, runs_in_one
+
+STEPS_IN_ALL = 18_000
+"""Steps that are simulated: about so many divided by those of the program are the runs."""
+LEAST_SIZES = 8
+MOST_SIZES = 18
+_FIRST_SIZES = 5
+_A_ROUND = 3  # sizes that are added at once
+_ROOM = 1.25  # of what the ideal run uses: fragmentation can ask for more
+_FINENESS = 5  # binary digits of a size: round numbers are easier to read, and to buy
+
+
+def size_curve(setup: Setup, program: Program, strategies: Sequence[str]) -> SizeCurve:
+    """As many strategies, the first of them first, and sizes as are affordable; a reason in place of points if none is.
+
+    ``program``: of the setup, not fitted.
+    """
+    runs = STEPS_IN_ALL // max(steps_to_judge(program), 1) // runs_in_one(setup, program)
+    if runs < LEAST_SIZES:
+        return SizeCurve(left_out="it would take too long for a model of so many steps run in this way")
+    sizes = min(runs, MOST_SIZES)
+    drawn = strategies[: max(1, min(runs // (4 * MOST_SIZES), 2))]
+    return SizeCurve(points=tuple(_points(setup, drawn, sizes)))
+
+
+def _points(setup: Setup, strategies: Sequence[str], most: int) -> list[SizePoint]:
+    """By size, then strategy: this size and the one that ends tiling in any case, then the others."""
+    here = setup.target.sram_bytes
+    rounded = _rounding(setup.target.alignment_bytes)
+    prepared = prepare(setup.graph, setup.target, setup.lowering)
+    tiles_below, ideal = sram_limits(prepared, setup.target, setup.planning)
+    found = {sram_bytes: _at(sized(setup, sram_bytes), strategies) for sram_bytes in (here, tiles_below)}
+    low, high = min(found), max(found)
+    if any(point.spill_bytes != 0 for point in found[high]):
+        high = max(high, ideal)
+    sizes = coarse_sizes(max(low // 2, 1), min(int(_ROOM * high), LARGEST_SIZE), _FIRST_SIZES, rounded)
+    while sizes:
+        found |= {
+            sram_bytes: _at(sized(setup, sram_bytes), strategies) for sram_bytes in sizes if sram_bytes not in found
+        }
+        room = min(_A_ROUND, most - len(found))
+        sizes = sizes_between(sorted(found), _bends(found, strategies), room, rounded) if room > 0 else []
+    return [point for sram_bytes in sorted(found) for point in found[sram_bytes]]
+
+
+def _rounding(alignment_bytes: int) -> Callable[[float], int]:
+    def rounded(nbytes: float) -> int:
+        unit = align(1 << max(0, int(nbytes).bit_length() - _FINENESS), alignment_bytes)
+        return align(int(nbytes), unit)
+
+    return rounded
+
+
+def _at(setup: Setup, strategies: Sequence[str]) -> list[SizePoint]:
+    """One size under each strategy."""
+    try:
+        program = setup.program()
+        lower = quick_bound(program, setup.planning)
+    except SpillprofError as error:
+        return [_cannot(setup, strategy, error) for strategy in strategies]
+    points = []
+    for strategy in strategies:
+        try:
+            plan, timeline = planned(program, setup.target, strategy, setup.planning)
+        except SpillprofError as error:
+            points.append(_cannot(setup, strategy, error))
+            continue
+        points.append(
+            SizePoint(
+                sram_bytes=setup.target.sram_bytes,
+                strategy=strategy,
+                spill_bytes=count_traffic(program, plan).spill_bytes,
+                latency_s=timeline.makespan_s,
+                spill_bytes_lower=lower,
+            )
+        )
+    return points
+
+
+def _cannot(setup: Setup, strategy: str, error: SpillprofError) -> SizePoint:
+    return SizePoint(
+        sram_bytes=setup.target.sram_bytes,
+        strategy=strategy,
+        spill_bytes=None,
+        latency_s=None,
+        spill_bytes_lower=None,
+        reason=error.message,
+    )
+
+
+def _bends(found: dict[int, list[SizePoint]], strategies: Sequence[str]) -> dict[int, float]:
+    """By size, the sharpest bend of a strategy's spill bytes there; where some sizes cannot run, the edge is one."""
+    sharpest: dict[int, float] = {}
+    for strategy in strategies:
+        points = [p for size in sorted(found) for p in found[size] if p.strategy == strategy]
+        worst = max((p.spill_bytes for p in points if p.spill_bytes is not None), default=0)
+        values = [2.0 * worst if p.spill_bytes is None else float(p.spill_bytes) for p in points]
+        for size, bend in bends_of([p.sram_bytes for p in points], values):
+            sharpest[size] = max(sharpest.get(size, 0.0), bend)
+    return sharpest
