@@ -20,6 +20,7 @@ from spillprof.model.result import (
     RunTimes,
     SpillArc,
 )
+from spillprof.model.size_curve import SizeCurve, SizePoint
 from spillprof.model.story import Suggestion
 
 MIB = 1 << 20
@@ -185,8 +186,27 @@ def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
             Suggestion(change="sram", argument="--sram 48MB", strategy="interval", spill_bytes=0,
                        latency_s=n_steps * STEP_S, energy_j=0.03, saves_s=4.3e-3, costs="16 MiB more SRAM"),
         ),
+        size_curve=_size_curve(),
         command="spillprof analyze models/residual_cnn.onnx --sram 32MB",
     )  # fmt: skip
+
+
+def _size_curve() -> SizeCurve:
+    """From a size in which nothing runs, over a knee at 28 MiB and a cliff at 36 MiB, to one that is enough."""
+    spilled = {16: None, 24: 900, 28: 300, 32: 200, 36: 240, 40: 0, 44: 0}
+    return SizeCurve(
+        points=tuple(
+            SizePoint(
+                sram_bytes=size * MIB,
+                strategy="interval",
+                spill_bytes=None if mib is None else mib * MIB,
+                latency_s=None if mib is None else 10e-3 + mib * 1e-5,
+                spill_bytes_lower=None if mib is None else mib // 2 * MIB,
+                reason="step 41 needs 20 MiB at once" if mib is None else None,
+            )
+            for size, mib in spilled.items()
+        )
+    )
 
 
 def _bounds(results: list[Result]) -> Bounds:

@@ -21,6 +21,10 @@ def faults(profile: Profile) -> Iterator[str]:
     yield from _within("reader of a buffer", (i for b in profile.buffers for i in b.read_by), n - 1)
     yield from _within("size of a buffer", (b.size_bytes for b in profile.buffers))
     yield from _within("size of a buffer", (b.size_bytes for b in profile.peak_buffers))
+    if profile.size_curve is not None:
+        yield from _positive("sram_bytes of a point", (p.sram_bytes for p in profile.size_curve.points))
+        yield from _within("spill_bytes of a point", (p.spill_bytes for p in profile.size_curve.points))
+        yield from _within("spill_bytes_lower of a point", (p.spill_bytes_lower for p in profile.size_curve.points))
     for result in profile.results:
         yield from (f"{fault} under {result.strategy[:40]}" for fault in _result_faults(result, n))
 

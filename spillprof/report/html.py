@@ -1,7 +1,6 @@
 """The HTML report: one file, no request, nothing in it that a model's names could run."""
 
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,9 @@ from spillprof.report.columns import comparison_size_column, percent, time_colum
 from spillprof.report.page_data import has_graph, limits_note, page_data
 from spillprof.report.plain_markdown import to_html
 from spillprof.report.roofline import roofline_figure, roofline_summary, roofline_table
+from spillprof.report.size_figures import size_section
 from spillprof.report.story import story_paragraphs
+from spillprof.report.sweep_command import sweep_command
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.report.time_figures import bus_table, time_figures, waits_table
@@ -80,7 +81,13 @@ def _context(profile: Profile) -> dict[str, Any]:
     lead = lead_result(profile)
     feasible = [result for result in profile.results if result.feasible]
     views = [_view(profile, result, index, is_lead=result is lead) for index, result in enumerate(feasible)]
-    common = (figures.trend_figure(profile, feasible), figures.live_figure(profile), roofline_figure(profile))
+    sizes = size_section(profile)
+    common = (
+        figures.trend_figure(profile, feasible),
+        figures.live_figure(profile),
+        roofline_figure(profile),
+        *(figure for figure, _, _ in sizes.figures),
+    )
     drawn = {f"all/{f.key}": f for f in common} | {f"{v['index']}/{f.key}": f for v in views for f in v["figures"]}
     named = {step for figure in drawn.values() for step in figure.named_steps}
     data = page_data(profile, feasible, lead, named) | {
@@ -114,7 +121,8 @@ def _context(profile: Profile) -> dict[str, Any]:
             for title, sentences, absences in (story_paragraphs(profile.why) if profile.why else ())
         ],
         "suggestions_table": tables.suggestions_table(profile),
-        "sweep_command": _sweep_command(profile) if lead and lead.spill_bytes else "",
+        "sizes": sizes,
+        "sweep_command": sweep_command(profile),
         "settings": _settings(profile),
         "method": method_html(),
         "style": asset("report.css"),
@@ -253,12 +261,6 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
         "buffers": tables.buffers_table(result),
         "oscillations": tables.oscillations_table(result),
     }
-
-
-def _sweep_command(profile: Profile) -> str:
-    """A sweep from half the memory to four times as much."""
-    sram_bytes = profile.target.sram_bytes
-    return f"spillprof sweep {shlex.quote(profile.model.path)} --sram {max(sram_bytes // 2, 1)}..{4 * sram_bytes}"
 
 
 def _settings(profile: Profile) -> list[tuple[str, str, str]]:

@@ -1,7 +1,7 @@
 """Curves of a sweep over the size of the SRAM, as plotly figures."""
 
 from collections.abc import Mapping, Sequence
-from math import ceil, floor, log2
+from math import ceil, floor, log2, log10
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from spillprof.report.figures import BLUE, GREY, ORANGE, PURPLE, SHADE, TEAL, Fi
 from spillprof.report.sweep_words import METRIC_WORDS
 from spillprof.report.text import label
 from spillprof.sweep.curves import Cliff, Curve, Knee, curves
-from spillprof.sweep.result import CaseFacts
 from spillprof.sweep.rows import Row
 from spillprof.units import format_size
 
@@ -34,9 +33,12 @@ _UNTIL_TILED = "rgba(224,130,31,0.10)"
 
 
 def curve_figure(
-    case: CaseFacts, rows: Sequence[Row], metric: str, knees: Sequence[Knee], cliffs: Sequence[Cliff]
+    tiles_below: int | None, rows: Sequence[Row], metric: str, knees: Sequence[Knee], cliffs: Sequence[Cliff]
 ) -> Figure:
-    """One metric over the size of the SRAM, a line a strategy and placement; knees, cliffs and the tiled region."""
+    """One metric over the size of the SRAM, a line a strategy and placement; knees, cliffs and the tiled region.
+
+    ``tiles_below``: the size in less than which operators are tiled through DRAM; None: not known.
+    """
     unit, factor = _SCALES[metric]
     drawn = list(curves(rows))
     several = len({curve.rows[0].placement for curve in drawn}) > 1
@@ -56,11 +58,13 @@ def curve_figure(
                 marker={"symbol": symbol, "size": 11, "color": color, "line": {"width": 2, "color": color}},
             ))  # fmt: skip
     sizes = [row.sram_bytes for row in rows]
+    regions = _regions(tiles_below, rows)
     layout = {
         "xaxis": {"title": {"text": "SRAM"}, "type": "log", **_ticks(sizes)},
         "yaxis": {"title": {"text": unit}, "rangemode": "tozero"},
         "hovermode": "closest",
-        "shapes": _regions(case, rows),
+        "shapes": [_region(start, end, color) for start, end, color, _ in regions],
+        "annotations": [_region_words(start, words) for start, _, _, words in regions],
     }
     left = len(drawn) - MAX_CURVES
     packed: list[dict[str, Any]] = go.Figure(data=traces).to_plotly_json()["data"]
@@ -97,22 +101,28 @@ def _marks(marks: Sequence[Knee | Cliff], factor: float) -> list[tuple[int, floa
     ]
 
 
-def _regions(case: CaseFacts, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Where nothing runs (grey), and where operators are tiled (orange)."""
+def _regions(tiles_below: int | None, rows: Sequence[Row]) -> list[tuple[int, int, str, str]]:
+    """(from, to, colour, words): where nothing runs (grey), and where operators are tiled (orange)."""
     sizes = [row.sram_bytes for row in rows]
     runs = [row.sram_bytes for row in rows if row.ok]
-    shapes = []
+    regions = []
     start, least = min(sizes), min(runs, default=max(sizes))
     if start < least:
-        shapes.append(_region(start, least, SHADE))
-    if case.min_sram_bytes is not None and least < case.min_sram_bytes:
-        shapes.append(_region(least, min(case.min_sram_bytes, max(sizes)), _UNTIL_TILED))
-    return shapes
+        regions.append((start, least, SHADE, "does not run"))
+    if tiles_below is not None and least < tiles_below:
+        regions.append((least, min(tiles_below, max(sizes)), _UNTIL_TILED, "operators are tiled"))
+    return regions
 
 
 def _region(start: int, end: int, color: str) -> dict[str, Any]:
     return {"type": "rect", "xref": "x", "yref": "paper", "x0": start, "x1": end, "y0": 0, "y1": 1,
             "fillcolor": color, "line": {"width": 0}, "layer": "below"}  # fmt: skip
+
+
+def _region_words(start: int, words: str) -> dict[str, Any]:
+    """At the foot of a region's left end, where curves are high."""
+    return {"xref": "x", "yref": "paper", "x": log10(start), "y": 0, "text": words, "showarrow": False,
+            "xanchor": "left", "xshift": 3, "yanchor": "bottom"}  # fmt: skip
 
 
 def _ticks(sizes: Sequence[int]) -> dict[str, Any]:

@@ -97,7 +97,9 @@ def _case(sweep: Sweep, case: CaseFacts, index: int) -> dict[str, Any]:
     knees = [k for k in sweep.knees if (k.model, k.dims, k.settings) == own]
     cliffs = [c for c in sweep.cliffs if (c.model, c.dims, c.settings) == own]
     shown = (
-        [(curve_figure(case, rows, metric, knees, cliffs), _summary(rows, metric)) for metric in TITLES] if rows else []
+        [(curve_figure(case.min_sram_bytes, rows, metric, knees, cliffs), _summary(rows, metric)) for metric in TITLES]
+        if rows
+        else []
     )
     return {
         "index": index,

@@ -25,6 +25,7 @@ MOST_SIZES = 18
 _FIRST_SIZES = 5
 _A_ROUND = 3  # sizes that are added at once
 _ROOM = 1.25  # of what the ideal run uses: fragmentation can ask for more
+_EDGE = 0.85  # of the size below which operators are tiled: what happens there is seen from within
 _FINENESS = 5  # binary digits of a size: round numbers are easier to read, and to buy
 
 
@@ -48,10 +49,11 @@ def _points(setup: Setup, strategies: Sequence[str], most: int) -> list[SizePoin
     prepared = prepare(setup.graph, setup.target, setup.lowering)
     tiles_below, ideal = sram_limits(prepared, setup.target, setup.planning)
     found = {sram_bytes: _at(sized(setup, sram_bytes), strategies) for sram_bytes in (here, tiles_below)}
-    low, high = min(found), max(found)
+    high = max(found)
+    low = here // 2 if here < tiles_below else int(_EDGE * tiles_below)
     if any(point.spill_bytes != 0 for point in found[high]):
         high = max(high, ideal)
-    sizes = coarse_sizes(max(low // 2, 1), min(int(_ROOM * high), LARGEST_SIZE), _FIRST_SIZES, rounded)
+    sizes = coarse_sizes(max(low, 1), min(int(_ROOM * high), LARGEST_SIZE), _FIRST_SIZES, rounded)
     while sizes:
         found |= {
             sram_bytes: _at(sized(setup, sram_bytes), strategies) for sram_bytes in sizes if sram_bytes not in found

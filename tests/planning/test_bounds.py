@@ -16,7 +16,7 @@ from random_programs import random_program
 from spillprof.errors import CapacityError
 from spillprof.model.program import Program
 from spillprof.planning.bounding.rows import SCALE, Row, proven_cost
-from spillprof.planning.bounds import FORCED, NOTHING, lower_bound
+from spillprof.planning.bounds import FORCED, NOTHING, lower_bound, quick_bound
 from spillprof.planning.covering import Covering, covering
 from spillprof.planning.options import CHEAP_STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
@@ -218,3 +218,14 @@ def test_the_solver_prints_nothing(tmp_path: os.PathLike[str]) -> None:
     code = "from spillprof.planning.highs import quiet_solver; quiet_solver(); quiet_solver(); print('only this')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout == "only this\n"
+
+
+@given(st.integers(0, 1 << 32), OPTIONS)
+@settings(max_examples=60, deadline=None)
+def test_the_quick_bound_never_passes_the_best_one(seed: int, options: PlanningOptions) -> None:
+    p = random_program(seed)
+    try:
+        best = lower_bound(p, options).cost
+    except CapacityError:
+        return  # resident inputs leave no room
+    assert 0 <= quick_bound(p, options) <= best
