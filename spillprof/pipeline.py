@@ -41,6 +41,7 @@ from spillprof.simulation import on_machine, planned, prepare
 from spillprof.whatif.answers import Comparison, over_sizes, story_of, what_would_help
 from spillprof.whatif.change import SmallerBatch
 from spillprof.whatif.names import resolve
+from spillprof.whatif.suggest import Tried
 
 SEARCHED_STEPS = 2_000
 """Steps up to which strategy ``optimal`` is compared without being asked for."""
@@ -113,6 +114,7 @@ def analyze(
     asked = Comparison(graph=graph, case=case, results=results, plans=plans)
     tries_changes = options.what_if is WhatIf.ON
     stage(total - 1, total, "what would help" if tries_changes else "the profile")
+    tried = what_would_help(asked, lambda: causes.better_order, smaller_batch) if tries_changes else Tried()
     return Profile(
         spillprof_version=__version__,
         model=model_facts(graph, program, target, options.lowering, peak, peak_step),
@@ -134,7 +136,8 @@ def analyze(
         results=tuple(results),
         buffers=buffer_facts(program),
         bounds=bounds_facts(case, results, causes),
-        suggestions=what_would_help(asked, lambda: causes.better_order, smaller_batch) if tries_changes else (),
+        suggestions=tried.suggestions,
+        untried=tried.untried,
         size_curve=over_sizes(asked) if tries_changes else None,
         why=None if why is None else story_of(why, asked),
         recompute=None if machine.recomputation is None else recompute_facts(machine.recomputation),

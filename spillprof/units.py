@@ -105,6 +105,14 @@ def format_size_pair(first: int, second: int) -> tuple[str, str]:
     return (f"{first:,} B", f"{second:,} B") if a == b and first != second else (a, b)
 
 
+def size_word(nbytes: int) -> str:
+    """A size as an option reads it back, exactly: ``36MiB``, ``1536KiB`` or ``70000``."""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if nbytes % factor == 0:
+            return f"{nbytes // factor}{unit}"
+    return str(nbytes)
+
+
 def format_rate(bytes_per_s: float) -> str:
     """``60 GB/s``: three significant digits, decimal unit."""
     value, unit = bytes_per_s, 0

@@ -33,6 +33,7 @@ from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
 from spillprof.planning.options import OPTIMAL, STRATEGIES
+from spillprof.units import format_size_exact
 
 if TYPE_CHECKING:
     from spillprof.whatif.change import SmallerBatch
@@ -140,7 +141,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         raise CapacityError(
             "no strategy can be planned in this memory",
             where=[f"{result.strategy}: {result.reason}" for result in profile.results],
-            hint=f"the smallest SRAM without tiling is {profile.model.min_sram_bytes:,} B",
+            hint=f"the smallest SRAM without tiling is {format_size_exact(profile.model.min_sram_bytes)}",
         )
 
 

@@ -22,6 +22,7 @@ from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
 from spillprof.planning.options import STRATEGIES
+from spillprof.units import format_size_exact
 
 if TYPE_CHECKING:
     from spillprof.diff import Comparison
@@ -98,7 +99,7 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
         raise CapacityError(
             "neither run can be planned in its memory",
             where=[f"{result.strategy}: {result.reason}" for result in new.results],
-            hint=f"the smallest SRAM without tiling is {new.model.min_sram_bytes:,} B",
+            hint=f"the smallest SRAM without tiling is {format_size_exact(new.model.min_sram_bytes)}",
         )
 
 

@@ -87,5 +87,7 @@ def command(session: Session, /, file: str, **values: Any) -> None:
         raise CapacityError(
             f"the buffers {'cannot fit' if proven else 'were not made to fit'} into {format_size_exact(sram)}",
             where=(f"peak {format_size_exact(layout.peak_bytes)}, lower bound {format_size_exact(bound)}",),
-            hint=f"they need at least {bound:,} B" if proven else "give the search more --seconds, or more --sram",
+            hint=f"they need at least {format_size_exact(bound)}"
+            if proven
+            else "give the search more --seconds, or more --sram",
         )

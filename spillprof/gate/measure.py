@@ -13,6 +13,7 @@ from spillprof.model.profile import Profile
 from spillprof.model.revision import SIMULATOR_REVISION
 from spillprof.model.target import Target
 from spillprof.pipeline import AnalyzeOptions, analyze
+from spillprof.units import format_size_exact
 
 LONGEST_NAME = 200
 VICTIMS_KEPT = 5
@@ -49,7 +50,7 @@ def measure(case: Case, graph: Graph) -> tuple[Entry, str | None]:
         raise CapacityError(
             f"strategy {result.strategy} finds no plan in this memory",
             where=(result.reason or "",),
-            hint=f"the smallest SRAM without tiling is {profile.model.min_sram_bytes:,} B",
+            hint=f"the smallest SRAM without tiling is {format_size_exact(profile.model.min_sram_bytes)}",
         )
     entry = Entry(
         config=_fingerprint(case, profile),

@@ -61,6 +61,7 @@ class RecomputeFacts:
     dear_gaps: int  # spilled, and dearer to compute again although the operands are on-chip
     dear_and_far_gaps: int  # spilled, dearer to compute again, and the operands have left
     cheap_gaps: int  # spilled although clearly cheaper to compute again: it made nothing better
+    search: str = ""  # "complete" or what cut the search short; empty: nothing was searched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,7 @@ class Profile:
     buffers: tuple[BufferFact, ...] = ()  # of the program, streamed weights left out; empty: not known
     bounds: Bounds | None = None  # None: not asked for
     suggestions: tuple[Suggestion, ...] = ()
+    untried: tuple[str, ...] = ()  # kinds of changes for which no runs were left
     size_curve: SizeCurve | None = None  # over the size of the SRAM; None: not asked for
     why: Story | None = None  # of what was asked for by name
     op_times: OpTimeFacts | None = None  # None: every time is estimated

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class CauseBytes:
     """Spill bytes by cause, from re-simulation; they add up to all of them."""
 
-    capacity_bytes: int  # left in the best order found, with the best policy known: streamed operands too
+    capacity_bytes: int  # left with the best policy known, in the best order found if one was searched; streamed too
     order_bytes: int  # gone in the best order found; 0 if none was searched, see Result.order_searched
     policy_bytes: int  # gone under the best plan known for this order
     late_release_bytes: int  # gone when buffers are freed at their last use

@@ -17,6 +17,7 @@ class Solution:
 
     values: tuple[bool, ...]
     cost: float
+    stopped: str  # "time" or "nodes", if that ended the search before it was done
 
 
 class BinaryProgram:
@@ -59,7 +60,11 @@ class BinaryProgram:
         if not found:
             return None
         values = np.asarray(solver.getSolution().col_value) > 0.5
-        return Solution(values=tuple(values.tolist()), cost=float(np.array(self._costs) @ values))
+        stopped = {
+            highspy.HighsModelStatus.kTimeLimit: "time",
+            highspy.HighsModelStatus.kSolutionLimit: "nodes",
+        }.get(solver.getModelStatus(), "")
+        return Solution(values=tuple(values.tolist()), cost=float(np.array(self._costs) @ values), stopped=stopped)
 
     def _model(self) -> object:
         """Costs in units of the median, each row in units of its largest coefficient: solvers want numbers near 1."""

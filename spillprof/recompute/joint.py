@@ -37,23 +37,32 @@ class Joint:
     """The best choice found."""
 
     proposals: tuple[Proposal, ...]  # the most time saved first
-    alone_s: float  # spill transfers and second runs, one after another; addresses, and what streams, left out
+    alone_s: float | None  # spill transfers and second runs, one after another; addresses, and what streams, left out
+    search: str  # "complete", or what cut it short: then nothing better may have been found
 
 
 def joint_choice(program: Program, options: PlanningOptions, costs: Costs, seconds: float) -> Joint | None:
-    """What to compute again in a fitted program; None if it is too large, or nothing was found in time."""
+    """What to compute again in a fitted program; None if nothing has to leave it."""
     gaps = gap_options(program, options)
-    if program.capacity_bytes is None or not gaps or len(gaps) > MOST_GAPS:
+    if program.capacity_bytes is None or not gaps:
         return None
+    too_large = Joint(proposals=(), alone_s=None, search=f"too large for an integer program: {len(gaps):,} gaps")
+    if len(gaps) > MOST_GAPS:
+        return too_large
     builder = _Builder(program, options, costs, gaps)
     builder.build()
     if builder.problem.entries > _MOST_ENTRIES:
-        return None
+        return too_large
     solution = builder.problem.solve(seconds)
+    cut_off = f"the integer program was cut off after {seconds:g} s (--optimize-seconds)"
     if solution is None:
-        return None
+        return Joint(proposals=(), alone_s=None, search=cut_off)
     taken = [builder.proposal(column, solution.values) for column in builder.choices if solution.values[column]]
-    return Joint(proposals=tuple(sorted(taken, key=lambda p: (-p.saves_s, p.choice))), alone_s=solution.cost)
+    return Joint(
+        proposals=tuple(sorted(taken, key=lambda p: (-p.saves_s, p.choice))),
+        alone_s=solution.cost,
+        search={"": "complete", "time": cut_off}.get(solution.stopped, "the integer program has too many nodes"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from spillprof.errors import CapacityError
 from spillprof.issue_times import best_issue_times
 from spillprof.kept import Kept
-from spillprof.known import plans_of
+from spillprof.known import plans_of, search_end
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_recomputed
@@ -15,6 +15,7 @@ from spillprof.model.plan import Plan
 from spillprof.model.profile import RecomputedOperator, RecomputeFacts
 from spillprof.model.program import Program
 from spillprof.model.target import Target
+from spillprof.planning.optimal.search import COMPLETE
 from spillprof.planning.options import Dma, PlanningOptions, Recomputing
 from spillprof.planning.traffic import count_traffic
 from spillprof.recompute.asked import asked_choices
@@ -68,6 +69,7 @@ class Recomputation:
     before: Judgement | None  # None: it cannot be planned, or not without the copies that were asked for
     after: Judgement | None
     spilled: Mapping[Verdict, int]  # gaps that the last plan still spends off-chip, by what the rules say
+    search: str  # "complete", or what cut it short; empty: nothing was searched
 
 
 _found: Kept[tuple[Program, Target, Recomputation | None]] = Kept(8)
@@ -118,6 +120,7 @@ def recompute_facts(found: Recomputation) -> RecomputeFacts | None:
         dear_gaps=found.spilled.get(Verdict.SPILL, 0),
         dear_and_far_gaps=found.spilled.get(Verdict.SPILL_CAREFULLY, 0),
         cheap_gaps=found.spilled.get(Verdict.RECOMPUTE, 0),
+        search=found.search,
     )
 
 
@@ -137,7 +140,7 @@ def _recomputed(
         found = search.judged(twice, saved)
         if start is None or found is None:
             copies = _copies(twice, saved, target)
-            return Recomputation(program=twice, copies=copies, before=None, after=None, spilled={})
+            return Recomputation(program=twice, copies=copies, before=None, after=None, spilled={}, search="")
     if start is None or found is None or not (start.judgement.spill_bytes or asked):
         return None
     left = trials
@@ -150,6 +153,7 @@ def _recomputed(
         before=start.judgement,
         after=found.judgement,
         spilled=Counter(p.verdict for p in search.proposals(found)),
+        search="" if planning.recompute is Recomputing.OFF else search.end,
     )
 
 
@@ -214,11 +218,24 @@ def _with(once: Program, saved: Mapping[str, int], taken: Sequence[Proposal]) ->
 class _Search:
     """Programs on one machine."""
 
+    def __init__(self, target: Target, lowering: LoweringOptions, planning: PlanningOptions) -> None:
+        self._target, self._lowering, self._planning = target, lowering, planning
+        self._judging = replace(planning, optimize_seconds=min(_SECONDS, planning.optimize_seconds))
+        self._ends: list[str] = []  # of the searches that it took, in order
+
+    @property
+    def end(self) -> str:
+        """``complete``, or what cut the searches short, each once."""
+        short = dict.fromkeys(end for end in self._ends if end not in ("", COMPLETE))
+        return "; ".join(short) or COMPLETE
+
     def with_joint_choice(self, start: _Candidate, trials: int) -> tuple[_Candidate, int]:
         """The program with what the integer program chooses, or the better part of it; trials that are left."""
         costs = _costs(start.fitted, self._target)
         joint = joint_choice(start.fitted, self._planning, costs, self._planning.optimize_seconds)
         taken = () if joint is None else joint.proposals
+        if joint is not None:
+            self._ends.append(joint.search)
         while taken and trials:
             trials -= 1
             tried = self.judged(*_with(start.program, start.saved, taken))
@@ -227,10 +244,6 @@ class _Search:
             taken = taken[: len(taken) // 2]
         return start, trials
 
-    def __init__(self, target: Target, lowering: LoweringOptions, planning: PlanningOptions) -> None:
-        self._target, self._lowering, self._planning = target, lowering, planning
-        self._judging = replace(planning, optimize_seconds=min(_SECONDS, planning.optimize_seconds))
-
     def judged(self, program: Program, saved: Mapping[str, int] | None = None) -> _Candidate | None:
         """The program under the faster judge; None if it cannot be planned."""
         found = []
@@ -238,6 +251,10 @@ class _Search:
             fitted = fit(program, self._target, self._lowering)
             for strategy in JUDGES[self._planning.recompute]:
                 plans, _ = plans_of(fitted, self._target, strategy, self._judging)
+                if "cut off" in search_end(fitted, self._target, self._judging):
+                    self._ends.append(
+                        f"a search for the optimum that judged was cut off after {self._judging.optimize_seconds:g} s"
+                    )
                 found += [(self._judgement(fitted, plan), plan) for plan in plans]
         except CapacityError:
             return None

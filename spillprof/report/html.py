@@ -12,6 +12,8 @@ from spillprof.model.profile import Profile
 from spillprof.model.result import Result
 from spillprof.report import data_table as tables
 from spillprof.report import figures
+from spillprof.report.bound_words import bound_scope, proof_sentence, proof_word, search_sentences, shortly
+from spillprof.report.cause_words import meaning
 from spillprof.report.chart_words import chart_sentences
 from spillprof.report.columns import comparison_size_column, percent, time_column
 from spillprof.report.page_data import has_graph, limits_note, page_data
@@ -25,14 +27,18 @@ from spillprof.report.text import count_of, label
 from spillprof.report.time_figures import bus_table, time_figures, waits_table
 from spillprof.report.time_words import TIME_WORDS, energy_parts, time_parts
 from spillprof.report.verdict import (
-    CAUSE_WORDS,
     above_bound,
-    bound_scope,
     lead_result,
     recompute_sentences,
     verdict,
 )
-from spillprof.units import format_energy, format_rate, format_size, format_size_exact, format_time
+from spillprof.units import (
+    format_energy,
+    format_rate,
+    format_size,
+    format_size_exact,
+    format_time,
+)
 
 MAX_TITLE = 60
 
@@ -103,6 +109,8 @@ def _context(profile: Profile) -> dict[str, Any]:
         "lead": lead,
         "verdict": verdict(profile),
         "bound_scope": bound_scope(profile),
+        "proof": proof_sentence(profile),
+        "ended_early": search_sentences(profile),
         "recompute": recompute_sentences(profile),
         "recomputed_table": tables.recomputed_table(profile),
         "title": _title(profile, lead),
@@ -172,8 +180,11 @@ def _cards(profile: Profile, lead: Result | None) -> list[tuple[str, str, str]]:
     oversized = count_of(len(profile.oversized), "operator")
     moved = profile.ideal.compulsory_read_bytes + profile.ideal.compulsory_write_bytes
     worst = max((r for r in profile.results), key=lambda r: len(r.oscillations))
+    bound = profile.bounds
+    bounds = [("lower bound", format_size(bound.spill_bytes_lower), shortly(bound) or bound.proven_by)] if bound else []
     return [
         ("spill bytes", format_size(lead.spill_bytes), f"on top of {format_size(moved)} that must move anyway"),
+        *bounds,
         ("spill time", format_time(lead.spill_time_s), share),
         ("spills", f"{lead.spill_count:,}", f"{count_of(lead.reload_count, 'reload')}, "
          f"{lead.clean_eviction_count:,} without a write"),
@@ -208,7 +219,7 @@ def _strategy_rows(profile: Profile, lead: Result | None) -> list[dict[str, Any]
         reason = "" if r.feasible else label(r.reason or "no reason given", 400)
         table.append({"name": r.strategy, "reason": reason, "lead": r is lead, "cells": cells})
     if profile.bounds is not None:
-        cells = ("", "", "", spilled[-1], "proven", "", "", "", "")
+        cells = ("", "", "", spilled[-1], proof_word(profile.bounds), "", "", "", "")
         table.append({"name": "lower bound", "reason": "", "lead": False, "cells": cells})
     return table
 
@@ -237,7 +248,7 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
                 "key": cause.replace(" ", "-"),
                 "bytes": nbytes,
                 "share": nbytes / total if total else 0.0,
-                "meaning": CAUSE_WORDS[cause],
+                "meaning": meaning(cause, result),
             }
             for cause, nbytes in causes
         ],

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from spillprof.model.profile import Profile
 from spillprof.model.result import Result
+from spillprof.report.bound_words import bound_scope, proof_word, search_sentences
 from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
 from spillprof.report.text import count_of, label, printable
 from spillprof.report.verdict import deployed_as, lead_result, recompute_sentences, shown_cause, verdict, why_line
@@ -39,11 +40,16 @@ def _lines(profile: Profile) -> Iterable[str]:
     yield ""
     yield plain(verdict(profile))
     yield ""
-    yield from (plain(sentence) for sentence in recompute_sentences(profile))
-    yield from [""] if profile.recompute else []
+    again = recompute_sentences(profile)
+    yield from (plain(sentence) for sentence in again)
+    yield from [""] if again else []
     yield from _strategies(profile)
     if lead is not None and lead.spill_bytes > 0:
         yield from _operators(lead)
+    if profile.bounds is not None and lead is not None and lead.spill_bytes:
+        yield f"- {plain(bound_scope(profile))}"
+    for sentence in search_sentences(profile):
+        yield f"- {plain(sentence)}"
     for assumption in profile.model.assumptions:
         yield f"- assumed, {count_of(assumption.count, 'time')}: {code(assumption.what)}"
     target = profile.target
@@ -60,7 +66,8 @@ def _strategies(profile: Profile) -> Iterable[str]:
     rows: Sequence[Result] = [r for r in profile.results if r.feasible and r.strategy != "none"]
     latency = time_column([profile.ideal.latency_s, *(r.latency_s for r in rows)])
     spill_time = time_column([None, *(r.spill_time_s for r in rows)])
-    spilled = comparison_size_column([0, *(r.spill_bytes for r in rows)])
+    bound = profile.bounds.spill_bytes_lower if profile.bounds else None
+    spilled = comparison_size_column([0, *(r.spill_bytes for r in rows), bound])
     yield "| strategy | latency | spill time | hidden | spill bytes | spills | reloads |"
     yield "| --- | --: | --: | --: | --: | --: | --: |"
     yield f"| no spill (ideal) | {latency[0]} | - | - | 0 | 0 | 0 |"
@@ -69,6 +76,8 @@ def _strategies(profile: Profile) -> Iterable[str]:
             f"| {r.strategy} | {latency[i]} | {spill_time[i]} | {percent(r.hidden_share)} | {spilled[i]} "
             f"| {r.spill_count:,} | {r.reload_count:,} |"
         )
+    if profile.bounds is not None:
+        yield f"| lower bound | {proof_word(profile.bounds)} | | | {spilled[-1]} | | |"
     for r in profile.results:
         if not r.feasible:
             yield f"| {r.strategy} | infeasible: {plain(label(r.reason or 'no reason given', 200))} | | | | | |"

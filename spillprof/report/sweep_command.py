@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from spillprof.model.profile import Profile
-from spillprof.whatif.words import size_word
+from spillprof.units import size_word
 
 _WITH_VALUE = ("-o", "--output", "--sram", "--what-if", "--why", "--plan", "--save-order", "--top")
 _FLAGS = ("--json", "--events", "--no-report")

@@ -12,6 +12,7 @@ from rich.text import Text
 from spillprof.model.profile import Profile
 from spillprof.model.result import Result
 from spillprof.report import memory_strip
+from spillprof.report.bound_words import bound_scope, proof_word, search_sentences
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
 from spillprof.report.narrow import GLUE, fitting, glued, least_width
 from spillprof.report.op_times import op_times_sentence
@@ -20,13 +21,11 @@ from spillprof.report.text import count_of, label
 from spillprof.report.time_words import time_parts
 from spillprof.report.verdict import (
     above_bound,
-    bound_scope,
     deployed_as,
     infeasible_sentence,
     lead_result,
     no_spill_sentence,
     recompute_sentences,
-    search_sentence,
     shown_cause,
     why_line,
 )
@@ -77,8 +76,7 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
     if profile.bounds is not None:
         yield _line(Text(bound_scope(profile), "dim"))
     yield from map(_line, recompute_sentences(profile))
-    if search_sentence(profile):
-        yield _line(Text(search_sentence(profile), "dim"))
+    yield from (_line(Text(sentence, "dim")) for sentence in search_sentences(profile))
     yield from _infeasible(profile)
     yield ""
     yield from _memory(profile, lead, width)
@@ -138,7 +136,7 @@ def _strategies(profile: Profile, lead: Result | None, width: int) -> Renderable
         )  # fmt: skip
         lines.append(((name, *figures), "bold" if result is lead else ""))
     if profile.bounds is not None:
-        lines.append((("lower bound", "", "", "", spill_bytes[-1], "", "", "proven"), ""))
+        lines.append((("lower bound", "", "", "", spill_bytes[-1], "", "", proof_word(profile.bounds)), ""))
     return _fitted(lines, width - 2, spared=("reloads", "hidden", "spill time", "spills"), left=1)
 
 

@@ -4,31 +4,10 @@ from spillprof.analysis.lead import leading
 from spillprof.analysis.why import why_parts
 from spillprof.model.profile import Profile, RecomputeFacts
 from spillprof.model.result import OperatorCost, Result
+from spillprof.report.cause_words import because
 from spillprof.report.columns import MISSING, percent
 from spillprof.report.text import count_of, label
 from spillprof.units import format_size, format_size_pair, format_time
-
-CAUSE_WORDS = {
-    "capacity": "left in the best order found, with the best policy known",
-    "oversized": "operators too large for the memory, tiled through DRAM",
-    "order": "gone in the best order of operators found",
-    "policy": "gone under the best plan known for this order",
-    "late release": "gone when buffers are freed at their last use",
-    "fragmentation": "gone when free bytes need not lie in one piece",
-    "lifetime": "dead buffers held the space",
-}
-"""Causes of spilled bytes in the order of reports, and what each means. A part of capacity is told apart: oversized."""
-
-BECAUSE = {
-    "capacity": "for want of capacity",
-    "oversized": "because of operators too large for it",
-    "order": "because of the order of operators",
-    "policy": "because of the policy",
-    "late release": "because buffers are freed late",
-    "fragmentation": "because of fragmentation",
-    "lifetime": "because buffers are freed late",
-}
-"""Causes of spilled bytes as the reason in a sentence."""
 
 
 def lead_result(profile: Profile) -> Result | None:
@@ -71,21 +50,6 @@ def above_bound(profile: Profile, result: Result) -> str:
     if searched:
         return f"gap {percent(above)}" if above >= 0.001 else "gap <0.1 %"
     return f"+{percent(above)}" if above >= 0.001 else "+<0.1 %"
-
-
-def bound_scope(profile: Profile) -> str:
-    """What the lower bound claims, in one sentence."""
-    tiled = ", with the same operands tiled through DRAM," if profile.oversized else ""
-    pinned = ", with the same dedicated slots," if profile.config.get("pin") else ""
-    written = ", with every eviction written back," if profile.config.get("writeback") == "always" else ""
-    again = ", with the same operators run twice," if profile.recomputed else ""
-    same = f"{tiled}{pinned}{written}{again}"
-    return f"Lower bound: no plan in this order of operators{same} spills less.{_in_any_order(profile)}"
-
-
-def _in_any_order(profile: Profile) -> str:
-    nbytes = profile.bounds.any_order_bytes if profile.bounds else None
-    return f" In any order at least {format_size(nbytes)} must spill." if nbytes else ""
 
 
 def recompute_sentences(profile: Profile) -> list[str]:
@@ -131,12 +95,6 @@ def _left(facts: RecomputeFacts) -> list[str]:
     return [f"Spilled gaps that could be computed again: {shown}."] if shown else []
 
 
-def search_sentence(profile: Profile) -> str:
-    """Why strategy ``optimal`` stopped before it was done; empty if it was not."""
-    search = profile.bounds.search if profile.bounds else ""
-    return "" if search in ("", "complete") else f"Strategy optimal: {search}."
-
-
 def no_spill_sentence(profile: Profile, lead: Result) -> str:
     """What to say where the lead result spills nothing."""
     sram, smallest = format_size_pair(profile.target.sram_bytes, profile.model.min_sram_bytes)
@@ -168,7 +126,7 @@ def _mostly(result: Result) -> str:
     """``, mostly for want of capacity`` where one cause makes more than half of the bytes."""
     parts = why_parts(result)
     total = sum(nbytes for _, nbytes in parts)
-    return next((f", mostly {BECAUSE[cause]}" for cause, nbytes in parts if 2 * nbytes > total), "")
+    return next((f", mostly {because(cause, result)}" for cause, nbytes in parts if 2 * nbytes > total), "")
 
 
 def deployed_as(profile: Profile) -> list[str]:

@@ -11,13 +11,13 @@ from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
 from spillprof.model.result import Result
 from spillprof.model.size_curve import SizeCurve
-from spillprof.model.story import Story, Suggestion
+from spillprof.model.story import Story
 from spillprof.planning.options import CHEAP_STRATEGIES
 from spillprof.scheduling import JUDGE
 from spillprof.whatif.change import Situation, SmallerBatch
 from spillprof.whatif.setup import Outcome, Setup
 from spillprof.whatif.size_curve import size_curve
-from spillprof.whatif.suggest import suggestions
+from spillprof.whatif.suggest import Tried, suggestions
 from spillprof.whatif.why import Evidence, story
 
 
@@ -33,11 +33,11 @@ class Comparison:
 
 def what_would_help(
     asked: Comparison, better_order: Callable[[], tuple[int, ...] | None], smaller_batch: SmallerBatch | None
-) -> tuple[Suggestion, ...]:
+) -> Tried:
     """Changes that help the leading result, tried under the best of the strategies that are quick to plan."""
     lead = leading(asked.results)
     if lead is None:
-        return ()
+        return Tried()
     base = leading([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
     now = Situation(
         setup=_setup(asked, base.strategy),

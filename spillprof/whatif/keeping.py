@@ -5,13 +5,12 @@ from spillprof.model.program import Buffer
 from spillprof.model.story import Suggestion
 from spillprof.planning.planner import make_plan
 from spillprof.simulation import prepare, sram_limits
-from spillprof.units import format_size
+from spillprof.units import format_size, size_word
 from spillprof.whatif.change import Change
 from spillprof.whatif.memory import LARGER, grid, sized
 from spillprof.whatif.setup import Outcome, Setup, outcome, runs_in_one
 from spillprof.whatif.slots import slot
 from spillprof.whatif.suggest import STEPS_IN_ALL, suggestion
-from spillprof.whatif.words import size_word
 
 _MOST_PLANS = 10
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 from spillprof.lowering.layout import align
 from spillprof.model.target import Target
 from spillprof.simulation import prepare, sram_limits
-from spillprof.units import LARGEST_SIZE, format_size
+from spillprof.units import LARGEST_SIZE, format_size, size_word
 from spillprof.whatif.change import Change, Situation
 from spillprof.whatif.setup import Setup, spill_bytes
-from spillprof.whatif.words import size_word
 
 _FINENESS = 32
 """Sizes that are tried are whole multiples of about this share of the present size."""

@@ -3,7 +3,8 @@
 How many runs are made depends on the number of steps alone, never on the speed of the machine.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 from spillprof.model.story import Suggestion
 from spillprof.scheduling import steps_to_judge
@@ -17,7 +18,7 @@ from spillprof.whatif.policies import better_order, other_placements, other_stra
 from spillprof.whatif.setup import Outcome, outcome, runs_in_one
 from spillprof.whatif.slots import dedicated_slots
 
-STEPS_IN_ALL = 30_000
+STEPS_IN_ALL = 36_000
 """Steps that are simulated for suggestions: about so many divided by those of the program are the runs."""
 MOST_RUNS = 40
 _FEW_RUNS = 5  # with no more, sizes are not searched for
@@ -31,44 +32,77 @@ FOR_LONG: tuple[Kind, ...] = (better_order, twice_the_sram, other_strategies, de
 
 FOR_ALL: tuple[Kind, ...] = (
     better_order, recomputing, larger_sram, other_strategies, prompter_planning, leaner_lowering, dedicated_slots,
-    other_weights, other_convolutions, own_workspaces, fused_pairs, recomputed_tensors, other_placements,
-    narrower_types, twice_the_bandwidth, more_channels, smaller_batch,
+    other_weights, other_convolutions, own_workspaces, narrower_types, twice_the_bandwidth, more_channels,
+    smaller_batch, fused_pairs, recomputed_tensors, other_placements,
 )  # fmt: skip
 """All kinds of changes: what is most likely to help comes first, in case that runs are few."""
 
+_WORDS: Mapping[Kind, str] = {
+    better_order: "another order",
+    recomputing: "operators that run twice",
+    larger_sram: "more SRAM",
+    twice_the_sram: "more SRAM",
+    other_strategies: "other strategies",
+    prompter_planning: "prompter transfers and release",
+    leaner_lowering: "what was switched off",
+    dedicated_slots: "dedicated slots",
+    other_weights: "other places for weights",
+    other_convolutions: "other algorithms of convolutions",
+    own_workspaces: "workspaces one by one",
+    fused_pairs: "pairs to fuse",
+    recomputed_tensors: "tensors to compute again",
+    other_placements: "other placements",
+    narrower_types: "narrower types",
+    twice_the_bandwidth: "more bandwidth",
+    more_channels: "more DMA channels",
+    smaller_batch: "a smaller batch",
+}
 
-def suggestions(now: Situation, lead: Outcome) -> tuple[Suggestion, ...]:
-    """Changes that save time against ``lead``, or bytes in the same time, dearest first. Empty if nothing spills."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What came of the runs that were made."""
+
+    suggestions: tuple[Suggestion, ...] = ()  # dearest first
+    untried: tuple[str, ...] = ()  # kinds of changes for all of which no runs were left, in words
+
+
+def suggestions(now: Situation, lead: Outcome) -> Tried:
+    """Changes that save time against ``lead``, or bytes in the same time. Nothing is tried if nothing spills."""
     if not lead.spill_bytes:
-        return ()
+        return Tried()
     runs = affordable_runs(now)
-    found = []
-    for change in _changes(now, runs):
-        after = outcome(change.setup)
-        tried = None if after is None else suggestion(change, lead, after, now.strategies)
-        if tried is not None and _helps(tried, lead):
-            found.append(tried)
-    return tuple(sorted(found, key=lambda s: (-s.saves_s, -s.saves_bytes, s.argument)))
+    if runs <= 0:
+        return Tried(untried=("any change",))
+    found, untried = [], list[Kind]()
+    kinds = FOR_ALL if runs > _FEW_RUNS else FOR_LONG
+    for kind in kinds:
+        if kind is larger_sram:
+            runs -= PROBES // _PROBES_A_RUN
+        if runs <= 0:
+            untried.append(kind)
+            continue
+        for change in kind(now):
+            if runs <= 0:
+                untried.append(kind)
+                break
+            runs -= 1
+            after = outcome(change.setup)
+            tried = None if after is None else suggestion(change, lead, after, now.strategies)
+            if tried is not None and _helps(tried, lead):
+                found.append(tried)
+    begun = {_WORDS[kind] for kind in kinds}
+    untried += [kind for kind in FOR_ALL if _WORDS[kind] not in begun]
+    return Tried(
+        suggestions=tuple(sorted(found, key=lambda s: (-s.saves_s, -s.saves_bytes, s.argument))),
+        untried=tuple(_WORDS[kind] for kind in untried if kind is not smaller_batch or now.smaller_batch is not None),
+    )
 
 
 def affordable_runs(now: Situation) -> int:
     """How many runs are made for suggestions; a run that searches first counts as all that it judges."""
     runs = STEPS_IN_ALL // max(steps_to_judge(now.program), 1)
     return min(runs // runs_in_one(now.setup, now.program), MOST_RUNS)
-
-
-def _changes(now: Situation, runs: int) -> Iterator[Change]:
-    """As many changes as there are runs for."""
-    for kind in FOR_ALL if runs > _FEW_RUNS else FOR_LONG:
-        if kind is larger_sram:
-            runs -= PROBES // _PROBES_A_RUN
-        if runs <= 0:
-            return
-        for change in kind(now):
-            if runs <= 0:
-                return
-            runs -= 1
-            yield change
 
 
 def suggestion(change: Change, before: Outcome, after: Outcome, compared: Collection[str]) -> Suggestion:

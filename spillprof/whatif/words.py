@@ -1,4 +1,4 @@
-"""Arguments as a shell takes them, and sizes and rates as options read them back, exactly."""
+"""Arguments as a shell takes them, and rates as options read them back, exactly."""
 
 import shlex
 from collections.abc import Sequence
@@ -25,14 +25,6 @@ def option_words(option: str, names: Sequence[str]) -> str | None:
     """``--pin a --pin b``; None if a name is empty, or no command line can carry it."""
     words = [shell_word(name) if name else None for name in names]
     return None if None in words else " ".join(f"{option} {word}" for word in words)
-
-
-def size_word(nbytes: int) -> str:
-    """``36MiB``, ``1536KiB`` or ``70000``: nothing is rounded."""
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if nbytes % factor == 0:
-            return f"{nbytes // factor}{unit}"
-    return str(nbytes)
 
 
 def rate_word(bytes_per_s: float) -> str | None:

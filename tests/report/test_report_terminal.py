@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import CAPACITY, HOSTILE_NAMES, MIB, make_profile, without_spills
 
+from spillprof.report.bound_words import bound_scope
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
 from spillprof.report.terminal import render
 from spillprof.report.text import cells, label, printable, shorten_middle
-from spillprof.report.verdict import above_bound, bound_scope, lead_result, verdict
+from spillprof.report.verdict import above_bound, lead_result, verdict
 from spillprof.units import format_size
 
 
@@ -103,7 +104,7 @@ def test_page_shows_header_target_strategies_and_reasons(profile):
             bound = above_bound(profile, result).split()
             counts = [str(result.spill_count), str(result.reload_count)]
             assert rows[result.strategy][-2 - len(bound) :] == [*counts, *bound]
-    assert rows["lower"][-1] == "proven"
+    assert rows["lower"][-2:] == ["proven,", "certified"]
     assert "cost is infeasible: step 41 needs 33.1 MiB at once" in page
     assert "why (belady, least spill time): capacity" in page
     assert "lru; pinned: −" in " ".join(page.split())

@@ -1,0 +1,83 @@
+"""What the lower bound claims, by what it is proven, and which searches ended before they were done."""
+
+from spillprof.model.profile import Bounds, Profile
+from spillprof.units import format_size, format_size_exact, format_size_pair
+
+NOTHING, FORCED = "nothing must spill", "operators that cannot fit"
+
+_METHODS = {
+    "equal weights": "equal weights on the steps that are over-full",
+    "local ratio": "local ratio",
+    "linear program": "a linear program",
+    "knapsack cover": "a linear program with knapsack covers",
+    FORCED: "what operators that cannot fit pass through DRAM",
+}
+"""Methods whose proof is a certificate, in words. Any other name is that of a solver."""
+
+_ENDS = {"nodes": "the integer program has too many nodes", "iterations": "the integer program takes too long"}
+
+CHECK = "spillprof verify MODEL --certificate PROFILE.json"
+
+
+def bound_scope(profile: Profile) -> str:
+    """What the lower bound claims, in one sentence, and shortly by what."""
+    tiled = ", with the same operands tiled through DRAM," if profile.oversized else ""
+    pinned = ", with the same dedicated slots," if profile.config.get("pin") else ""
+    written = ", with every eviction written back," if profile.config.get("writeback") == "always" else ""
+    again = ", with the same operators run twice," if profile.recomputed else ""
+    same = f"{tiled}{pinned}{written}{again}"
+    short = shortly(profile.bounds) if profile.bounds else ""
+    how = f" ({short})" if short else ""
+    return f"Lower bound{how}: no plan in this order of operators{same} spills less.{_in_any_order(profile)}"
+
+
+def shortly(bounds: Bounds) -> str:
+    """``proven by local ratio, certified``, or that a solver did and how much is certified; empty for no spills."""
+    if bounds.proven_by == NOTHING:
+        return ""
+    if bounds.proven_by == bounds.certified_by:
+        return f"proven by {_METHODS.get(bounds.proven_by, bounds.proven_by)}, certified"
+    _, certified = format_size_pair(bounds.spill_bytes_lower, bounds.certified_bytes)
+    return f"proven by a solver; {certified} certified"
+
+
+def proof_word(bounds: Bounds) -> str:
+    """``proven, solver``, ``proven, certified``: by what, as a cell of a table has room for."""
+    if bounds.proven_by == NOTHING:
+        return "proven"
+    return "proven, certified" if bounds.proven_by == bounds.certified_by else "proven, solver"
+
+
+def proof_sentence(profile: Profile) -> str:
+    """By what the lower bound is proven, and what of it needs no trust; empty where nothing must spill."""
+    bounds = profile.bounds
+    if bounds is None or bounds.proven_by == NOTHING:
+        return ""
+    certified = _METHODS.get(bounds.certified_by, bounds.certified_by)
+    if bounds.proven_by == bounds.certified_by:
+        return f"The bound is proven by {certified}: its certificate is checked in whole numbers ({CHECK})."
+    lower, checked = format_size_exact(bounds.spill_bytes_lower), format_size_exact(bounds.certified_bytes)
+    without = "nothing" if bounds.certified_by == NOTHING else f"{checked}, by {certified}"
+    return (
+        f"The bound is what a solver proved of the integer program, {bounds.proven_by}: {lower}. What needs no trust "
+        f"in a solver is {without}: its certificate is checked in whole numbers ({CHECK})."
+    )
+
+
+def search_sentences(profile: Profile) -> list[str]:
+    """Searches that ended before they were done, by the clock or by their size, and changes that nobody tried."""
+    found = []
+    search = profile.bounds.search if profile.bounds else ""
+    if search not in ("", "complete"):
+        found.append(f"Strategy optimal: {_ENDS.get(search, search)}.")
+    again = profile.recompute.search if profile.recompute else ""
+    if again not in ("", "complete"):
+        found.append(f"Operators to run twice: {again}.")
+    if profile.untried:
+        found.append(f"What would help: for want of runs not tried: {', '.join(profile.untried)}.")
+    return found
+
+
+def _in_any_order(profile: Profile) -> str:
+    nbytes = profile.bounds.any_order_bytes if profile.bounds else None
+    return f" In any order at least {format_size(nbytes)} must spill." if nbytes else ""
