@@ -159,6 +159,14 @@ def on_machine(prepared: Prepared, target: Target, options: PlanningOptions, ide
     )
 
 
+def fitted_to(prepared: Prepared, target: Target, options: PlanningOptions) -> Program:
+    """The program that strategies plan on this target, without the ideal. ``CapacityError`` as ``fit`` raises it."""
+    once = scheduled(prepared.program, target, prepared.lowering, options)
+    recomputation = recomputed(once, target, prepared.lowering, options)
+    chosen = recomputation.program if recomputation is not None and recomputation.copies else once
+    return fit(chosen, target, prepared.lowering)
+
+
 def _in_infinite_memory(boundless: Program, target: Target, options: PlanningOptions) -> Ideal:
     plan, timeline = planned(boundless, target, IDEAL, options)
     return Ideal(program=boundless, plan=plan, timeline=timeline)

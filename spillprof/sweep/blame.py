@@ -7,12 +7,13 @@ from typing import Any
 
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
+from spillprof.kept import Kept
 from spillprof.model.program import Program
 from spillprof.planning.planner import IDEAL
-from spillprof.simulation import on_machine, planned, prepare
+from spillprof.simulation import fitted_to, on_machine, planned, prepare
 from spillprof.sweep.curves import Cliff, scenario
 from spillprof.sweep.rows import Case, Row
-from spillprof.sweep.work import Study
+from spillprof.sweep.work import Runner, Study
 
 MOST_BLAMED = 12
 """Cliffs that are looked into, of each place the worst: each takes two runs of its strategy."""
@@ -34,7 +35,7 @@ class _Costs:
         return dict(total)
 
 
-def blame(study: Study, cases: Sequence[Case], found: Sequence[Cliff]) -> tuple[Cliff, ...]:
+def blame(runner: Runner, cases: Sequence[Case], found: Sequence[Cliff]) -> tuple[Cliff, ...]:
     """The cliffs, the worst ones with the buffer and the operator to blame.
 
     The buffer is the one whose spill bytes rise most, the operator the step that forces most of that rise. Where no
@@ -44,10 +45,36 @@ def blame(study: Study, cases: Sequence[Case], found: Sequence[Cliff]) -> tuple[
     places: dict[tuple[Any, ...], int] = {}
     for k, cliff in enumerate(found):
         places.setdefault(cliff.place, k)
-    worst = set(list(places.values())[:MOST_BLAMED])
-    return tuple(
-        _blamed(study, by_group[_group(cliff)], cliff) if k in worst else cliff for k, cliff in enumerate(found)
-    )
+    pairs: dict[tuple[Any, ...], list[int]] = {}  # by the two runs: both metrics may have their cliff there
+    for k in list(places.values())[:MOST_BLAMED]:
+        cliff = found[k]
+        pairs.setdefault((*cliff.place[:-1], cliff.strategy, cliff.placement), []).append(k)
+    jobs = [
+        Comparison(number=own[0], case=by_group[_group(found[own[0]])], cliff=found[own[0]]) for own in pairs.values()
+    ]
+    blamed = dict(runner.run(jobs))
+    answers = list(found)
+    for own in pairs.values():
+        for k in own:
+            answers[k] = replace(found[k], **blamed[own[0]])
+    return tuple(answers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The two runs beside a cliff, set side by side."""
+
+    number: int
+    case: Case
+    cliff: Cliff
+
+    def do(self, study: Study) -> Mapping[str, Any]:
+        """The fields of the cliff that say who is to blame."""
+        return _who(study, self.case, self.cliff)
+
+    def lost(self) -> Mapping[str, Any]:
+        """Nobody is blamed."""
+        return {}
 
 
 def _group(of: Case | Cliff) -> tuple[Any, ...]:
@@ -55,8 +82,8 @@ def _group(of: Case | Cliff) -> tuple[Any, ...]:
     return (of.model, *scenario(shown))
 
 
-def _blamed(study: Study, case: Case, cliff: Cliff) -> Cliff:
-    before, after = (_costs(study, case, cliff, nbytes) for nbytes in (cliff.sram_bytes, cliff.larger_sram_bytes))
+def _who(study: Study, case: Case, cliff: Cliff) -> Mapping[str, Any]:
+    before, after = (_kept_costs(study, case, cliff, nbytes) for nbytes in (cliff.sram_bytes, cliff.larger_sram_bytes))
     smaller, larger = before.by_buffer(), after.by_buffer()
     buffer = _most({b: n - smaller.get(b, 0) for b, n in larger.items()})
     if buffer is not None:
@@ -67,20 +94,19 @@ def _blamed(study: Study, case: Case, cliff: Cliff) -> Cliff:
         grown = {i: s - before.waits.get(i, (0.0, -1))[0] for i, (s, _) in after.waits.items()}
         waiting = _most(grown)
         if waiting is None:
-            return cliff
+            return {}
         step, cause = waiting, "waits"
         buffer = after.waits[step][1]
     named = after.program.buffers[buffer] if buffer >= 0 else None
-    return replace(
-        cliff,
-        buffer=None if named is None else named.name,
-        buffer_bytes=None if named is None else named.size_bytes,
-        buffer_spill_bytes=smaller.get(buffer, 0),
-        larger_buffer_spill_bytes=larger.get(buffer, 0),
-        step=step,
-        operator=after.program.steps[step].name,
-        cause=cause,
-    )
+    return {
+        "buffer": None if named is None else named.name,
+        "buffer_bytes": None if named is None else named.size_bytes,
+        "buffer_spill_bytes": smaller.get(buffer, 0),
+        "larger_buffer_spill_bytes": larger.get(buffer, 0),
+        "step": step,
+        "operator": after.program.steps[step].name,
+        "cause": cause,
+    }
 
 
 def _most(rises: Mapping[int, Any]) -> int | None:
@@ -89,14 +115,24 @@ def _most(rises: Mapping[int, Any]) -> int | None:
     return best if best is not None and rises[best] > 0 else None
 
 
+_found: Kept[_Costs] = Kept(4)  # cliffs stand one behind the other
+
+
+def _kept_costs(study: Study, case: Case, cliff: Cliff, sram_bytes: int) -> _Costs:
+    key = (study.token, case.digest, cliff.strategy, cliff.placement, sram_bytes)
+    return _found.get_or_make(key, lambda: _costs(study, case, cliff, sram_bytes))
+
+
 def _costs(study: Study, case: Case, cliff: Cliff, sram_bytes: int) -> _Costs:
     assert case.graph is not None
     target = case.target.with_overrides(sram_bytes=sram_bytes)
     options = replace(case.planning, placement=cliff.placement)
-    machine = on_machine(prepare(study.graphs[case.graph], target, case.lowering), target, options)
-    program, plan, timeline = machine.ideal.program, machine.ideal.plan, machine.ideal.timeline
-    if cliff.strategy != IDEAL:
-        program = machine.fitted
+    prepared = prepare(study.graphs[case.graph], target, case.lowering)
+    if cliff.strategy == IDEAL:
+        ideal = on_machine(prepared, target, options).ideal
+        program, plan, timeline = ideal.program, ideal.plan, ideal.timeline
+    else:
+        program = fitted_to(prepared, target, case.planning)  # as for the rows: whatever the placement
         plan, timeline = planned(program, target, cliff.strategy, options)
     moved: defaultdict[tuple[int, int], int] = defaultdict(int)
     kinds: dict[tuple[int, int], str] = {}

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from spillprof.errors import UsageError
-from spillprof.sweep.work import LOST, Finished, Outcome, Study, Task, run_task
+from spillprof.sweep.work import Job, Result, Study
 
 _CONNECT_S = 10
 _SHIP_S = 600
 _TRIES = 4
-"""How often a task is sent again for which no worker gave an answer."""
+"""How often a job is sent again for which no worker gave an answer."""
 
 
 class Cluster:
-    """Sends the study to all workers once, then tasks; what a lost worker held is done again by the others."""
+    """Sends the study to all workers once, then jobs; what a lost worker held is done again by the others."""
 
     def __init__(self, study: Study, address: str) -> None:
         try:
@@ -32,20 +32,20 @@ class Cluster:
                 hint="give the address that 'dask scheduler' prints, like tcp://10.0.0.1:8786",
             ) from None
         self._shipped: Any = None
-        self._served = False  # whether any task was ever answered
+        self._served = False  # whether any job was ever answered
 
     def wait_for_workers(self, count: int, timeout_s: float = 60) -> None:
         """Until so many workers are there. ``TimeoutError`` if that takes too long."""
         self._client.wait_for_workers(count, timeout=timeout_s)
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Finished]:
-        """As they finish. The scheduler moves tasks of a lost worker; what it gives up on is sent again from here."""
-        left = {task.number: task for task in tasks}
+    def run(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
+        """As they finish. The scheduler moves jobs of a lost worker; what it gives up on is sent again from here."""
+        left = {job.number: job for job in jobs}
         for _ in range(_TRIES):
             try:
-                for task, outcomes in self._finished(list(left.values())):
-                    del left[task.number]
-                    yield task, outcomes
+                for number, result in self._finished(list(left.values())):
+                    del left[number]
+                    yield number, result
             except OSError as error:  # nobody is there: no worker, or no scheduler any more
                 if not self._served:
                     what, hint = "no worker of the Dask cluster answers", "start some with 'dask worker'"
@@ -54,30 +54,30 @@ class Cluster:
             if not left:
                 return
             self._shipped = None  # the only copy may have been on the worker that was lost
-        for task in left.values():
-            yield task, (Outcome(status=LOST),) * len(task.pairs)
+        for job in left.values():
+            yield job.number, job.lost()
 
     def close(self) -> None:
         """Leave the cluster; what is unfinished is cancelled."""
         self._client.close()
 
-    def _finished(self, tasks: Sequence[Task]) -> Iterator[Finished]:
-        """The tasks that were answered."""
+    def _finished(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
+        """The jobs that were answered."""
         from distributed import as_completed
 
         if self._shipped is None:
             self.wait_for_workers(1, _CONNECT_S)
             self._shipped = self._client.scatter(self._study, broadcast=True, hash=False, timeout=_SHIP_S)
-        sent = {self._client.submit(run_task, self._shipped, task, pure=False): task for task in tasks}
+        sent = {self._client.submit(_do, self._shipped, job, pure=False): job.number for job in jobs}
         for future in as_completed(list(sent), loop=self._client.loop):
-            task = sent.pop(future)
+            number = sent.pop(future)
             if future.status == "finished":
                 try:
-                    outcomes = future.result()
+                    result = future.result()
                 except Exception:  # the worker with the result was lost before it was fetched
                     continue
                 self._served = True
-                yield task, outcomes
+                yield number, result
             elif future.status == "error":
                 self._check(future.exception())
 
@@ -89,3 +89,7 @@ class Cluster:
                 where=[str(error)],
                 hint="install the same version of spillprof on every worker",
             ) from None
+
+
+def _do(study: Study, job: Job[Any]) -> Any:
+    return job.do(study)

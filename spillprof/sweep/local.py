@@ -1,5 +1,6 @@
 """Runners on this computer: in this process, or in several."""
 
+import gc
 import multiprocessing
 import signal
 import threading
@@ -7,48 +8,49 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from typing import Any
 
-from spillprof.sweep.work import LOST, Finished, Outcome, Study, Task, run_task
+from spillprof.sweep.work import Job, Result, Study
 
 
 class InProcess:
-    """One task after the other, here."""
+    """One job after the other, here."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Finished]:
+    def run(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
         """In the order given."""
-        for task in tasks:
-            yield task, run_task(self._study, task)
+        for job in jobs:
+            yield job.number, job.do(self._study)
 
     def close(self) -> None:
         """Nothing runs."""
 
 
 class Processes:
-    """``jobs`` processes, each of which gets the study once."""
+    """So many processes, each of which gets the study once."""
 
-    def __init__(self, study: Study, jobs: int) -> None:
-        self._study, self._jobs = study, jobs
+    def __init__(self, study: Study, count: int) -> None:
+        self._study, self._count = study, count
         self._pool: ProcessPoolExecutor | None = None
         self._before = set(multiprocessing.active_children())
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Finished]:
-        """As they finish. When a process dies, what is left runs one by one, and a task that kills one is a failure."""
-        left = {task.number: task for task in tasks}
+    def run(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
+        """As they finish. When a process dies, what is left runs one by one, and a job that kills one is a failure."""
+        left = {job.number: job for job in jobs}
         try:
-            for task, outcomes in self._finished(tasks):
-                del left[task.number]
-                yield task, outcomes
+            for number, result in self._finished(jobs):
+                del left[number]
+                yield number, result
         except BrokenProcessPool:
             self._pool = None
-        for task in list(left.values()):
+        for job in list(left.values()):
             try:
-                yield from self._finished([task])
+                yield from self._finished([job])
             except BrokenProcessPool:
                 self._pool = None
-                yield task, (Outcome(status=LOST),) * len(task.pairs)
+                yield job.number, job.lost()
 
     def close(self) -> None:
         """End the processes that were started here."""
@@ -58,14 +60,15 @@ class Processes:
                 process.terminate()
             self._pool = None
 
-    def _finished(self, tasks: Sequence[Task]) -> Iterator[Finished]:
+    def _finished(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._jobs, mp_context=spawn, initializer=_adopt, initargs=(self._study,))
-        submitted: dict[Future[tuple[Outcome, ...]], Task] = {}
+            given = self._study, gc.get_threshold()
+            self._pool = ProcessPoolExecutor(self._count, mp_context=spawn, initializer=_adopt, initargs=given)
+        submitted: dict[Future[Result], int] = {}
         with _interrupts_ignored():  # processes that start meanwhile inherit it: only this one answers Ctrl-C
-            for task in tasks:
-                submitted[self._pool.submit(_run_adopted, task)] = task
+            for job in jobs:
+                submitted[self._pool.submit(_do, job)] = job.number
         for future in as_completed(submitted):
             yield submitted.pop(future), future.result()
 
@@ -73,13 +76,15 @@ class Processes:
 _adopted: list[Study] = []
 
 
-def _adopt(study: Study) -> None:
+def _adopt(study: Study, thresholds: tuple[int, int, int]) -> None:
+    """Of the process that started this one, also how often it looks for cycles: every other second goes there else."""
+    gc.set_threshold(*thresholds)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _adopted[:] = [study]
 
 
-def _run_adopted(task: Task) -> tuple[Outcome, ...]:
-    return run_task(_adopted[0], task)
+def _do(job: Job[Any]) -> Any:
+    return job.do(_adopted[0])
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from spillprof import __version__
 from spillprof.sweep.answers import Answer, Choice, pareto, smallest
 from spillprof.sweep.blame import blame
 from spillprof.sweep.curves import Cliff, Knee, cliffs, knees
+from spillprof.sweep.local import InProcess
 from spillprof.sweep.rows import Case, Row
-from spillprof.sweep.work import Study
+from spillprof.sweep.work import Runner, Study
 
 SCHEMA = "spillprof-sweep/1"
 
@@ -54,8 +55,11 @@ def conclude(
     target: Mapping[str, Any],
     config: Mapping[str, Any],
     command: str,
+    runner: Runner | None = None,
 ) -> Sweep:
-    """The sweep with its knees, cliffs and answers. An interrupted one is not kept waiting for who is to blame."""
+    """The sweep with its knees, cliffs and answers. ``runner`` finds out who is to blame for the cliffs; else it is
+    done here. An interrupted one is not kept waiting for that.
+    """
     found = cliffs(rows)
     return Sweep(
         spillprof_version=__version__,
@@ -66,7 +70,7 @@ def conclude(
         cases=tuple(_facts(case) for case in cases),
         rows=tuple(rows),
         knees=knees(rows),
-        cliffs=blame(study, cases, found) if complete else found,
+        cliffs=blame(runner or InProcess(study), cases, found) if complete else found,
         smallest=smallest(rows, within),
         pareto=pareto(rows),
     )

@@ -26,19 +26,18 @@ class Run:
 
     def at(self, sizes: Iterable[int], runner: Runner, progress: Progress) -> None:
         """Simulate every case at these sizes of the SRAM."""
-        tasks: dict[int, Case] = {}
-        wanted = []
-        for number, case in enumerate(self._cases):
+        wanted: dict[int, tuple[Case, Task]] = {}
+        for position, case in enumerate(self._cases):
             for sram_bytes in sorted(set(sizes) - self._sizes):
-                task = self._task(number, case, sram_bytes)
+                task = self._task(position, case, sram_bytes)
                 if task is not None:
-                    wanted.append(task)
-                    tasks[task.number] = case
+                    wanted[task.number] = case, task
         self._sizes.update(sizes)
         done = len(self._found)
-        total = done + sum(len(task.pairs) for task in wanted)
-        for task, outcomes in runner.run(wanted):
-            case, sram_bytes = tasks[task.number], task.target.sram_bytes
+        total = done + sum(len(task.pairs) for _, task in wanted.values())
+        for number, outcomes in runner.run([task for _, task in wanted.values()]):
+            case, task = wanted[number]
+            sram_bytes = task.target.sram_bytes
             for (placement, strategy), outcome in zip(task.pairs, outcomes, strict=True):
                 figures = {name: getattr(outcome.totals, name) for name in FIGURES} if outcome.totals else {}
                 self._add(
@@ -69,7 +68,7 @@ class Run:
                 )
         return tuple(ordered)
 
-    def _task(self, number: int, case: Case, sram_bytes: int) -> Task | None:
+    def _task(self, position: int, case: Case, sram_bytes: int) -> Task | None:
         """What is still to be done for a case at a size; None if nothing is."""
         missing = []
         for placement, strategy in self._pairs:
@@ -86,7 +85,7 @@ class Run:
         self._tasks += 1
         target = case.target.with_overrides(sram_bytes=sram_bytes)
         return Task(
-            number=self._tasks, case=number, graph=case.graph, lowering=case.lowering,
+            number=self._tasks, case=position, graph=case.graph, lowering=case.lowering,
             planning=case.planning, target=target, pairs=tuple(missing),
         )  # fmt: skip
 

@@ -1,12 +1,13 @@
-"""The work of a sweep: what one task computes, in this process or in another one.
+"""The work of a sweep: what one job computes, in this process or in another one.
 
-A task is one model on one machine; it fits the program once, plays the ideal once, and simulates every strategy and
-placement that is asked for. A process lowers a model when it first meets it, and keeps it (see ``simulation.prepare``).
+Nearly all jobs are tasks. A task is one model on one machine; it fits the program once, plays the ideal once, and
+simulates every strategy and placement that is asked for. A process lowers a model when it first meets it, and keeps
+it (see ``simulation.prepare``).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from spillprof.errors import SpillprofError
 from spillprof.kept import Kept
@@ -32,6 +33,34 @@ class Study:
     graphs: tuple[Graph, ...]
 
 
+Result = TypeVar("Result")
+_Result_co = TypeVar("_Result_co", covariant=True)
+
+
+class Job(Protocol[_Result_co]):
+    """A piece of work that travels to a process."""
+
+    @property
+    def number(self) -> int:
+        """Which of the jobs that are given to a runner at once it is."""
+
+    def do(self, study: Study) -> _Result_co:
+        """Its result."""
+
+    def lost(self) -> _Result_co:
+        """What stands for the result where no process survives the work."""
+
+
+class Runner(Protocol):
+    """Does jobs, and gives each one's result back when it is finished, in any order."""
+
+    def run(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
+        """(number, result) of every job once."""
+
+    def close(self) -> None:
+        """Stop at once; what is unfinished is dropped."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One machine, and the ``(placement, strategy)`` pairs to simulate on it."""
@@ -44,6 +73,14 @@ class Task:
     target: Target  # with the size of its SRAM
     pairs: tuple[tuple[str, str], ...]
 
+    def do(self, study: Study) -> "tuple[Outcome, ...]":
+        """One outcome a pair, in their order."""
+        return run_task(study, self)
+
+    def lost(self) -> "tuple[Outcome, ...]":
+        """Every pair failed."""
+        return (Outcome(status=LOST),) * len(self.pairs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -53,19 +90,6 @@ class Outcome:
     ideal_s: float | None = None
     spill_bytes_lower: int | None = None
     status: str = OK
-
-
-Finished = tuple[Task, tuple[Outcome, ...]]
-
-
-class Runner(Protocol):
-    """Does tasks, and gives each back when it is finished, in any order."""
-
-    def run(self, tasks: Sequence[Task]) -> Iterator[Finished]:
-        """Every task once."""
-
-    def close(self) -> None:
-        """Stop at once; what is unfinished is dropped."""
 
 
 def run_task(study: Study, task: Task) -> tuple[Outcome, ...]:

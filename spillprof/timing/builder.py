@@ -8,7 +8,7 @@ from spillprof.timing.work import Work
 
 WEIGHT_STAGING = "weight staging"
 
-_KINDS = {
+KINDS = {  # of jobs, by the transfer that they are
     TransferKind.FETCH: JobKind.FETCH,
     TransferKind.RELOAD: JobKind.RELOAD,
     TransferKind.WRITE_BACK: JobKind.WRITE_BACK,
@@ -100,7 +100,7 @@ class WorkBuilder:
 
     def _transfer(self, t: int) -> tuple[Transfer, int]:
         transfer = self.plan.transfers[t]
-        node = self.transfer_node[t] = self.job(_KINDS[transfer.kind], transfer.size_bytes, transfer.needed_step, t)
+        node = self.transfer_node[t] = self.job(KINDS[transfer.kind], transfer.size_bytes, transfer.needed_step, t)
         return transfer, node
 
     def _step(self, i: int, early: int | None) -> None:

@@ -3,7 +3,8 @@
 Steps run on the target's compute units, one after another on a single one. A step starts when its reads have landed,
 the writes that empty the space of its results and scratch are complete, operands that it streams in are in DRAM, its
 moves are over, and the first part of its weights is there. ``work`` says what waits for what, ``bus`` how transfers
-share the DRAM, and ``event_loop`` plays it all.
+share the DRAM, and ``event_loop`` plays it all. Where transfers cannot get in each other's way, ``traced_pass`` writes
+down the same in one pass.
 """
 
 from collections.abc import Sequence
@@ -22,16 +23,41 @@ from spillprof.timing.concurrency import add_concurrency
 from spillprof.timing.dma import read_link, serial_cost_s, write_link
 from spillprof.timing.energy import energy_of
 from spillprof.timing.event_loop import Durations, EventLoop, Machine
+from spillprof.timing.forward_pass import is_exact
+from spillprof.timing.record import Record
+from spillprof.timing.traced_pass import traced_pass
 from spillprof.timing.work import Work
 
 
 def simulate(program: Program, plan: Plan, target: Target) -> Timeline:
     """Start and end of every step and transfer of a legal plan, its stalls, serial cost and energy."""
+    played = traced_pass if is_exact(target) else event_by_event
+    return _timeline(played(program, plan, target), program, plan, target)
+
+
+def event_by_event(program: Program, plan: Plan, target: Target) -> Record:
+    """What the event loop finds, on any machine."""
     work = work_of(program, plan, target)
     durations = durations_of(work, program, target)
     loop = EventLoop(work, durations, machine_of(target))
     loop.play()
-    return _timeline(loop, work, durations, program, plan, target)
+    return Record(
+        step_s=durations.step_s,
+        step_start_s=loop.step_start,
+        step_end_s=loop.step_end,
+        step_reached_s=loop.step_reached,
+        step_core=loop.step_unit,
+        step_cause=loop.step_cause,
+        step_end_cause=loop.step_end_cause,
+        jobs=work.jobs,
+        flow_bytes=durations.flow_bytes,
+        queued_s=loop.queued,
+        start_s=loop.start,
+        flow_s=loop.flow,
+        end_s=loop.end,
+        cause=loop.cause,
+        makespan_s=loop.now,
+    )
 
 
 def work_of(program: Program, plan: Plan, target: Target) -> Work:
@@ -76,31 +102,31 @@ def durations_of(work: Work, program: Program, target: Target) -> Durations:
     return Durations(step_s=step_times_s(program, target).tolist(), setup_s=setup_s, flow_bytes=flow_bytes)
 
 
-def _timeline(
-    loop: EventLoop, work: Work, durations: Durations, program: Program, plan: Plan, target: Target
-) -> Timeline:
-    n = work.n_steps
-    kinds, sizes, steps, transfers = zip(*work.jobs, strict=True) if work.jobs else ((), (), (), ())
-    transfer, start_s, end_s = _indices(transfers), _seconds(loop.start), _seconds(loop.end)
-    kind = _indices(kinds)
-    rate = np.where(
-        np.isin(kind, [k for k in JobKind if k.is_write]), write_link(target).bytes_per_s, read_link(target).bytes_per_s
+def _timeline(record: Record, program: Program, plan: Plan, target: Target) -> Timeline:
+    n = len(program.steps)
+    kinds, sizes, steps, transfers = zip(*record.jobs, strict=True) if record.jobs else ((), (), (), ())
+    kind, transfer, start_s, end_s = (
+        _indices(kinds),
+        _indices(transfers),
+        _seconds(record.start_s),
+        _seconds(record.end_s),
     )
+    rate = np.where(_WRITES[kind], write_link(target).bytes_per_s, read_link(target).bytes_per_s)
     of_plan = transfer >= 0
     transfer_start_s, transfer_end_s = np.zeros(len(plan.transfers)), np.zeros(len(plan.transfers))
     transfer_start_s[transfer[of_plan]], transfer_end_s[transfer[of_plan]] = start_s[of_plan], end_s[of_plan]
-    step_start_s, cause = _seconds(loop.step_start), _indices(loop.step_cause)
+    step_start_s, cause = _seconds(record.step_start_s), _indices(record.step_cause)
     waited = cause >= n
-    stall_s = np.where(waited, step_start_s - _seconds(loop.step_reached), 0.0)
+    stall_s = np.where(waited, step_start_s - _seconds(record.step_reached_s), 0.0)
     waited &= stall_s > 0
-    compute_s = _seconds(durations.step_s)
+    compute_s = _seconds(record.step_s)
     return Timeline(
         step_start_s=step_start_s,
-        step_end_s=_seconds(loop.step_end),
+        step_end_s=_seconds(record.step_end_s),
         step_compute_s=compute_s,
-        step_core=_indices(loop.step_unit),
+        step_core=_indices(record.step_core),
         step_cause=cause,
-        step_end_cause=_indices(loop.step_end_cause),
+        step_end_cause=_indices(record.step_end_cause),
         transfer_start_s=transfer_start_s,
         transfer_end_s=transfer_end_s,
         stall_s=stall_s,
@@ -111,18 +137,22 @@ def _timeline(
             size_bytes=_indices(sizes),
             step=_indices(steps),
             transfer=transfer,
-            queued_s=_seconds(loop.queued),
+            queued_s=_seconds(record.queued_s),
             start_s=start_s,
-            flow_s=_seconds(loop.flow),
+            flow_s=_seconds(record.flow_s),
             end_s=end_s,
-            flow_alone_s=_seconds(durations.flow_bytes) / rate,
-            cause=_indices(loop.cause),
+            flow_alone_s=_seconds(record.flow_bytes) / rate,
+            cause=_indices(record.cause),
         ),
-        makespan_s=loop.now,
+        makespan_s=record.makespan_s,
         compute_s=float(compute_s.sum()),
         serial_cost_s=serial_cost_s(program, plan, target),
         energy=energy_of(program, plan, target),
     )
+
+
+_WRITES = np.array([kind.is_write for kind in JobKind])
+"""Whether DRAM is written, by JobKind."""
 
 
 def _of_job(values: Indices, job: Indices, wanted: npt.NDArray[np.bool_]) -> Indices:

@@ -36,7 +36,7 @@ def test_the_blamed_buffer_is_the_one_whose_spill_bytes_rise_most(corpus: Path, 
     study, cases = make_study([source], TARGET, [{}], LoweringOptions(), PlanningOptions())
     run = Run(cases, [("best-fit", "lru")], {})
     run.at(RANGES[name], InProcess(study), lambda done, total: None)
-    found = [c for c in blame(study, cases, cliffs(run.rows())) if c.metric == "spill_bytes"]
+    found = [c for c in blame(InProcess(study), cases, cliffs(run.rows())) if c.metric == "spill_bytes"]
     assert found
     for cliff in found:
         before, after = _result(graph, cliff.sram_bytes), _result(graph, cliff.larger_sram_bytes)

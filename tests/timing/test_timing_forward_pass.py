@@ -30,6 +30,20 @@ MACHINES: tuple[dict[str, Any], ...] = (
 )
 
 
+def random_machine(rng: Random) -> Target:
+    """One on which one pass is enough."""
+    return target(
+        dram_read_bytes_per_s=rng.uniform(1, 100),
+        dram_write_bytes_per_s=rng.uniform(1, 100),
+        dram_read_setup_s=rng.choice([0.0, 0.5, 30.0]),
+        dram_write_setup_s=rng.choice([0.0, 0.25, 20.0]),
+        dram_burst_bytes=rng.choice([1, 64]),
+        sram_bytes_per_s=1e3,
+        macs_per_s={"default": rng.choice([50.0, 1e3])},
+        **rng.choice(MACHINES),
+    )
+
+
 def check_lengths(program: Program, plan: Plan, machine: Target, rng: Random) -> None:
     """On demand, early, and in between."""
     assert is_exact(machine)
@@ -47,17 +61,7 @@ def check_lengths(program: Program, plan: Plan, machine: Target, rng: Random) ->
 @given(st.integers(0, 10**6))
 def test_a_random_plan_takes_as_long_in_one_pass_as_in_the_event_loop(seed: int) -> None:
     rng = Random(seed)
-    program = random_program(seed)
-    machine = target(
-        dram_read_bytes_per_s=rng.uniform(1, 100),
-        dram_write_bytes_per_s=rng.uniform(1, 100),
-        dram_read_setup_s=rng.choice([0.0, 0.5, 30.0]),
-        dram_write_setup_s=rng.choice([0.0, 0.25, 20.0]),
-        dram_burst_bytes=rng.choice([1, 64]),
-        sram_bytes_per_s=1e3,
-        macs_per_s={"default": rng.choice([50.0, 1e3])},
-        **rng.choice(MACHINES),
-    )
+    program, machine = random_program(seed), random_machine(rng)
     try:
         plan = make_plan(program, machine, rng.choice(STRATEGIES), PlanningOptions(release=rng.choice(list(Release))))
     except CapacityError:

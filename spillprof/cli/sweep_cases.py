@@ -1,0 +1,71 @@
+"""From the options of ``sweep`` to its study and cases: every model read, once for each binding of its dimensions."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from spillprof.cli.model_file import read_bindings, read_model
+from spillprof.cli.option_values import read_lowering, read_planning, read_target
+from spillprof.cli.session import Session
+from spillprof.errors import ModelError, SpillprofError, UsageError
+from spillprof.planning.options import PlanningOptions
+
+if TYPE_CHECKING:
+    from spillprof.sweep.rows import Case
+    from spillprof.sweep.work import Study
+
+
+def read_study(models: Sequence[str], values: Mapping[str, Any], session: Session) -> tuple["Study", list["Case"]]:
+    """Every model read once for each binding of its dimensions, and all cases. The first error, if none is readable."""
+    from spillprof.sweep.axes import OPTION_AXES, settings_of
+    from spillprof.sweep.cases import Source, make_study
+
+    target, lowering, planning = base_target(values), first_lowering(values), first_planning(values)
+    bindings = settings_of(values["dims"])
+    if "-" in models and len(bindings) > 1:
+        raise UsageError("a model on stdin can be read only once", hint="save it to a file to sweep its dimensions")
+    sources: list[Source] = []
+    errors: list[SpillprofError] = []
+    for model in models:
+        for dims in bindings:
+            fixed = {**values, "dims": list(dims.items())}
+            graph, message = None, ""
+            try:
+                graph = read_model(model, fixed, session)
+            except (ModelError, UsageError) as error:
+                errors.append(error)
+                message = error.message
+            swept = {name: dims[name] for name, sizes in values["dims"] if len(sizes) > 1}
+            given = read_bindings(fixed)
+            binding = {
+                "shape": given.shapes,
+                "batch": given.batch,
+                "dim": dims,
+                "assume": given.assume,
+                "branch": given.branches,
+                "trips": given.trips,
+            }
+            sources.append(Source(model=model, graph=graph, dims=swept, binding=binding, error=message))
+    if len(errors) == len(sources):
+        raise errors[0]
+    for failed in errors:
+        session.note(f"warning: {failed.message}; its points are rows with this error")
+    axes = [*values["variations"], *((name, values[name]) for name in OPTION_AXES if len(values[name]) > 1)]
+    return make_study(sources, target, settings_of(axes), lowering, planning)
+
+
+def first_lowering(values: Mapping[str, Any]) -> Any:
+    """The options of lowering; those that are swept with their first value."""
+    from spillprof.sweep.axes import LOWERING_AXES, lowering_with
+
+    firsts = {name: values[name][0] for name in LOWERING_AXES}
+    return lowering_with(read_lowering({**values, **firsts}), firsts)
+
+
+def first_planning(values: Mapping[str, Any]) -> PlanningOptions:
+    """The options of planning; those that are swept with their first value. Each point brings its own placement."""
+    return read_planning({**values, "placement": PlanningOptions().placement, "order": values["order"][0]})
+
+
+def base_target(values: Mapping[str, Any]) -> Any:
+    """The target before any field is varied; its SRAM is on the axis."""
+    return read_target({**values, "sram": None})
