@@ -120,6 +120,7 @@ const charts = (() => {
       dragmode: shared && !coarse ? "zoom" : false,
       showlegend: true,
     };
+    if (own.annotations) layout.annotations = own.annotations.map((words) => ({ ...words, bgcolor: look.ground, opacity: 0.9, borderpad: 1 }));
     if (own.yaxis2) layout.yaxis2 = { ...axis, ...own.yaxis2 };
     layout.xaxis.title = { ...own.xaxis.title, standoff: 6 };
     if (shared) {

@@ -1,9 +1,11 @@
 """One plain sentence for each chart of a strategy, computed from what it draws."""
 
+from collections.abc import Sequence
 from statistics import median
 
 from spillprof.model.profile import Profile
 from spillprof.model.result import Result
+from spillprof.report.columns import percent
 from spillprof.report.demand import wanted_bytes, wanted_in_words
 from spillprof.report.text import count_of, label
 from spillprof.report.time_figures import bus_summary, waits_summary
@@ -20,6 +22,41 @@ def chart_sentences(profile: Profile, result: Result) -> dict[str, str]:
         "bus": bus_summary(profile, result),
         "waits": waits_summary(profile, result),
     }
+
+
+def live_summary(profile: Profile) -> str:
+    """What is live at the peak: the largest, and what only waits."""
+    rows = profile.peak_buffers
+    if not rows:
+        return "Nothing is live."
+    largest, waiting = rows[0], [b for b in rows if not b.used_here]
+    total = sum(b.size_bytes for b in rows)
+    share = percent(largest.size_bytes / total) if total else percent(0.0)
+    away = (
+        f"{count_of(len(waiting), 'buffer')} (hatched), {format_size(sum(b.size_bytes for b in waiting))}, only "
+        f"{'waits' if len(waiting) == 1 else 'wait'} for a later step and could be away"
+        if waiting
+        else "all of them are used there, none could be away"
+    )
+    return f"{label(largest.name, 48)} makes {share} of {format_size(total)}; {away}."
+
+
+def trend_summary(profile: Profile, results: Sequence[Result]) -> str:
+    """Where the last new peaks are set."""
+    wanted = wanted_bytes(profile)
+    if not wanted:
+        return "No step runs."
+    peak = max(wanted)
+    last, half = wanted.index(peak), next(i for i, nbytes in enumerate(wanted) if 2 * nbytes >= peak)
+    text = (
+        f"The highest use so far, step by step. What is live reaches half of its peak at step {half:,} and the peak, "
+        f"{format_size(peak)}, at step {last:,}, {label(profile.steps[last].name, 48)}"
+    )
+    full = [r for r in results if r.in_use_bytes and r.strategy != "none"]
+    if not full:
+        return f"{text}."
+    least = min(full, key=lambda r: max(r.in_use_bytes))
+    return f"{text}; of the strategies {least.strategy} uses least, {format_size(max(least.in_use_bytes))} at most."
 
 
 def _memory(profile: Profile, result: Result) -> str:

@@ -177,7 +177,7 @@ def live_figure(profile: Profile) -> Figure:
                 textposition="none", hovertemplate="%{text}<extra></extra>",
             ))  # fmt: skip
     axis = {
-        "autorange": "reversed", "tickmode": "array", "tickvals": list(range(len(rows))),
+        "range": [len(rows) - 0.4, -0.6], "tickmode": "array", "tickvals": list(range(len(rows))),
         "ticktext": [_escaped(b.name, 14) for b in rows], "showgrid": False, "zeroline": False,
     }  # fmt: skip
     layout = {

@@ -1,7 +1,7 @@
 """The HTML report: one file, no request, nothing in it that a model's names could run."""
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -12,10 +12,11 @@ from spillprof.model.profile import Profile
 from spillprof.model.result import Result
 from spillprof.report import data_table as tables
 from spillprof.report import figures
-from spillprof.report.bound_words import bound_scope, proof_sentence, proof_word, search_sentences, shortly
+from spillprof.report.bound_words import bound_scope, proof_sentence, search_sentences
 from spillprof.report.cause_words import meaning
-from spillprof.report.chart_words import chart_sentences
-from spillprof.report.columns import comparison_size_column, percent, time_column
+from spillprof.report.chart_words import chart_sentences, live_summary, trend_summary
+from spillprof.report.columns import percent
+from spillprof.report.overview import cards, strategy_rows
 from spillprof.report.page_data import has_graph, limits_note, page_data
 from spillprof.report.plain_markdown import to_html
 from spillprof.report.roofline import roofline_figure, roofline_summary, roofline_table
@@ -27,7 +28,6 @@ from spillprof.report.text import count_of, label
 from spillprof.report.time_figures import bus_table, time_figures, waits_table
 from spillprof.report.time_words import TIME_WORDS, energy_parts, time_parts
 from spillprof.report.verdict import (
-    above_bound,
     lead_result,
     recompute_sentences,
     verdict,
@@ -41,6 +41,7 @@ from spillprof.units import (
 )
 
 MAX_TITLE = 60
+EXPORTERS_NAMES = ("", "main_graph", "main", "torch_jit", "torch-jit-export", "tf2onnx", "graph")
 
 
 def render(profile: Profile) -> str:
@@ -113,15 +114,18 @@ def _context(profile: Profile) -> dict[str, Any]:
         "ended_early": search_sentences(profile),
         "recompute": recompute_sentences(profile),
         "recomputed_table": tables.recomputed_table(profile),
+        "heading": _heading(profile, 80),
         "title": _title(profile, lead),
-        "cards": _cards(profile, lead),
-        "strategies": _strategy_rows(profile, lead),
+        "cards": cards(profile, lead),
+        "strategies": strategy_rows(profile, lead),
         "views": views,
         "trend": common[0],
         "live": common[1],
         "roofline": common[2],
         "roofline_summary": roofline_summary(profile),
         "roofline_table": roofline_table(profile),
+        "trend_summary": trend_summary(profile, feasible),
+        "live_summary": live_summary(profile),
         "live_table": tables.live_table(profile),
         "oversized_table": tables.oversized_table(profile),
         "story": [
@@ -161,67 +165,14 @@ def asset(name: str) -> Markup:
 
 def _title(profile: Profile, lead: Result | None) -> str:
     spilled = "infeasible" if lead is None else f"{format_size(lead.spill_bytes)} spilled"
-    return f"spillprof – {label(profile.model.name, MAX_TITLE)} – {spilled}"
+    return f"spillprof – {_heading(profile, MAX_TITLE)} – {spilled}"
 
 
-def _cards(profile: Profile, lead: Result | None) -> list[tuple[str, str, str]]:
-    """(what, figure, one line below it)."""
-    model, target = profile.model, profile.target
-    ratio = model.peak_live_bytes / target.sram_bytes
-    cards = [
-        ("peak of live activations", format_size(model.peak_live_bytes),
-         f"{ratio:.2f} × the SRAM, at step {model.peak_step:,}"),
-        ("smallest SRAM without tiling", format_size(model.min_sram_bytes), f"step {model.min_sram_step:,} needs it"),
-    ]  # fmt: skip
-    if lead is None:
-        return cards
-    ideal = profile.ideal.latency_s
-    share = f"{percent(lead.spill_time_s / ideal)} over the ideal {format_time(ideal)}" if ideal > 0 else ""
-    oversized = count_of(len(profile.oversized), "operator")
-    moved = profile.ideal.compulsory_read_bytes + profile.ideal.compulsory_write_bytes
-    worst = max((r for r in profile.results), key=lambda r: len(r.oscillations))
-    bound = profile.bounds
-    bounds = [("lower bound", format_size(bound.spill_bytes_lower), shortly(bound) or bound.proven_by)] if bound else []
-    return [
-        ("spill bytes", format_size(lead.spill_bytes), f"on top of {format_size(moved)} that must move anyway"),
-        *bounds,
-        ("spill time", format_time(lead.spill_time_s), share),
-        ("spills", f"{lead.spill_count:,}", f"{count_of(lead.reload_count, 'reload')}, "
-         f"{lead.clean_eviction_count:,} without a write"),
-        ("hidden behind compute", percent(lead.hidden_share), f"of {format_time(lead.serial_cost_s)} of transfers"),
-        *cards,
-        ("streamed", format_size(lead.streamed_bytes),
-         f"{oversized} too large for the memory" if profile.oversized else "every operator fits"),
-        ("oscillating buffers", f"{len(lead.oscillations):,}",
-         f"under {lead.strategy}; {len(worst.oscillations):,} under {worst.strategy}"
-         if worst is not lead and worst.oscillations else f"under {lead.strategy}"),
-    ]  # fmt: skip
-
-
-def _strategy_rows(profile: Profile, lead: Result | None) -> list[dict[str, Any]]:
-    rows = [r for r in profile.results if r.strategy != "none"]
-    shown = [r if r.feasible else None for r in rows]
-    ideal = profile.ideal
-    latency = time_column([ideal.latency_s, *(r.latency_s if r else None for r in shown)])
-    spill_time = time_column([None, *(r.spill_time_s if r else None for r in shown)])
-    bound = profile.bounds.spill_bytes_lower if profile.bounds else None
-    spilled = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown), bound])
-    peak = comparison_size_column([ideal.peak_bytes, *(r.peak_bytes if r else None for r in shown)])
-    energies = [ideal.energy_j, *(r.energy_j if r else None for r in shown)]
-    energy = [f"{1e3 * joules:.3g} mJ" if joules else "-" for joules in energies]
-    header = {"name": "no spill (ideal)", "reason": "", "lead": False}
-    table = [{**header, "cells": (latency[0], "-", "-", "0", "-", "0", "0", peak[0], energy[0])}]
-    for i, r in enumerate(rows, start=1):
-        cells = (
-            latency[i], spill_time[i], percent(r.hidden_share), spilled[i], above_bound(profile, r),
-            f"{r.spill_count:,}", f"{r.reload_count:,}", peak[i], energy[i],
-        )  # fmt: skip
-        reason = "" if r.feasible else label(r.reason or "no reason given", 400)
-        table.append({"name": r.strategy, "reason": reason, "lead": r is lead, "cells": cells})
-    if profile.bounds is not None:
-        cells = ("", "", "", spilled[-1], proof_word(profile.bounds), "", "", "", "")
-        table.append({"name": "lower bound", "reason": "", "lead": False, "cells": cells})
-    return table
+def _heading(profile: Profile, width: int) -> str:
+    """The model's name, or that of its file where an exporter gave all models one name."""
+    name = profile.model.name
+    stem = PurePath(profile.model.path).stem
+    return label(stem if name in EXPORTERS_NAMES and stem not in ("", "-") else name, width)
 
 
 def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dict[str, Any]:

@@ -127,20 +127,35 @@ def _answers(profile: Profile, rows: Sequence[Row], falls: Sequence[Cliff]) -> l
 
 def _enough(profile: Profile, rows: Sequence[Row]) -> str:
     """The smallest size from which on nothing spills, under the strategy that is drawn first."""
-    first = rows[0].strategy
-    own = [row for row in rows if row.strategy == first]
-    here = profile.target.sram_bytes
-    last = max((k for k, row in enumerate(own) if row.spill_bytes != 0), default=-1)
-    if last == len(own) - 1:
-        largest = own[last]
-        spilled = "it cannot run" if largest.spill_bytes is None else f"{format_size(largest.spill_bytes)} spill"
-        return f"No size that was tried is enough: in {format_size(largest.sram_bytes)}, the largest, {spilled}."
-    enough = own[last + 1].sram_bytes
-    if last < 0:
-        return f"Nothing spills under {first} in any size tried: {format_size(enough)} are enough."
-    beside = "this memory" if enough == here else f"{enough / here:.2f} × this memory"
-    below = format_size(own[last].sram_bytes)
-    return f"Nothing spills under {first} from {format_size(enough)} on ({beside}); in {below} something still does."
+    own = [row for row in rows if row.strategy == rows[0].strategy]
+    first = _first_enough(own)
+    if first is None:
+        spilled = "it cannot run" if own[-1].spill_bytes is None else f"{format_size(own[-1].spill_bytes)} spill"
+        return f"No size that was tried is enough: in {format_size(own[-1].sram_bytes)}, the largest, {spilled}."
+    sram_bytes, here = own[first].sram_bytes, profile.target.sram_bytes
+    if first == 0:
+        return f"Nothing spills under {own[0].strategy} in any size tried: {format_size(sram_bytes)} are enough."
+    beside = "this memory" if sram_bytes == here else f"{sram_bytes / here:.2f} × this memory"
+    below = own[first - 1]
+    less = "it cannot run" if below.spill_bytes is None else f"{format_size(below.spill_bytes)} spill"
+    return (
+        f"Nothing spills under {below.strategy} from {format_size(sram_bytes)} on ({beside}); in "
+        f"{format_size(below.sram_bytes)}, {less}."
+    )
+
+
+def enough(profile: Profile) -> tuple[int, str] | None:
+    """(bytes, strategy): the smallest size that was tried from which on nothing spills; None if there is none."""
+    rows = size_rows(profile)
+    own = [row for row in rows if row.strategy == rows[0].strategy]
+    first = _first_enough(own)
+    return None if first is None else (own[first].sram_bytes, own[first].strategy)
+
+
+def _first_enough(own: Sequence[Row]) -> int | None:
+    """Position of the first row after the last that spills or fails, by size."""
+    first = max((k + 1 for k, row in enumerate(own) if row.spill_bytes != 0), default=0)
+    return first if first < len(own) else None
 
 
 def _too_little(profile: Profile, rows: Sequence[Row]) -> str:
@@ -154,9 +169,9 @@ def _too_little(profile: Profile, rows: Sequence[Row]) -> str:
     if failed:
         largest = max(failed, key=lambda row: row.sram_bytes)
         exact = format_size_exact(least) if least == tiles_below else format_size(least)
-        return f"It does not run in less than {exact} (grey): {label(largest.status, 200)}."
+        return f"It does not run in less than {exact}, grey: {label(largest.status, 200)}."
     if least < tiles_below:
-        return f"In less than {format_size_exact(tiles_below)} (shaded) an operator is tiled through DRAM."
+        return f"In less than {format_size_exact(tiles_below)}, shaded, at least one operator is tiled through DRAM."
     return ""
 
 

@@ -21,8 +21,8 @@ def profile() -> Profile:
 def test_sentences_name_enough_knee_cliff_and_what_cannot_run(profile: Profile) -> None:
     section = size_section(profile)
     assert section.sentences == (
-        "Nothing spills under interval from 40 MiB on (1.25 × this memory); in 36 MiB something still does.",
-        "It does not run in less than 24 MiB (grey): step 41 needs 20 MiB at once.",
+        "Nothing spills under interval from 40 MiB on (1.25 × this memory); in 36 MiB, 240 MiB spill.",
+        "It does not run in less than 24 MiB, grey: step 41 needs 20 MiB at once.",
         "More memory is not always better: in 36 MiB, 240 MiB spill under interval, in 32 MiB only 200 MiB.",
     )
     (_, _, spills), (_, _, latency) = section.figures
