@@ -52,7 +52,10 @@ Each of these is counted and shown with every result that rests on it.
 | any operator without a cost rule | operators of unknown cost are timed by bytes alone |
 | any operator without a size rule | a size that cannot be inferred is taken from the file's value_info |
 | outputs that depend on the data | the largest size is taken |
-| strings, sequences, maps, optionals | counted as 0 bytes |
+| sequences, optionals | counted as all that they hold, copied where they change |
+| strings, maps, sequences of unknown length | counted as 0 bytes |
+| an element of a sequence, at a position that depends on the data | the largest size is taken |
+| bodies of FlexAttention | not counted: they change scores one by one |
 | sparse weights | counted as dense |
 | If of unknown condition | the branch that needs more memory is taken, outputs at their larger size (`--branch`) |
 | Loop of unknown trips | taken to run so often as its limit says, or as is stated with it (`--trips`) |
@@ -68,7 +71,7 @@ REFUSED = """## Refused
 
 Exit code 2, one `error:` line, one `hint:` line.
 
-- Bodies of operators other than If, Loop and Scan: {bodies}. An operator that can do without is analysed without.
+- Decoding loops around whole models: {bodies}. Their decoders can be analysed as models of their own.
 - A tensor whose size stays unknown: the operator that writes it is named, and the `--assume` that would size it.
 - Shapes that contradict each other; an operator that its operator set does not have.
 - Functions that call themselves; control flow nested more than 64 deep.
@@ -104,9 +107,8 @@ def render() -> str:
     for op_type, text in ASSUMED.items():
         stated[text].append(op_type)
     rows = "".join(f"| {', '.join(sorted(types))} | {text} |\n" for text, types in stated.items())
-    bodies = [name for domain in schemas for name, schema in schemas[domain].items() if _refused_bodies(schema)]
     parts.append(ASSUMPTIONS.format(rows=rows, past=_names(PAST)))
-    parts.append(REFUSED.format(bodies=_names([*bodies, *BODIES_REFUSED])))
+    parts.append(REFUSED.format(bodies=_names(BODIES_REFUSED)))
     parts.append(
         FAMILIES.format(
             leaders=_names(LEADERS),
@@ -125,19 +127,10 @@ def _version() -> str:
 
 
 def _size(domain: str, schema: onnx.defs.OpSchema) -> str:
-    if any(a.required for a in _refused_bodies(schema)):
-        return "refused"
     if (domain, schema.name) in BOUNDED:
         return "bounded"
     ruled = schema.name in CONTRIB_RULES.get(domain, {})
     return "inferred" if ruled or schema.has_type_and_shape_inference_function or schema.has_function else "file"
-
-
-def _refused_bodies(schema: onnx.defs.OpSchema) -> list[onnx.defs.OpSchema.Attribute]:
-    """Attributes that hold graphs, of operators other than those that run theirs."""
-    if cost_class(schema.domain, schema.name) is Cost.BODIES:
-        return []
-    return [a for a in schema.attributes.values() if a.type == onnx.defs.OpSchema.AttrType.GRAPH]
 
 
 def _contrib_sizes(domain: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from math import prod
 
 from spillprof.lowering.draft import Task
 from spillprof.lowering.families import KNOWN_DOMAINS
-from spillprof.model.graph import Graph, Operator
+from spillprof.model.graph import Graph, Operator, Tensor
 
 _Reads = Mapping[int, int]
 """Elements that are read at most, by input position; inputs not named are read whole."""
@@ -30,10 +30,20 @@ def parts_read(task: Task, graph: Graph) -> dict[str, Fraction]:
         index = present[position] if position < len(present) else None  # behind the lead's: scales, captures
         share = Fraction(1)
         if index is not None and index in elements:
-            held = prod(graph.tensors[task.lead.inputs[index]].shape)
+            held = _held(graph.tensors[task.lead.inputs[index]])
             share = Fraction(min(elements[index], held), held) if held else Fraction(0)
         shares[name] = min(shares.get(name, Fraction(0)) + share, Fraction(1))
     return {name: share for name, share in shares.items() if share < 1}
+
+
+def _held(tensor: Tensor) -> int:
+    """Elements of a tensor; of a sequence, its bytes."""
+    return tensor.nbytes if tensor.elements else prod(tensor.shape)
+
+
+def _one_member(op: Operator, graph: Graph) -> _Reads:
+    """SequenceAt: one of the tensors that the sequence holds."""
+    return {0: graph.tensors[op.outputs[0]].nbytes} if graph.tensors[op.inputs[0]].elements else {}
 
 
 def _as_much_as_written(op: Operator, graph: Graph) -> _Reads:
@@ -97,7 +107,8 @@ _RULES: Mapping[str, Callable[[Operator, Graph], _Reads]] = {
         ),
         _as_much_as_written,
     ),
-    **dict.fromkeys(("Shape", "Size"), _nothing),
+    **dict.fromkeys(("Shape", "Size", "SequenceLength"), _nothing),
+    "SequenceAt": _one_member,
     **dict.fromkeys(("EmbedLayerNormalization", "QEmbedLayerNormalization"), _embeddings),
     "ScanAppend": _stacked,
     "GatherBlockQuantized": _quantised_rows,

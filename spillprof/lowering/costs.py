@@ -100,7 +100,7 @@ ASSUMED = {
     **dict.fromkeys(("MoE", "QMoE"), "each row of a mixture of experts goes to an expert that no other row needs"),
 }
 
-_CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
+_CONTROL_FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 
 _ML_BYTES = frozenset({
     "ArrayFeatureExtractor", "Binarizer", "CastMap", "CategoryMapper", "DictVectorizer", "FeatureVectorizer",

@@ -42,6 +42,9 @@ def _retyped(graph: Graph, options: LoweringOptions, captured: Mapping[str, bool
     for name, tensor in graph.tensors.items():
         is_weight = name in weights
         wanted = options.weight_dtype if is_weight else options.act_dtype
+        if wanted is not None and tensor.elements:
+            held = tuple((wanted if is_float(dtype) else dtype, shape) for dtype, shape in tensor.elements)
+            tensors[name] = replace(tensor, elements=held)
         if wanted is None or wanted == tensor.dtype or not is_float(tensor.dtype):
             continue
         if is_weight and DTYPE_BITS[wanted] < _NARROW_BITS and (len(tensor.shape) <= 1 or name in scales):

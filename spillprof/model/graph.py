@@ -29,11 +29,12 @@ class Tensor:
     dtype: str  # a key of DTYPE_BITS, or one of UNSIZED_DTYPES
     shape: tuple[int, ...]
     kind: TensorKind
+    elements: tuple[tuple[str, tuple[int, ...]], ...] = ()  # of a sequence or optional: type and shape of what it holds
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes, without alignment or padding."""
-        return tensor_bytes(self.shape, self.dtype)
+        """Size in bytes, without alignment or padding. 0 for a sequence of unknown elements."""
+        return tensor_bytes(self.shape, self.dtype) + sum(tensor_bytes(shape, dtype) for dtype, shape in self.elements)
 
 
 class TripBasis(StrEnum):

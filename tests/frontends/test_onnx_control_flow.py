@@ -109,7 +109,7 @@ def test_growing_value_is_walked_trip_by_trip() -> None:
     assert graph.tensors["y"].shape == (16, 3)
     with pytest.raises(ShapeError, match="unknown number of times"):
         read(model(nodes, [X, value("n", [], INT64)], "y"))
-    with pytest.raises(ShapeError, match="10000 times"):
+    with pytest.raises(ShapeError, match="10,000 times"):
         read(model(nodes, [X], "y", initializers=[ints("n", 10_000)]))
 
 
@@ -206,8 +206,48 @@ def test_growing_state_has_a_body_for_each_trip_that_the_user_gives() -> None:
     graph = read(data, trips={"": 3})
     assert graph.tensors["y"].shape == (16, 3)
     assert [sub.tensors["o"].shape for sub in graph.operators[0].subgraphs] == [(4, 3), (8, 3), (16, 3)]
-    with pytest.raises(ShapeError, match="65 times"):
+    with pytest.raises(ModelError, match="more elements than any memory holds"):
         read(data, trips={"": 65})
+
+
+def test_trips_are_followed_one_by_one_up_to_a_limit() -> None:
+    inner = loop([node("Concat", "s x", "o", axis=0)], "go o", STATE)
+    nodes = [node("Loop", "n - x", "y", name="again", body=inner)]
+    assert read(model(nodes, [X], "y", initializers=[ints("n", 100)])).tensors["y"].shape == (202, 3)
+    with pytest.raises(ShapeError) as caught:
+        read(model(nodes, [X], "y", initializers=[ints("n", 5000)]))
+    assert "up to 4096 trips are followed" in (caught.value.hint or "")
+    with pytest.raises(ShapeError) as caught:
+        read(model(nodes, [X, value("n", [], INT64)], "y"))
+    assert "--trips again=N says how often, up to 4096" in (caught.value.hint or "")
+
+
+def test_growing_loops_inside_each_other_are_refused_when_they_run_too_often() -> None:
+    inner = loop([node("Concat", "s x", "o", axis=0)], "go o", [value("s", ["n", 3])])
+    for _ in range(2):
+        inner = loop([node("Loop", "n - s", "o", body=inner)], "go o", [value("s", ["n", 3])])
+    with pytest.raises(ModelError, match="more than 8,192 operators"):
+        read(model([node("Loop", "n - x", "y", body=inner)], [X], "y", initializers=[ints("n", 40)]))
+
+
+def test_shape_that_a_loop_computes_is_known_after_it() -> None:
+    inner = loop([node("Add", "s one", "o")], "go o", [value("s", [2], INT64)])
+    nodes = [node("Shape", "x", "t"), node("Loop", "n - t", "u", body=inner), node("ConstantOfShape", "u", "y")]
+    graph = read(model(nodes, [X], "y", initializers=[ints("n", 3), ints("one", 1)]))
+    assert graph.tensors["y"].shape == (5, 6)
+    assert len(graph.operators[1].subgraphs) == 1
+    may_stop = loop([node("Add", "s one", "o"), node("Cast", "i", "stop", to=BOOL)], "stop o", [value("s", [2], INT64)])
+    nodes[1] = node("Loop", "n yes t", "u", body=may_stop)
+    with pytest.raises(ShapeError, match="stays unknown"):
+        read(model(nodes, [X], "y", initializers=[ints("n", 3), ints("one", 1), YES]))
+
+
+def test_number_of_the_trip_decides_a_size() -> None:
+    nodes = [node("Unsqueeze", "i at", "i1"), node("Slice", "x zero i1", "part"), node("ReduceSum", "part", "o")]
+    made = [node("Loop", "n -", "y", body=loop(nodes, "go o", []))]
+    graph = read(model(made, [X], "y", initializers=[ints("n", 2), ints("at", [0]), ints("zero", [0])]))
+    assert [sub.tensors["part"].shape for sub in graph.operators[0].subgraphs] == [(0, 3), (1, 3)]
+    assert graph.assumptions == ()
 
 
 def conditional() -> bytes:

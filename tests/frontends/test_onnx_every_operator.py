@@ -17,9 +17,11 @@ from onnx import numpy_helper
 
 from spillprof.errors import ModelError, ShapeError
 from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.lowering.costs import Cost, cost_class
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
+from spillprof.model.dtypes import UNSIZED_DTYPES
 from spillprof.model.graph import Graph
 from spillprof.pipeline import AnalyzeOptions, analyze
 
@@ -27,8 +29,6 @@ DECIDING = (np.int64, np.int32, np.uint64, np.uint32, np.bool_)
 MOST_ELEMENTS = 64
 
 REFUSED = {
-    "bodies of 'FlexAttention' are not supported",
-    "bodies of 'SequenceMap' are not supported",
     "the size of an input is open",  # a sequence's elements
     "the size of a tensor stays unknown",
     "the size of 2 tensors stays unknown",
@@ -67,6 +67,10 @@ def with_known_sizes(case: Any) -> onnx.ModelProto:
     return model
 
 
+def element_type(recorded: Any) -> int:
+    return int(onnx.helper.np_dtype_to_tensor_dtype(np.asarray(recorded).dtype))
+
+
 def differences(graph: Graph, case: Any) -> list[str]:
     """Outputs whose size is not the recorded one; an upper bound may pass it where that is said."""
     is_bound = any("its largest size is taken" in a.what or "changes its size" in a.what for a in graph.assumptions)
@@ -74,7 +78,13 @@ def differences(graph: Graph, case: Any) -> list[str]:
     for value, recorded in zip(case.model.graph.output, case.data_sets[0][1], strict=True):
         tensor = graph.tensors[value.name]
         if isinstance(recorded, list):
+            held = [shape for _, shape in tensor.elements]
+            if held and held != [np.asarray(each).shape for each in recorded]:
+                found.append(f"{value.name}: {held}, recorded {[np.asarray(each).shape for each in recorded]}")
             continue
+        element = recorded.data_type if isinstance(recorded, onnx.TensorProto) else element_type(recorded)
+        if tensor.dtype not in UNSIZED_DTYPES - {"string"} and tensor.dtype != DTYPE_OF_ELEMENT[element]:
+            found.append(f"{value.name}: {tensor.dtype}, recorded {DTYPE_OF_ELEMENT[element]}")
         shape = tuple(recorded.dims) if isinstance(recorded, onnx.TensorProto) else np.asarray(recorded).shape
         fits = len(shape) == len(tensor.shape) and all(a <= b for a, b in zip(shape, tensor.shape, strict=True))
         if not (tensor.shape == shape or (is_bound and fits)):

@@ -114,11 +114,12 @@ def test_attributes_are_plain_python() -> None:
     assert graph.operators[1].attributes == {"alpha": 0.5}
 
 
-def test_sequence_counts_nothing_and_says_so() -> None:
+def test_sequence_counts_what_it_holds_and_says_so() -> None:
     nodes = [node("SequenceConstruct", "x x", "s"), node("SequenceLength", "s", "n")]
     graph = read(model(nodes, X, "n"))
-    assert (graph.tensors["s"].dtype, graph.tensors["s"].nbytes) == ("sequence", 0)
-    assert graph.assumptions == (Assumption(what="a value of type sequence is counted as 0 bytes", count=1),)
+    assert (graph.tensors["s"].dtype, graph.tensors["s"].nbytes) == ("sequence", 2 * graph.tensors["x"].nbytes)
+    what = "a value of type sequence is counted as all that it holds, and copied where it changes"
+    assert graph.assumptions == (Assumption(what=what, count=1),)
 
 
 def test_function_is_inlined_where_it_is_called() -> None:

@@ -40,7 +40,7 @@ def check_assumed(assumed: Assumed, body: Body) -> None:
     """``UsageError`` unless every name is that of a value that some operator writes."""
     if not assumed.shapes:
         return
-    written = {name for inner in _bodies(body) for node in inner.nodes for name in node.outputs if name}
+    written = {name for inner in _bodies(body) for node in inner.nodes for name in _written(node)}
     for name, shape in assumed.shapes.items():
         if name in written:
             continue
@@ -132,6 +132,13 @@ def _bodies(body: Body) -> Iterator[Body]:
         inner = waiting.pop()
         yield inner
         waiting.extend(b for node in inner.nodes for b in node.bodies)
+
+
+def _written(node: Node) -> Iterator[str]:
+    """What an operator writes; a SequenceMap also takes elements out of sequences."""
+    yield from filter(None, node.outputs)
+    if node.op_type == "SequenceMap":
+        yield from (name for body in node.bodies for name, _ in body.inputs)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

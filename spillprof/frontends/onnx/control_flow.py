@@ -1,35 +1,19 @@
 """If, Loop and Scan: sizes their bodies, and from those their outputs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from spillprof.errors import ModelError, ShapeError, UsageError
-from spillprof.frontends.onnx.body import Body, Node
+from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.constants import Array
-from spillprof.frontends.onnx.elements import ValueType, parse_type, tensor_type
+from spillprof.frontends.onnx.elements import ValueType, held_bytes, same_size, tensor_type, without_contents
 from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.loops import visit_loop
+from spillprof.frontends.onnx.outcome import Outcome, Types, inner_scope, known_type, output_types
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session, SizeBody, SizedBody
-from spillprof.model.dtypes import tensor_bytes
-from spillprof.model.graph import ASSUMED_TRIPS, AttributeValue, Graph, TensorKind, TripBasis, Trips
+from spillprof.model.graph import AttributeValue, TripBasis, Trips
 
-MAX_GROWTH_TRIPS = 64
-"""Trips that are walked one by one when a loop's values change their size."""
-
-Types = Sequence[ValueType | None]
 Settings = Mapping[str, AttributeValue]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What an operator with bodies gives."""
-
-    subgraphs: tuple[Graph, ...]
-    names: tuple[str, ...]  # the attribute of each subgraph
-    types: Types  # one per output
-    values: Sequence[Array | None]
-    is_bounded: bool = False  # sizes are upper bounds
-    trips: Trips | None = None
 
 
 def visit_bodies(node: Node, settings: Settings, scope: Scope, session: Session, size: SizeBody) -> Outcome:
@@ -37,10 +21,10 @@ def visit_bodies(node: Node, settings: Settings, scope: Scope, session: Session,
     if node.domain == "" and node.op_type == "If":
         return _visit_if(node, scope, session, size)
     if node.domain == "" and node.op_type == "Loop":
-        return _visit_loop(node, scope, session, size)
+        return visit_loop(node, scope, session, size)
     if node.domain == "" and node.op_type == "Scan":
         return _visit_scan(node, settings, scope, session, size)
-    hint = "export the model without it: as If, Loop, Scan or plain operators"
+    hint = "analyse what it runs, such as its decoder, as a model of its own; or export it as If, Loop or Scan"
     raise ModelError(f"bodies of '{node.op_type}' are not supported", where=(place(node),), hint=hint)
 
 
@@ -65,7 +49,7 @@ def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> Out
         session.tally.note(f"If '{node.name}': the {told} branch is taken, as told")
     if role is not None:
         sized = size(branches[role], Scope(parent=scope), session)
-        return _branch_outcome(node, {role: sized}, _output_types(sized, branches[role]))
+        return _branch_outcome(node, {role: sized}, output_types(sized, branches[role]))
     results: dict[str, SizedBody] = {}
     impossible: list[ShapeError] = []
     for name, branch in branches.items():
@@ -80,8 +64,8 @@ def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> Out
         raise impossible[0]
     if impossible:
         session.tally.assume("a branch of an If does not fit the shapes it would get: the other is taken")
-        return _branch_outcome(node, results, [_known(r, n) for r in results.values() for n in r.graph.outputs])
-    both = [[_known(r, name) for name in r.graph.outputs] for r in results.values()]
+        return _branch_outcome(node, results, [known_type(r, n) for r in results.values() for n in r.graph.outputs])
+    both = [[known_type(r, name) for name in r.graph.outputs] for r in results.values()]
     merged = [_larger(a, b, session) for a, b in zip(*both, strict=False)]
     return _branch_outcome(node, results, merged)
 
@@ -90,7 +74,9 @@ def _branch_outcome(node: Node, branches: Mapping[str, SizedBody], types: Types)
     results = tuple(branches.values())
     count = len(node.outputs)
     values: list[Array | None] = [None] * count
-    is_bounded = any(_known(r, n) != t for r in results for n, t in zip(r.graph.outputs, types, strict=False))
+    is_bounded = any(
+        not same_size(known_type(r, n), t) for r in results for n, t in zip(r.graph.outputs, types, strict=False)
+    )
     if len(results) == 1:
         only = results[0]
         values = [only.scope.value_of(name) for name in only.graph.outputs[:count]]
@@ -107,93 +93,10 @@ def _branch_outcome(node: Node, branches: Mapping[str, SizedBody], types: Types)
 def _larger(a: ValueType | None, b: ValueType | None, session: Session) -> ValueType | None:
     if a is None or b is None or a == b or not (a.is_sized and b.is_sized):
         return a if b is None or (a is not None and a.is_sized) else b
+    if same_size(a, b):
+        return without_contents(a)
     session.tally.assume("the branches of an If give different sizes: the larger is taken")
-    return a if tensor_bytes(a.sized_shape, a.dtype) >= tensor_bytes(b.sized_shape, b.dtype) else b
-
-
-def _visit_loop(node: Node, scope: Scope, session: Session, size: SizeBody) -> Outcome:
-    if len(node.bodies) != 1:
-        raise ModelError("a Loop needs one body", where=(place(node),))
-    body = node.bodies[0]
-    n_carried = max(len(node.inputs) - 2, 0)
-    n_stacked = len(body.outputs) - 1 - n_carried
-    if len(body.inputs) != n_carried + 2 or n_stacked < 0 or len(node.outputs) > n_carried + n_stacked:
-        raise ModelError("the body of a Loop does not match its inputs and outputs", where=(place(node),))
-    carried: list[ValueType | None] = [scope.type_of(name) for name in node.inputs[2:]]
-    runs = _trips(node, body, scope, session)
-    trips = None if runs.basis is TripBasis.ASSUMED else runs.count
-    fixed = [tensor_type("int64", ()), tensor_type("bool", ())]
-    walked: list[Graph] = []  # one for each trip, until sizes stay as they are
-    while True:
-        trial = session.trial()
-        sized = size(body, _inner_scope(node, body, [*fixed, *carried], scope), trial)
-        after = _output_types(sized, body)[1 : 1 + n_carried]
-        walked.append(sized.graph)
-        if _sizes(after) == _sizes(carried) or (trips is not None and len(walked) >= trips):
-            break
-        if trips is None or trips > MAX_GROWTH_TRIPS:
-            known = f"{trips} times" if trips is not None else "an unknown number of times"
-            what = f"a value that a Loop carries changes its size, and the Loop runs {known}"
-            hint = f"--trips {node.name}=N says how often, up to {MAX_GROWTH_TRIPS}; or export the loop unrolled"
-            raise ShapeError(what, where=(place(node),), hint=hint)
-        carried = after
-    session.tally.add(trial.tally)
-    final = after if trips != 0 else [scope.type_of(name) for name in node.inputs[2:]]
-    stacked = [_stacked(t, trips) for t in _output_types(sized, body)[1 + n_carried :]]
-    uses_stacked = any(node.outputs[n_carried:])
-    may_stop = runs.basis is TripBasis.AT_MOST
-    if uses_stacked and may_stop:
-        session.tally.assume("a Loop may stop early: its outputs are sized for all its trips")
-    count = len(node.outputs)
-    return Outcome(
-        subgraphs=tuple(walked),
-        names=("body",) * len(walked),
-        types=[*final, *stacked][:count],
-        values=[None] * count,
-        is_bounded=uses_stacked and may_stop,
-        trips=runs,
-    )
-
-
-def _trips(node: Node, body: Body, scope: Scope, session: Session) -> Trips:
-    """How often a Loop runs: as the model says, else as the user does, else assumed."""
-    count, is_exact = _trip_count(node, body, scope)
-    told = session.runs.trip_count(node.name)
-    if told is not None and count is not None and (told > count or (is_exact and told != count)):
-        if session.runs.is_meant(node.name):
-            raise UsageError(
-                f"the Loop runs {'exactly' if is_exact else 'at most'} {count:,} times",
-                where=(place(node),),
-                hint=f"drop --trips {node.name}={told}",
-            )
-        told = None  # said of loops in general
-    if told is not None and not is_exact:
-        session.tally.note(f"Loop '{node.name}': {told:,} trips, as told")
-        return Trips(count=told, basis=TripBasis.GIVEN)
-    if count is None:
-        return Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)
-    return Trips(count=count, basis=TripBasis.KNOWN if is_exact else TripBasis.AT_MOST)
-
-
-def _trip_count(node: Node, body: Body, scope: Scope) -> tuple[int | None, bool]:
-    """How often a Loop runs at most, and whether exactly so often; None where unknown."""
-    limit = scope.value_of(node.inputs[0]) if node.inputs and node.inputs[0] else None
-    start = scope.value_of(node.inputs[1]) if len(node.inputs) > 1 and node.inputs[1] else None
-    if start is not None and start.size == 1 and not bool(start.reshape(-1)[0]):
-        return 0, True
-    if limit is None or limit.size != 1:
-        return None, False
-    has_condition = len(node.inputs) > 1 and bool(node.inputs[1])
-    stops = body.outputs[0]
-    always = body.constants.get(stops)
-    passes_on = any(
-        n.op_type == "Identity" and stops in n.outputs and n.inputs == (body.inputs[1][0],) for n in body.nodes
-    )
-    goes_on = stops == body.inputs[1][0] or passes_on
-    if always is not None and always.value is not None:
-        goes_on = bool(always.value.reshape(-1)[0])
-    is_exact = (not has_condition or start is not None) and (goes_on or not has_condition)
-    return max(int(limit.reshape(-1)[0]), 0), is_exact and not scope.is_bounded(node.inputs[0])
+    return without_contents(a if held_bytes(a) >= held_bytes(b) else b)
 
 
 def _visit_scan(node: Node, settings: Settings, scope: Scope, session: Session, size: SizeBody) -> Outcome:
@@ -223,9 +126,9 @@ def _visit_scan(node: Node, settings: Settings, scope: Scope, session: Session, 
     if len(lengths) > 1:
         raise ShapeError("the inputs of a Scan have different lengths", where=(place(node),))
     length = lengths.pop()
-    sized = size(body, _inner_scope(node, body, inner, scope), session)
-    outputs = _output_types(sized, body)
-    if _sizes(outputs[:n_states]) != _sizes(inner[:n_states]):
+    sized = size(body, inner_scope(node, body, inner, scope), session)
+    outputs = output_types(sized, body)
+    if not all(map(same_size, outputs[:n_states], inner[:n_states])):
         raise ShapeError("a state of a Scan changes its size", where=(place(node),))
     first = types[n_states]
     batch = first.shape[:1] if has_batch and first is not None and first.shape is not None else ()
@@ -251,39 +154,10 @@ def _axes(given: AttributeValue | None, count: int) -> tuple[int, ...]:
     return axes
 
 
-def _inner_scope(node: Node, body: Body, types: Types, scope: Scope) -> Scope:
-    """The scope of a loop body: its inputs have the given types, or the declared ones where those are unknown."""
-    inner = Scope(parent=scope)
-    is_bounded = any(scope.is_bounded(name) for name in node.inputs if name)
-    for (name, declared), known in zip(body.inputs, types, strict=True):
-        stated = None if declared is None else parse_type(declared.SerializeToString())
-        inner.types[name] = known if known is not None else stated
-        inner.kinds[name] = TensorKind.INPUT
-        if is_bounded:
-            inner.bounded.add(name)
-    return inner
-
-
-def _sizes(types: Types) -> list[object]:
-    return [None if t is None else (t.dtype, t.shape) for t in types]
-
-
-def _output_types(sized: SizedBody, body: Body) -> list[ValueType | None]:
-    return [_known(sized, name) for name in body.outputs]
-
-
-def _known(sized: SizedBody, name: str) -> ValueType | None:
-    return sized.scope.type_of(name)
-
-
 def _without(known: ValueType | None, axes: Sequence[int]) -> ValueType | None:
     if known is None or known.shape is None:
         return None
     return tensor_type(known.dtype, tuple(dim for i, dim in enumerate(known.shape) if i not in axes))
-
-
-def _stacked(known: ValueType | None, trips: int | None) -> ValueType | None:
-    return None if known is None or known.shape is None else tensor_type(known.dtype, (trips, *known.shape))
 
 
 def _inserted(

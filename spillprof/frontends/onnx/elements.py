@@ -8,7 +8,7 @@ from typing import NamedTuple
 import onnx
 
 from spillprof.errors import ModelError
-from spillprof.model.dtypes import DTYPE_BITS
+from spillprof.model.dtypes import DTYPE_BITS, tensor_bytes
 
 DTYPE_OF_ELEMENT: dict[int, str] = {
     number: dtype
@@ -31,6 +31,7 @@ class ValueType(NamedTuple):
     dtype: str  # a name of ours; "sequence", "map" or "optional" for what is no tensor
     shape: Shape | None  # None: not even the rank is known
     proto: bytes
+    members: "tuple[Member, ...] | None" = None  # what a sequence holds, or an optional may hold; None: unknown
 
     @property
     def is_sized(self) -> bool:
@@ -42,6 +43,13 @@ class ValueType(NamedTuple):
         """The dimensions of a sized value."""
         assert self.shape is not None
         return tuple(dim for dim in self.shape if dim is not None)
+
+
+class Member(NamedTuple):
+    """One element of a sequence: its type, and its contents, if they are small and known, as bytes in C order."""
+
+    type: ValueType
+    contents: bytes | None = None
 
 
 @lru_cache(maxsize=1 << 16)
@@ -74,8 +82,12 @@ def parse_type(serialized: bytes) -> ValueType | None:
     kind = proto.WhichOneof("value")
     if kind is None:
         return None
-    if kind in ("sequence_type", "map_type", "optional_type"):
+    if kind in ("sequence_type", "map_type"):
         return ValueType(kind.removesuffix("_type"), (), serialized)
+    if kind == "optional_type":
+        inner = parse_type(proto.optional_type.elem_type.SerializeToString())
+        is_tensor = inner is not None and inner.is_sized and inner.dtype in DTYPE_OF_ELEMENT.values()
+        return ValueType("optional", (), serialized, (Member(inner),) if inner is not None and is_tensor else None)
     if kind != "tensor_type":
         what = f"values of kind '{kind.removesuffix('_type')}' are not supported"
         raise ModelError(what, hint="export the model with a dense tensor in its place")
@@ -89,6 +101,36 @@ def parse_type(serialized: bytes) -> ValueType | None:
         return tensor_type(dtype, None)
     shape = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim)
     return tensor_type(dtype, shape)
+
+
+def held_bytes(known: ValueType) -> int:
+    """Bytes of a sized value; of a sequence, the sum of its members. 0 where those are unknown."""
+    return sum(tensor_bytes(leaf.sized_shape, leaf.dtype) for leaf in leaves(known))
+
+
+def leaves(known: ValueType) -> list[ValueType]:
+    """The tensors in a value, those of sequences inside of it too."""
+    if known.members is None:
+        return [known]
+    return [leaf for member in known.members for leaf in leaves(member.type)]
+
+
+def same_size(a: ValueType | None, b: ValueType | None) -> bool:
+    """Whether two values have the same type and shape, member by member; contents may differ."""
+    if a is None or b is None:
+        return a is b
+    if (a.dtype, a.shape) != (b.dtype, b.shape) or (a.members is None) != (b.members is None):
+        return False
+    return len(a.members or ()) == len(b.members or ()) and all(
+        same_size(x.type, y.type) for x, y in zip(a.members or (), b.members or (), strict=True)
+    )
+
+
+def without_contents(known: ValueType | None) -> ValueType | None:
+    """The same type, what its members contain forgotten."""
+    if known is None or known.members is None:
+        return known
+    return known._replace(members=tuple(Member(member.type) for member in known.members))
 
 
 def stated_type(proto: onnx.TypeProto, symbols: Mapping[str, int]) -> ValueType | None:

@@ -74,6 +74,14 @@ class Tally:
         for what, examples in other.examples.items():
             self._illustrate(what, examples)
 
+    def cover(self, other: "Tally") -> None:
+        """Takes over what another tally has more of: the same operators in another trip count once."""
+        for mine, others in ((self.assumptions, other.assumptions), (self.notes, other.notes)):
+            for what, count in others.items():
+                mine[what] = max(mine[what], count)
+        for what, examples in other.examples.items():
+            self.examples.setdefault(what, examples)
+
     def texts(self) -> tuple[str, ...]:
         """The notes, each with its count and a few examples."""
         return tuple(self._text(what, count) for what, count in self.notes.items())

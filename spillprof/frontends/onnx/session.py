@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from spillprof.errors import ModelError
 from spillprof.frontends.onnx.assumed import Assumed
-from spillprof.frontends.onnx.body import Body
+from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.inference import NodeInference
 from spillprof.frontends.onnx.runs import Runs
 from spillprof.frontends.onnx.scope import Scope, Tally
@@ -15,17 +15,29 @@ MAX_STEPS = 3_000_000
 """Operators visited in all: bodies of loops may be walked several times."""
 
 
+MAX_FOLLOWED = 8_192
+"""Operators visited in all in loops that are followed trip by trip, each with sizes of its own."""
+
+
 @dataclass(slots=True)
 class Steps:
     """How many operators may still be visited."""
 
     left: int = MAX_STEPS
+    left_to_follow: int = MAX_FOLLOWED
 
     def spend(self) -> None:
         """Counts one visit. ``ModelError`` when there were too many."""
         self.left -= 1
         if self.left < 0:
             raise ModelError(f"control flow expands to more than {MAX_STEPS:,} operators")
+
+    def follow(self, count: int, where: str) -> None:
+        """Counts one trip over so many operators. ``ModelError`` when there were too many."""
+        self.left_to_follow -= max(count, 1)
+        if self.left_to_follow < 0:
+            what = f"loops in which sizes change expand to more than {MAX_FOLLOWED:,} operators"
+            raise ModelError(what, where=(where,), hint="export the loops unrolled, or shorter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +47,7 @@ class Session:
     symbols: Mapping[str, int]
     inference: NodeInference = field(default_factory=NodeInference)
     orders: dict[int, Sequence[int]] = field(default_factory=dict)  # topological order by identity of the body
+    spelled_out: dict[int, Sequence[Node]] = field(default_factory=dict)  # by identity of an operator with bodies
     runs: Runs = field(default_factory=Runs)
     steps: Steps = field(default_factory=Steps)
     tally: Tally = field(default_factory=Tally)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spillprof.errors import ShapeError
-from spillprof.frontends.onnx.assumed import Evidence, advice, settle
+from spillprof.frontends.onnx.assumed import Evidence, settle
 from spillprof.frontends.onnx.attributes import plain_attributes
-from spillprof.frontends.onnx.binding import quoted
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.bounds import upper_bound
 from spillprof.frontends.onnx.claims import agree, check_claims, claimed_type, may_be, overrule
@@ -22,12 +21,18 @@ from spillprof.frontends.onnx.folding_call import Call
 from spillprof.frontends.onnx.inference import MISFIT_HINT, place
 from spillprof.frontends.onnx.rule import Case, Standard
 from spillprof.frontends.onnx.scope import Scope
+from spillprof.frontends.onnx.sequence_map import as_loop, is_sequence_map
+from spillprof.frontends.onnx.sequences import LARGEST_TAKEN, sequence_found
 from spillprof.frontends.onnx.session import Session, SizedBody
+from spillprof.frontends.onnx.sized import finished_graph, is_sized, unsized_error
 from spillprof.frontends.onnx.topology import topological_order
 from spillprof.model.dtypes import UNSIZED_DTYPES
-from spillprof.model.graph import AttributeValue, Graph, Operator, Tensor, TensorKind, Trips
+from spillprof.model.graph import AttributeValue, Graph, Operator, TensorKind, Trips
 
 _LISTED = 8
+
+_ELEMENTWISE_BODIES = frozenset({("ai.onnx.preview", "FlexAttention")})
+"""Operators whose bodies work on single elements inside of them: no tensor of a body is ever in memory."""
 
 
 def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
@@ -43,43 +48,60 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
         if constant.is_sparse:
             session.tally.assume("sparse weights are counted as dense")
     check_claims(body, scope, session)
-    operators: list[Operator | None] = [None] * len(body.nodes)
+    operators: list[tuple[Operator, ...]] = [()] * len(body.nodes)
     roots: list[tuple[Node, str]] = []
     for index in order:
-        session.steps.spend()
-        node = body.nodes[index]
-        settings = plain_attributes(node.attributes)
-        subgraphs: tuple[Graph, ...] = ()
-        subgraph_names: tuple[str, ...] = ()
-        trips: Trips | None = None
-        if node.bodies:
-            result = visit_bodies(node, settings, scope, session, size_body)
-            subgraphs, subgraph_names, trips = result.subgraphs, result.names, result.trips
-            is_bounded = result.is_bounded or any(scope.is_bounded(n) for n in (*node.inputs, *node.captures) if n)
-            limits = result.types if result.is_bounded else ()
-            found = _Found(types=result.types, values=result.values, is_bounded=is_bounded, limits=limits)
-            _set_outputs(node, found, scope, session, body)
-        else:
-            _visit(node, settings, scope, session, body)
-        inputs_known = all(_is_sized(scope, name) for name in (*node.inputs, *node.captures) if name)
-        for output in node.outputs:
-            if output and inputs_known and not _is_sized(scope, output):
-                roots.append((node, output))
-        operators[index] = Operator(
-            name=node.name,
-            op_type=node.op_type,
-            domain=node.domain,
-            inputs=node.inputs,
-            outputs=node.outputs,
-            attributes=settings,
-            captures=node.captures,
-            subgraphs=subgraphs,
-            subgraph_names=subgraph_names,
-            trips=trips,
-        )
+        written = []
+        for node in _spelled_out(body.nodes[index], scope, session):
+            session.steps.spend()
+            written.append(_sized_operator(node, scope, session, body))
+            if all(is_sized(scope, name) for name in (*node.inputs, *node.captures) if name):
+                roots.extend((node, output) for output in node.outputs if output and not is_sized(scope, output))
+        operators[index] = tuple(written)
     if roots:
-        raise _unsized(roots, scope)
-    return SizedBody(graph=_graph(body, [op for op in operators if op is not None], scope, session), scope=scope)
+        raise unsized_error(roots, scope)
+    return SizedBody(graph=finished_graph(body, [op for made in operators for op in made], scope, session), scope=scope)
+
+
+def _spelled_out(node: Node, scope: Scope, session: Session) -> Sequence[Node]:
+    """The operators that one is made of: itself, but for a SequenceMap."""
+    if not is_sequence_map(node):
+        return (node,)
+    if id(node) not in session.spelled_out:
+        session.spelled_out[id(node)] = as_loop(node, scope)
+    return session.spelled_out[id(node)]
+
+
+def _sized_operator(node: Node, scope: Scope, session: Session, body: Body) -> Operator:
+    """The operator, its outputs and bodies sized as far as can be."""
+    if node.bodies and (node.domain, node.op_type) in _ELEMENTWISE_BODIES:
+        session.tally.assume(f"the bodies of {node.op_type} change scores one by one: their cost is not counted")
+        node = replace(node, bodies=(), attributes=tuple(a for a in node.attributes if not a.HasField("g")))
+    settings = plain_attributes(node.attributes)
+    subgraphs: tuple[Graph, ...] = ()
+    subgraph_names: tuple[str, ...] = ()
+    trips: Trips | None = None
+    if node.bodies:
+        result = visit_bodies(node, settings, scope, session, size_body)
+        subgraphs, subgraph_names, trips = result.subgraphs, result.names, result.trips
+        is_bounded = result.is_bounded or any(scope.is_bounded(n) for n in (*node.inputs, *node.captures) if n)
+        limits = result.types if result.is_bounded else ()
+        found = _Found(types=result.types, values=result.values, is_bounded=is_bounded, limits=limits)
+        _set_outputs(node, found, scope, session, body)
+    else:
+        _visit(node, settings, scope, session, body)
+    return Operator(
+        name=node.name,
+        op_type=node.op_type,
+        domain=node.domain,
+        inputs=node.inputs,
+        outputs=node.outputs,
+        attributes=settings,
+        captures=node.captures,
+        subgraphs=subgraphs,
+        subgraph_names=subgraph_names,
+        trips=trips,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +168,15 @@ def _visit(node: Node, settings: Mapping[str, AttributeValue], scope: Scope, ses
     inferred = _types(node, settings, types, values, session)
     if node.op_type == "Reshape" and node.domain == "" and not is_bounded:
         _check_reshape(node, types[0], inferred[0])
+    taken = sequence_found(node, settings, types, values, inferred[0] if inferred else None)
+    if taken is not None:
+        if taken.is_largest:
+            session.tally.assume(LARGEST_TAKEN)
+        rest = [None] * (len(node.outputs) - 1)
+        is_bounded = is_bounded or taken.is_largest
+        found = _Found(types=[taken.type, *rest], values=[taken.value, *rest], is_bounded=is_bounded)
+        _set_outputs(node, found, scope, session, body)
+        return
     limits: Sequence[ValueType | None] = ()
     if not all(t is not None and t.is_sized for t, name in zip(inferred, node.outputs, strict=True) if name):
         bound = upper_bound(node, types, values, inferred)
@@ -257,55 +288,3 @@ def _as_float(operands: Sequence[ValueType | None]) -> list[ValueType | None]:
     """The operands, those of the first one's type as float: the standard operator may not exist for that type."""
     first = operands[0].dtype if operands and operands[0] is not None else None
     return [t if t is None or t.dtype != first else tensor_type("float32", t.shape) for t in operands]
-
-
-def _is_sized(scope: Scope, name: str) -> bool:
-    known = scope.type_of(name)
-    return known is not None and known.is_sized
-
-
-def _unsized(roots: Sequence[tuple[Node, str]], scope: Scope) -> ShapeError:
-    """The error that lists what stays unknown, by producer."""
-    lines = [f"{output}, the output of {place(node)}" for node, output in roots[:_LISTED]]
-    if len(roots) > _LISTED:
-        lines.append(f"and {len(roots) - _LISTED} more")
-    types = ", ".join(dict.fromkeys(node.op_type for node, _ in roots[:_LISTED]))
-    options = " ".join(quoted(advice(output, scope.type_of(output))) for _, output in roots[:_LISTED])
-    hint = (
-        f"the size depends on run-time data or on an operator without a rule ({types}); give it: {options}; "
-        "or export the model with fixed shapes"
-    )
-    if loop := next((node for node, _ in roots if node.op_type == "Loop"), None):
-        hint = f"--trips {loop.name}=N says how often the loop runs; or {hint}"
-    count = "a tensor" if len(roots) == 1 else f"{len(roots)} tensors"
-    return ShapeError(f"the size of {count} stays unknown", where=lines, hint=hint)
-
-
-def _graph(body: Body, operators: Sequence[Operator], scope: Scope, session: Session) -> Graph:
-    """The finished graph with all the tensors that it names."""
-    inputs = tuple(name for name, _ in body.inputs if name not in body.constants)
-    named = dict.fromkeys(inputs)
-    for op in operators:
-        named.update(dict.fromkeys(name for name in (*op.inputs, *op.captures, *op.outputs) if name))
-    named.update(dict.fromkeys(body.outputs))
-    tensors: dict[str, Tensor] = {}
-    unknown = []
-    for name in named:
-        known = scope.type_of(name)
-        if known is None or not known.is_sized:
-            unknown.append(name)
-            continue
-        tensors[name] = Tensor(name=name, dtype=known.dtype, shape=known.sized_shape, kind=scope.kind_of(name))
-        if known.dtype in UNSIZED_DTYPES:
-            session.tally.assume(f"a value of type {known.dtype} is counted as 0 bytes")
-    if unknown:
-        options = " ".join(quoted(advice(name, scope.type_of(name))) for name in unknown[:_LISTED])
-        raise ShapeError("the size of a tensor stays unknown", where=unknown[:_LISTED], hint=f"give it: {options}")
-    return Graph(
-        name=body.name,
-        operators=tuple(operators),
-        tensors=tensors,
-        inputs=inputs,
-        outputs=body.outputs,
-        captures=body.free_names,
-    )

@@ -1,0 +1,277 @@
+"""Loop: how often it runs, and what its body makes of the values that it carries."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spillprof.errors import ModelError, ShapeError, UsageError
+from spillprof.frontends.onnx.body import Body, Node
+from spillprof.frontends.onnx.constants import Array
+from spillprof.frontends.onnx.elements import ValueType, held_bytes, same_size, tensor_type, without_contents
+from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.outcome import Outcome, inner_scope, output_types
+from spillprof.frontends.onnx.scope import Scope, Tally
+from spillprof.frontends.onnx.sequences import of_any_length
+from spillprof.frontends.onnx.session import Session, SizeBody
+from spillprof.model.graph import ASSUMED_TRIPS, Graph, TripBasis, Trips
+
+MAX_WALKED_TRIPS = 64
+"""Trips that are walked one by one where that is needed, however long the body."""
+
+MAX_WALKED_NODES = 4096
+"""Operators, over all trips, up to which a body without bodies inside is walked trip by trip."""
+
+
+def visit_loop(node: Node, scope: Scope, session: Session, size: SizeBody) -> Outcome:
+    """Sizes a Loop: one body for all trips where sizes stay as they are, else one for each trip.
+
+    Trip by trip, the number of the trip is known in the body, and so is what small integers of the state become.
+    """
+    if len(node.bodies) != 1:
+        raise ModelError("a Loop needs one body", where=(place(node),))
+    body = node.bodies[0]
+    n_carried = max(len(node.inputs) - 2, 0)
+    n_stacked = len(body.outputs) - 1 - n_carried
+    if len(body.inputs) != n_carried + 2 or n_stacked < 0 or len(node.outputs) > n_carried + n_stacked:
+        raise ModelError("the body of a Loop does not match its inputs and outputs", where=(place(node),))
+    loop = _Loop(node=node, body=body, trips=_trips(node, body, scope, session), n_carried=n_carried)
+    run = _walk(loop, scope, session, size)
+    session.tally.add(run.tally)
+    known_trips = None if loop.trips.basis is TripBasis.ASSUMED else loop.trips.count
+    never = known_trips == 0
+    final = [scope.type_of(name) for name in node.inputs[2:]] if never else run.state
+    stacked = [_stacked(t, known_trips) for t in run.slices]
+    may_stop = loop.trips.basis is TripBasis.AT_MOST
+    if any(node.outputs[n_carried:]) and may_stop:
+        session.tally.assume("a Loop may stop early: its outputs are sized for all its trips")
+    count = len(node.outputs)
+    is_exact = loop.trips.basis in (TripBasis.KNOWN, TripBasis.GIVEN)
+    values = [*run.values, *[None] * n_stacked] if is_exact and not never else [None] * count
+    return Outcome(
+        subgraphs=run.graphs,
+        names=("body",) * len(run.graphs),
+        types=[*final, *stacked][:count],
+        values=values[:count],
+        is_bounded=may_stop and (any(node.outputs[n_carried:]) or len(run.graphs) > 1),
+        trips=loop.trips,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loop:
+    node: Node
+    body: Body
+    trips: Trips
+    n_carried: int
+
+    @property
+    def count(self) -> int | None:
+        """Trips, None if nobody says how many."""
+        return None if self.trips.basis is TripBasis.ASSUMED else self.trips.count
+
+    @property
+    def walkable_trips(self) -> int:
+        """Trips that may be walked one by one."""
+        if any(node.bodies for node in self.body.nodes):
+            return MAX_WALKED_TRIPS
+        return max(MAX_WALKED_TRIPS, MAX_WALKED_NODES // max(len(self.body.nodes), 1))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether walking trip by trip costs next to nothing."""
+        is_plain = not any(node.bodies for node in self.body.nodes)
+        return is_plain and self.count is not None and self.count * len(self.body.nodes) <= MAX_WALKED_NODES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What a walk over the body found."""
+
+    graphs: tuple[Graph, ...]  # one for all trips, or one for each
+    state: Sequence[ValueType | None]  # after the last trip
+    slices: Sequence[ValueType | None]  # what each trip stacks
+    values: Sequence[Array | None]  # contents of the state after the last trip
+    tally: Tally
+
+
+def _walk(loop: _Loop, scope: Scope, session: Session, size: SizeBody) -> _Run:
+    """One body for all trips if it can be, else trip by trip, else with what sequences hold forgotten."""
+    start = [without_contents(scope.type_of(name)) for name in loop.node.inputs[2:]]
+    first_values = [scope.value_of(name) if name else None for name in loop.node.inputs[2:]]
+    may_walk = loop.count is not None and 0 < loop.count <= loop.walkable_trips
+    try:
+        once = _one_trip(loop, start, scope, session, size)
+    except ShapeError:
+        if not may_walk:
+            raise
+        return _trip_by_trip(loop, start, first_values, scope, session, size)
+    is_stable = all(map(same_size, once.state, start)) or loop.count in (0, 1)
+    knows_more = loop.is_short and (once.tally.assumptions or any(v is not None for v in first_values))
+    if is_stable and not (may_walk and knows_more):
+        return once
+    if may_walk:
+        return _trip_by_trip(loop, start, first_values, scope, session, size)
+    for open_state, is_fixed in _with_open_sequences(start, once.state):
+        again = _one_trip(loop, open_state, scope, session, size)
+        if all(map(is_fixed, again.state, open_state)):
+            return again
+    known = f"{loop.count:,} times" if loop.count is not None else "an unknown number of times"
+    raise ShapeError(
+        f"a value that a Loop carries changes its size, and the Loop runs {known}",
+        where=(place(loop.node),),
+        hint=_growth_hint(loop),
+    )
+
+
+def _growth_hint(loop: _Loop) -> str:
+    if loop.trips.basis in (TripBasis.KNOWN, TripBasis.GIVEN):
+        return f"up to {loop.walkable_trips} trips are followed one by one: export the loop unrolled, or shorter"
+    return f"--trips {loop.node.name}=N says how often, up to {loop.walkable_trips}; or export the loop unrolled"
+
+
+def _one_trip(
+    loop: _Loop,
+    state: Sequence[ValueType | None],
+    scope: Scope,
+    session: Session,
+    size: SizeBody,
+    known: Iterable[tuple[str, Array | None]] = (),
+) -> _Run:
+    """The body walked once; ``known``: contents of its inputs."""
+    trial = session.trial()
+    fixed = [tensor_type("int64", ()), tensor_type("bool", ())]
+    inner = inner_scope(loop.node, loop.body, [*fixed, *state], scope)
+    inner.values.update((name, value) for name, value in known if value is not None)
+    sized = size(loop.body, inner, trial)
+    outputs = output_types(sized, loop.body)[1:]
+    carried = loop.body.outputs[1 : 1 + loop.n_carried]
+    return _Run(
+        graphs=(sized.graph,),
+        state=[without_contents(t) for t in outputs[: loop.n_carried]],
+        slices=outputs[loop.n_carried :],
+        values=[sized.scope.value_of(name) for name in carried],
+        tally=trial.tally,
+    )
+
+
+def _trip_by_trip(
+    loop: _Loop,
+    state: Sequence[ValueType | None],
+    values: Sequence[Array | None],
+    scope: Scope,
+    session: Session,
+    size: SizeBody,
+) -> _Run:
+    """Every trip walked with its number known; equal bodies are kept once."""
+    names = [name for name, _ in loop.body.inputs]
+    runs: list[_Run] = []
+    tally = Tally()
+    for trip in range(loop.count or 0):
+        session.steps.follow(len(loop.body.nodes), place(loop.node))
+        known = zip((names[0], *names[2:]), (np.array(trip, np.int64), *values), strict=True)
+        runs.append(_one_trip(loop, state, scope, session, size, known))
+        state, values = runs[-1].state, runs[-1].values
+        tally.cover(runs[-1].tally)
+    graphs = [run.graphs[0] for run in runs]
+    is_same = all(graph == graphs[0] for graph in graphs[1:])
+    return _Run(
+        graphs=(graphs[0],) if is_same else tuple(graphs),
+        state=state,
+        slices=[_largest(slices) for slices in zip(*(run.slices for run in runs), strict=True)],
+        values=values,
+        tally=tally,
+    )
+
+
+def _largest(found: Sequence[ValueType | None]) -> ValueType | None:
+    sized = [t for t in found if t is not None and t.is_sized]
+    return max(sized, key=held_bytes) if len(sized) == len(found) else found[0]
+
+
+_State = Sequence[ValueType | None]
+
+
+def _with_open_sequences(
+    start: _State, after: _State
+) -> Iterator[tuple[_State, Callable[[ValueType | None, ValueType | None], bool]]]:
+    """The state with the length of its sequences left open, and what a trip must then leave as it was.
+
+    First as holding what one trip makes of them, which must stay so; then as holding whatever the file says.
+    """
+    if not any(t is not None and t.members is not None for t in start):
+        return
+    if all(map(_covers, after, start)):
+        pairs = zip(after, start, strict=True)
+        yield [of_any_length(a) if b is not None and b.members is not None else b for a, b in pairs], _is_same
+    yield [_open(t) for t in start], _is_alike
+
+
+def _covers(after: ValueType | None, before: ValueType | None) -> bool:
+    """Whether a sequence still holds, after a trip, all kinds of members that it held before."""
+    if before is None or not before.members:
+        return True
+    return after is not None and after.members is not None and set(before.members) <= set(after.members)
+
+
+def _open(known: ValueType | None) -> ValueType | None:
+    return known if known is None or known.members is None else known._replace(members=None)
+
+
+def _is_alike(after: ValueType | None, before: ValueType | None) -> bool:
+    """Whether a trip leaves a value as it was, but for the members of sequences."""
+    if after is None or before is None:
+        return after is before
+    return (after.dtype, after.shape) == (before.dtype, before.shape)
+
+
+def _is_same(after: ValueType | None, before: ValueType | None) -> bool:
+    """The same, and what sequences are said to hold stays so."""
+    if not _is_alike(after, before):
+        return False
+    return before is None or after is None or before.dtype != "sequence" or after.proto == before.proto
+
+
+def _stacked(known: ValueType | None, trips: int | None) -> ValueType | None:
+    return None if known is None or known.shape is None else tensor_type(known.dtype, (trips, *known.shape))
+
+
+def _trips(node: Node, body: Body, scope: Scope, session: Session) -> Trips:
+    """How often a Loop runs: as the model says, else as the user does, else assumed."""
+    count, is_exact = _trip_count(node, body, scope)
+    told = session.runs.trip_count(node.name)
+    if told is not None and count is not None and (told > count or (is_exact and told != count)):
+        if session.runs.is_meant(node.name):
+            raise UsageError(
+                f"the Loop runs {'exactly' if is_exact else 'at most'} {count:,} times",
+                where=(place(node),),
+                hint=f"drop --trips {node.name}={told}",
+            )
+        told = None  # said of loops in general
+    if told is not None and not is_exact:
+        session.tally.note(f"Loop '{node.name}': {told:,} trips, as told")
+        return Trips(count=told, basis=TripBasis.GIVEN)
+    if count is None:
+        return Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)
+    return Trips(count=count, basis=TripBasis.KNOWN if is_exact else TripBasis.AT_MOST)
+
+
+def _trip_count(node: Node, body: Body, scope: Scope) -> tuple[int | None, bool]:
+    """How often a Loop runs at most, and whether exactly so often; None where unknown."""
+    limit = scope.value_of(node.inputs[0]) if node.inputs and node.inputs[0] else None
+    start = scope.value_of(node.inputs[1]) if len(node.inputs) > 1 and node.inputs[1] else None
+    if start is not None and start.size == 1 and not bool(start.reshape(-1)[0]):
+        return 0, True
+    if limit is None or limit.size != 1:
+        return None, False
+    has_condition = len(node.inputs) > 1 and bool(node.inputs[1])
+    stops = body.outputs[0]
+    always = body.constants.get(stops)
+    passes_on = any(
+        n.op_type == "Identity" and stops in n.outputs and n.inputs == (body.inputs[1][0],) for n in body.nodes
+    )
+    goes_on = stops == body.inputs[1][0] or passes_on
+    if always is not None and always.value is not None:
+        goes_on = bool(always.value.reshape(-1)[0])
+    is_exact = (not has_condition or start is not None) and (goes_on or not has_condition)
+    return max(int(limit.reshape(-1)[0]), 0), is_exact and not scope.is_bounded(node.inputs[0])
