@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+ANY_CHANGE = "any change"
+"""All that is untried where no run was made."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:

@@ -1,6 +1,7 @@
 """What the lower bound claims, by what it is proven, and which searches ended before they were done."""
 
 from spillprof.model.profile import Bounds, Profile
+from spillprof.model.story import ANY_CHANGE
 from spillprof.units import format_size, format_size_exact, format_size_pair
 
 NOTHING, FORCED = "nothing must spill", "operators that cannot fit"
@@ -73,7 +74,9 @@ def search_sentences(profile: Profile) -> list[str]:
     again = profile.recompute.search if profile.recompute else ""
     if again not in ("", "complete"):
         found.append(f"Operators to run twice: {again}.")
-    if profile.untried:
+    if profile.untried == (ANY_CHANGE,):
+        found.append("What would help: nothing was tried, as each run takes too long, or searches by the clock.")
+    elif profile.untried:
         found.append(f"What would help: for want of runs not tried: {', '.join(profile.untried)}.")
     return found
 

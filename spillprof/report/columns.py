@@ -71,7 +71,8 @@ def percent(share: float | None) -> str:
     if share is None:
         return MISSING
     value = 100 * share
-    return "0 %" if value == 0 else f"{value:.1f} %" if abs(value) < 9.95 else f"{value:,.0f} %"
+    digits = f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):,.0f}"
+    return "0 %" if value == 0 else f"{'−' if value < 0 and digits != '0.0' else ''}{digits} %"
 
 
 def _scale(values: Sequence[float | None], units: Sequence[tuple[str, float]], *, threshold: float) -> Scale:

@@ -4,17 +4,20 @@ from spillprof.model.profile import Profile
 
 
 def wanted_bytes(profile: Profile) -> tuple[int, ...]:
-    """What each step asks of the SRAM before any eviction: what is live, weight staging, weights that stay.
+    """What each step asks of the SRAM before any eviction: what is live, weight staging, weights that stay,
+    and what the runtime keeps.
 
     Workspaces and pinned buffers are part of what is live, so the other reservations are not added again.
     """
-    always = profile.target.weight_staging_bytes + _staying_weight_bytes(profile)
+    target = profile.target
+    always = target.runtime_bytes + target.weight_staging_bytes + _staying_weight_bytes(profile)
     return tuple(live + always for live in profile.live_bytes)
 
 
 def wanted_in_words(profile: Profile) -> str:
     """What ``wanted_bytes`` counts: ``what is live, with weight staging``."""
-    return f"what is live, with {'the weights' if _staying_weight_bytes(profile) else 'weight staging'}"
+    runtime = "what the runtime keeps and " if profile.target.runtime_bytes else ""
+    return f"what is live, with {runtime}{'the weights' if _staying_weight_bytes(profile) else 'weight staging'}"
 
 
 def _staying_weight_bytes(profile: Profile) -> int:

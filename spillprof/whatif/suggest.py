@@ -6,7 +6,7 @@ How many runs are made depends on the number of steps alone, never on the speed 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from spillprof.model.story import Suggestion
+from spillprof.model.story import ANY_CHANGE, Suggestion
 from spillprof.scheduling import steps_to_judge
 from spillprof.whatif.again import recomputed_tensors
 from spillprof.whatif.change import Change, Situation
@@ -73,7 +73,7 @@ def suggestions(now: Situation, lead: Outcome) -> Tried:
         return Tried()
     runs = affordable_runs(now)
     if runs <= 0:
-        return Tried(untried=("any change",))
+        return Tried(untried=(ANY_CHANGE,))
     found, untried = [], list[Kind]()
     kinds = FOR_ALL if runs > _FEW_RUNS else FOR_LONG
     for kind in kinds:

@@ -6,6 +6,7 @@ import pytest
 from profiles import make_profile, without_spills
 
 from spillprof.model.profile import Profile, RecomputeFacts
+from spillprof.model.story import ANY_CHANGE
 from spillprof.planning import bounds as methods
 from spillprof.planning.optimal.search import SOLVER
 from spillprof.report import bound_words, html, markdown, terminal
@@ -83,6 +84,11 @@ def test_what_was_cut_off_stands_on_every_page():
             "What would help: for want of runs not tried: narrower types, more bandwidth.",
         ):
             assert sentence in page
+
+
+def test_where_no_run_was_made_nothing_is_listed():
+    (sentence,) = search_sentences(replace(PLAIN, untried=(ANY_CHANGE,)))
+    assert sentence.startswith("What would help: nothing was tried")
 
 
 def test_nothing_is_said_of_searches_that_were_done():

@@ -88,6 +88,12 @@ def test_weights_that_stay_are_wanted_at_every_step():
     assert wanted_in_words(PROFILE) == "what is live, with weight staging"
 
 
+def test_what_the_runtime_keeps_is_wanted_at_every_step():
+    kept = replace(PROFILE, target=replace(PROFILE.target, runtime_bytes=EIGHTH))
+    assert {a - b for a, b in zip(wanted_bytes(kept), wanted_bytes(PROFILE), strict=True)} == {EIGHTH}
+    assert wanted_in_words(kept) == "what is live, with what the runtime keeps and weight staging"
+
+
 def test_wanted_is_what_the_ideal_run_uses_with_cached_weights():
     target = load_target("generic-npu").with_overrides(sram_bytes=1 << 20)
     options = AnalyzeOptions(strategies=("interval",), lowering=LoweringOptions(weights=WeightsPolicy.CACHED))

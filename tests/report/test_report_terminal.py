@@ -67,6 +67,7 @@ def test_time_column_and_signs():
     assert time_column([10.2e-3, 0.5e-3, 0, -0.1e-3]) == ("10.20 ms", "0.50 ms", "0", "−0.10 ms")
     assert signed_time(-5e-3) == "−5 ms"
     assert (percent(0.004), percent(0.5), percent(None)) == ("0.4 %", "50 %", "-")
+    assert (percent(-0.3), percent(-0.01), percent(-1e-6)) == ("−30 %", "−1.0 %", "0.0 %")
 
 
 @settings(max_examples=200)
