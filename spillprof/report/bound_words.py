@@ -22,11 +22,14 @@ CHECK = "spillprof verify MODEL --certificate PROFILE.json"
 
 def bound_scope(profile: Profile) -> str:
     """What the lower bound claims, in one sentence, and shortly by what."""
-    tiled = ", with the same operands tiled through DRAM," if profile.oversized else ""
-    pinned = ", with the same dedicated slots," if profile.config.get("pin") else ""
-    written = ", with every eviction written back," if profile.config.get("writeback") == "always" else ""
-    again = ", with the same operators run twice," if profile.recomputed else ""
-    same = f"{tiled}{pinned}{written}{again}"
+    given = [
+        (profile.oversized, "the same operands tiled through DRAM"),
+        (profile.config.get("pin"), "the same dedicated slots"),
+        (profile.config.get("writeback") == "always", "every eviction written back"),
+        (profile.recomputed, "the same operators run twice"),
+    ]
+    shared = ", ".join(what for holds, what in given if holds)
+    same = f", with {shared}," if shared else ""
     short = shortly(profile.bounds) if profile.bounds else ""
     how = f" ({short})" if short else ""
     return f"Lower bound{how}: no plan in this order of operators{same} spills less.{_in_any_order(profile)}"

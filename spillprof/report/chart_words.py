@@ -87,6 +87,11 @@ def _spills(result: Result) -> str:
 
 
 def _arcs(result: Result) -> str:
+    if not result.arcs and result.spill_count:  # weights that stay from run to run
+        return (
+            f"No arc: {count_of(result.spill_count, 'spill')} of buffers that were last used in the run before, or are "
+            "needed in the next."
+        )
     if not result.arcs:
         return "No buffer leaves the memory while it is still to be read."
     between = [max(arc.needed_step - arc.evict_step - 1, 0) for arc in result.arcs]

@@ -7,7 +7,15 @@ from spillprof.model.result import Result
 from spillprof.report.bound_words import bound_scope, proof_word, search_sentences
 from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
 from spillprof.report.text import count_of, label, printable
-from spillprof.report.verdict import deployed_as, lead_result, recompute_sentences, shown_cause, verdict, why_line
+from spillprof.report.verdict import (
+    deployed_as,
+    lead_result,
+    model_title,
+    recompute_sentences,
+    shown_cause,
+    verdict,
+    why_line,
+)
 from spillprof.units import format_rate, format_size
 
 TOP_OPERATORS = 10
@@ -36,7 +44,7 @@ def plain(sentence: str, *kept: str) -> str:
 
 def _lines(profile: Profile) -> Iterable[str]:
     lead = lead_result(profile)
-    yield f"### spill cost of {code(profile.model.name)}"
+    yield f"### spill cost of {code(model_title(profile))}"
     yield ""
     yield plain(verdict(profile))
     yield ""

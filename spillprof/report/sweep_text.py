@@ -1,14 +1,17 @@
 """The page that ``sweep`` prints: one line a size, one column a strategy, and what follows from the curves."""
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from spillprof.report.columns import size_scale, time_scale
+from spillprof.report.narrow import GLUE, glued
 from spillprof.report.sweep_words import answer_sentence, by_place, cliff_sentence, knee_words, size_labels, title_of
 from spillprof.report.text import count_of, label
 from spillprof.sweep.result import CaseFacts, Sweep
 from spillprof.sweep.rows import Row
 from spillprof.units import format_size_exact, format_time
 
+WIDTH = 100
 MAX_CASES = 8
 MAX_SIZES = 40
 MAX_CLIFFS = 5
@@ -56,9 +59,9 @@ def _case(sweep: Sweep, case: CaseFacts) -> Iterator[str]:
     answers = [a for a in sweep.smallest if (a.model, a.dims, a.settings) == _group(case)]
     yield ""
     for answer in answers:
-        yield f"  {answer_sentence(answer)}"
+        yield from _wrapped(answer_sentence(answer))
     if marks:
-        yield f"  knee: {marks}"
+        yield from _wrapped(f"knee: {marks}")
 
 
 def _group(case: CaseFacts) -> tuple[object, ...]:
@@ -102,6 +105,12 @@ def _table(sweep: Sweep, case: CaseFacts, rows: Sequence[Row]) -> Iterator[str]:
         yield f"... {count_of(len(sizes) - len(shown), 'more size')}: see -o FILE.csv or -o FILE.html"
 
 
+def _wrapped(sentence: str) -> list[str]:
+    """The sentence in lines of a page, none of which parts a number from its unit."""
+    lines = textwrap.wrap(glued(sentence), WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+    return [line.replace(GLUE, " ") for line in lines]
+
+
 def _for_all(sweep: Sweep) -> Iterator[str]:
     answers = [answer for answer in sweep.smallest if answer.model is None]
     if not answers:
@@ -109,7 +118,7 @@ def _for_all(sweep: Sweep) -> Iterator[str]:
     yield "For all models"
     for answer in answers:
         where = title_of("", answer.dims, answer.settings)
-        yield f"  {where}: {answer_sentence(answer)}" if where else f"  {answer_sentence(answer)}"
+        yield from _wrapped(f"{where}: {answer_sentence(answer)}" if where else answer_sentence(answer))
     yield ""
 
 
@@ -119,7 +128,7 @@ def _cliffs(sweep: Sweep) -> Iterator[str]:
     places = by_place(sweep.cliffs)
     yield f"{count_of(len(places), 'cliff')}: more memory, worse result"
     for cliff, others in places[:MAX_CLIFFS]:
-        yield f"  {cliff_sentence(cliff, others)}"
+        yield from _wrapped(cliff_sentence(cliff, others))
     if len(places) > MAX_CLIFFS:
         yield f"  ... {len(places) - MAX_CLIFFS:,} more: see -o FILE.json or -o FILE.html"
     yield ""

@@ -1,5 +1,7 @@
 """Which result reports lead with, and what they say about it in one sentence."""
 
+import re
+
 from spillprof.analysis.lead import leading
 from spillprof.analysis.why import why_parts
 from spillprof.model.profile import Profile, RecomputeFacts
@@ -13,6 +15,12 @@ from spillprof.units import format_size, format_size_pair, format_time
 def lead_result(profile: Profile) -> Result | None:
     """The result that reports lead with; None if none is feasible."""
     return leading(profile.results)
+
+
+def model_title(profile: Profile) -> str:
+    """What a report is called: its model's file, without folders; exporters call every graph the same."""
+    file = re.split(r"[/\\]", profile.model.path)[-1]
+    return profile.model.name if file in ("", "-") else file
 
 
 def verdict(profile: Profile) -> str:

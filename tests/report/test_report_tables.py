@@ -56,7 +56,7 @@ def test_frames_hold_every_row_and_exact_integers():
 
 def test_markdown_shows_verdict_strategies_and_top_operators():
     text = markdown.render(make_profile())
-    assert text.startswith("### spill cost of `residual_cnn`\n")
+    assert text.startswith("### spill cost of `residual_cnn.onnx`\n")
     assert "| lru | 11.12 ms | 1.12 ms |" in text
     assert "| cost | infeasible: step 41 needs 33.1 MiB at once" in text
     assert "7 more operators have a figure." in text

@@ -93,6 +93,8 @@ def test_nothing_is_called_optimal_where_operands_are_tiled(profile):
     assert above_bound(replace(profile, bounds=bounds), result) == "at bound"
     assert "with the same operands tiled through DRAM" in " ".join(render(profile, color=False).split())
     assert "tiled" not in bound_scope(replace(profile, oversized=()))
+    pinned = replace(profile, config={**profile.config, "pin": ["a"]})
+    assert ", with the same operands tiled through DRAM, the same dedicated slots, spills less" in bound_scope(pinned)
 
 
 def test_page_shows_header_target_strategies_and_reasons(profile):
