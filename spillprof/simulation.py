@@ -22,8 +22,9 @@ from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.planning.covering import Price, Prices
 from spillprof.planning.options import Dma, Order, PlanningOptions
-from spillprof.planning.planner import IDEAL, make_plan
+from spillprof.planning.planner import IDEAL, INTERVAL, make_plan
 from spillprof.planning.recorder import streamed_operands
+from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.strategies.online import ONLINE_RULES
 from spillprof.planning.traffic import count_traffic
 from spillprof.recompute.search import Recomputation, recomputed
@@ -187,18 +188,29 @@ class Points:
     def totals(self, strategy: str, placement: str) -> Totals:
         """Plan, verify and play one strategy. ``CapacityError`` if it cannot be planned in this memory.
 
-        Where an online strategy was never asked for a victim, all of them share its run.
+        Where an online strategy was never asked for a victim, all of them share its run; so does ``interval`` where
+        it sends nothing off-chip.
         """
         machine, options = self._machine, replace(self._options, placement=placement)
         if strategy == IDEAL:
             return _totals(machine.infinite.program, machine.infinite.plan, machine.infinite.timeline)
-        if strategy in ONLINE_RULES and placement in self._unasked:
-            return self._unasked[placement]
+        unasked = self._unasked.get(placement)
+        if unasked is not None and (strategy in ONLINE_RULES or self._is_unasked_too(strategy, unasked, options)):
+            return unasked
         choices = plans_of(machine.fitted, machine.target, strategy, options)[1]
         totals = _totals(machine.fitted, *planned(machine.fitted, machine.target, strategy, options))
         if not choices:
             self._unasked[placement] = totals
         return totals
+
+    def _is_unasked_too(self, strategy: str, unasked: Totals, options: PlanningOptions) -> bool:
+        machine = self._machine
+        return (
+            strategy == INTERVAL
+            and not machine.fitted.weights_persist
+            and not unasked.compaction_count
+            and not choose_gaps(machine.fitted, machine.target, options)
+        )
 
 
 def sram_limits(prepared: Prepared, target: Target, options: PlanningOptions) -> tuple[int, int]:

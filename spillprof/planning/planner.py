@@ -18,6 +18,7 @@ from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.strategies.online import ONLINE_RULES, Rule
 
+INTERVAL = "interval"
 IDEAL = "none"
 """The strategy that never spills: it needs a program fitted to infinite SRAM."""
 
@@ -33,15 +34,25 @@ def make_plan(program: Program, target: Target, strategy: str, options: Planning
 def plan_and_choices(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, int]:
     """As ``make_plan``, and how often the plan's course was the strategy's choice.
 
-    An online strategy that was never asked for a victim makes the plan that every other one makes.
+    An online strategy that was never asked for a victim makes the plan that every other one makes, and so does
+    ``interval`` where it sends nothing off-chip and nothing has to move. (Which weights stay for the next inference
+    is a choice too.)
     """
     check_strategy(strategy)
     if strategy == OPTIMAL and program.capacity_bytes is not None:
         return optimize(program, target, options).plans[0], 1
-    if strategy == "interval":
+    if strategy == INTERVAL:
         gaps = choose_gaps(program, target, options)
+        if not gaps and not program.weights_persist:
+            plan, asked = _plan_online(program, target, strategy, options)
+            if not asked and not plan.moves:
+                return plan, 0
         return plan_offline(program, target, gaps, strategy, options), 1
-    rule = _Counted(ONLINE_RULES.get(strategy, ONLINE_RULES["lru"]))  # infinite memory never asks for a victim
+    return _plan_online(program, target, strategy, options)
+
+
+def _plan_online(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, int]:
+    rule = _Counted(ONLINE_RULES.get(strategy, ONLINE_RULES["lru"]))  # the others are never asked for a victim
     setting = Setting(
         program=program,
         strategy=strategy,

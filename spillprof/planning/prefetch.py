@@ -42,8 +42,8 @@ def reissued(plan: Plan, issue_steps: Sequence[int]) -> Plan:
     transfers = []
     for k in issue_order(plan, issue_steps):
         t = plan.transfers[k]
-        transfers.append(
-            Transfer(
+        if issue_steps[k] != t.issue_step or rank[t.segment] != t.segment:
+            t = Transfer(
                 kind=t.kind,
                 buffer=t.buffer,
                 size_bytes=t.size_bytes,
@@ -51,7 +51,7 @@ def reissued(plan: Plan, issue_steps: Sequence[int]) -> Plan:
                 needed_step=t.needed_step,
                 segment=rank[t.segment],
             )
-        )
+        transfers.append(t)
     return replace(plan, segments=tuple(segments[k] for k in order), transfers=tuple(transfers))
 
 

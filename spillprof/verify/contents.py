@@ -5,18 +5,26 @@ from collections.abc import Iterator
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase
 from spillprof.verify.rules import NEVER, Facts, Rule, Violation
 
+_READ, _COMPUTE = int(Phase.READ), int(Phase.COMPUTE)
+
 
 def operands(f: Facts) -> Iterator[Violation]:
     """Operands that are not streamed are on-chip: read in READ and COMPUTE, written in COMPUTE and WRITE."""
     for i, step in enumerate(f.program.steps):
-        read, compute = PHASES_PER_STEP * i + Phase.READ, PHASES_PER_STEP * i + Phase.COMPUTE
+        read, compute = PHASES_PER_STEP * i + _READ, PHASES_PER_STEP * i + _COMPUTE
         replaced = {update.old for update in step.updates if (i, update.new) not in f.streamed}
-        spans = [(b, read, compute if b in replaced else compute + 1, "read") for b in step.reads]
-        spans += [(b, compute, compute + 2, "written") for b in step.writes]
-        for b, start, end, verb in spans:
-            if (i, b) not in f.streamed and f.covering(b, start, end) is None:
-                message = f"{f.name(b)} is {verb} in step {i}, but not on-chip through ticks {start} to {end}"
-                yield Violation(rule=Rule.OPERAND_ABSENT, message=message, step=i, buffer=b)
+        for b in step.reads:
+            end = compute if b in replaced else compute + 1
+            if f.covering(b, read, end) is None and (i, b) not in f.streamed:
+                yield _absent(f, b, i, read, end, "read")
+        for b in step.writes:
+            if f.covering(b, compute, compute + 2) is None and (i, b) not in f.streamed:
+                yield _absent(f, b, i, compute, compute + 2, "written")
+
+
+def _absent(f: Facts, b: int, i: int, start: int, end: int, verb: str) -> Violation:
+    message = f"{f.name(b)} is {verb} in step {i}, but not on-chip through ticks {start} to {end}"
+    return Violation(rule=Rule.OPERAND_ABSENT, message=message, step=i, buffer=b)
 
 
 def updates(f: Facts) -> Iterator[Violation]:

@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from spillprof.model.plan import Plan
@@ -36,7 +37,7 @@ def blocks_in_use(program: Program, plan: Plan) -> list[Block]:
         blocks.append(Block(s.start, end, s.address, s.address + buffer.size_bytes, s.buffer, f"'{buffer.name}'"))
     for x in plan.scratch:
         blocks.append(Block(x.start, x.end, x.address, x.address + x.size_bytes, None, x.purpose))
-    return sorted(blocks, key=lambda block: (block.start, block.address))
+    return sorted(blocks, key=attrgetter("start", "address"))
 
 
 def places(program: Program, plan: Plan, blocks: list[Block]) -> Iterator[Violation]:
@@ -71,7 +72,7 @@ def places(program: Program, plan: Plan, blocks: list[Block]) -> Iterator[Violat
 def overlaps(blocks: list[Block]) -> Iterator[Violation]:
     """A sweep over time; the blocks in use, sorted by address, stay disjoint: only neighbours can clash."""
     blocks = [block for block in blocks if block.top > block.address]
-    leaving = iter(sorted(blocks, key=lambda block: block.end))
+    leaving = iter(sorted(blocks, key=attrgetter("end")))
     next_out = next(leaving, None)
     addresses: list[int] = []
     at_address: dict[int, Block] = {}
@@ -82,12 +83,15 @@ def overlaps(blocks: list[Block]) -> Iterator[Violation]:
                 del addresses[bisect_left(addresses, next_out.address)]
             next_out = next(leaving, None)
         i = bisect_right(addresses, block.address)
-        neighbours = (at_address[a] for a in addresses[max(i - 1, 0) : i + 1])
-        clashing = [other for other in neighbours if other.top > block.address and block.top > other.address]
-        if not clashing:
+        clash: Block | None = None
+        if i and at_address[addresses[i - 1]].top > block.address:
+            clash = at_address[addresses[i - 1]]
+        elif i < len(addresses) and addresses[i] < block.top:
+            clash = at_address[addresses[i]]
+        if clash is None:
             addresses.insert(i, block.address)
             at_address[block.address] = block
-        for clash in clashing[:1]:
+        else:
             message = f"{block.name} at byte {block.address} overlaps {clash.name} at byte {clash.address}"
             step = block.start // PHASES_PER_STEP
             yield Violation(rule=Rule.OVERLAP, message=message, step=step, buffer=block.buffer)
@@ -103,6 +107,8 @@ def scratch(program: Program, plan: Plan) -> Iterator[Violation]:
         needs = [(w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
         if i in streaming:
             needs.append((STREAM_STAGING, step.stream_staging_bytes, Phase.READ, Phase.WRITE))
+        if not needs:
+            continue
         for purpose, size, first, last in sorted(needs, key=lambda need: -need[1]):
             start, end = PHASES_PER_STEP * i + first, PHASES_PER_STEP * i + last + 1
             fitting = [x for x in given[i] if x.purpose == purpose and x.size_bytes >= size]

@@ -2,15 +2,27 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from spillprof.model.plan import Spill
 from spillprof.model.program import PHASES_PER_STEP, BufferKind
 from spillprof.verify.rules import Facts, Rule, Violation
 
 
+class _Eviction(NamedTuple):
+    """A gap that the segments show."""
+
+    buffer: int
+    evict_step: int
+    needed_step: int
+    last_use_step: int  # -1: in the inference before
+    written: bool  # by then
+    reloaded: bool  # else its next use is a streamed read
+
+
 def spills(f: Facts) -> Iterator[Violation]:
     """Records and evictions match one to one; ``written`` and ``reloaded`` say what the transfers do."""
-    open_gaps = {(gap.buffer, gap.evict_step, gap.needed_step): gap for gap in _evictions(f)}
+    open_gaps: dict[tuple[int, int, int | None], _Eviction] = {gap[:3]: gap for gap in _evictions(f)}
     for spill in f.plan.spills:
         gap = open_gaps.pop((spill.buffer, spill.evict_step, spill.needed_step), None)
         if gap is None:
@@ -27,14 +39,14 @@ def spills(f: Facts) -> Iterator[Violation]:
         yield _bad(f, gap, "not recorded as a spill")
 
 
-def _evictions(f: Facts) -> Iterator[Spill]:
+def _evictions(f: Facts) -> Iterator[_Eviction]:
     """What the segments say: a gap for each segment that ends while its buffer is still to be read."""
     written_at: dict[int, int] = {}  # the first write of each buffer by a transfer
     for transfer in f.plan.transfers:
         if not transfer.kind.is_read:
             written_at.setdefault(transfer.buffer, transfer.issue_step)
     for b, own in enumerate(f.segments):
-        uses = sorted(f.reads[b] + f.streamed_reads[b])
+        uses = sorted(f.reads[b] + f.streamed_reads[b]) if f.streamed_reads[b] else f.reads[b]
         for k, after in zip(own, [*own[1:], None], strict=False):
             end = f.plan.segments[k].end
             evict_step = -(-end // PHASES_PER_STEP)
@@ -46,12 +58,11 @@ def _evictions(f: Facts) -> Iterator[Spill]:
             if (needed, b) not in f.streamed and f.covering(b, start, start + 1) is None:
                 continue  # an absent operand, which is reported as such
             last_use = uses[next_use - 1] if next_use else f.write_step[b]
-            yield Spill(
+            yield _Eviction(
                 buffer=b,
-                last_use_step=-1 if last_use is None else last_use,  # -1: in the inference before
                 evict_step=evict_step,
                 needed_step=needed,
-                forced_by_step=evict_step,
+                last_use_step=-1 if last_use is None else last_use,
                 written=written_at.get(b, evict_step + 1) <= evict_step,
                 reloaded=(needed, b) not in f.streamed,
             )
@@ -76,7 +87,7 @@ def _may_be_recorded(f: Facts, spill: Spill) -> bool:
     return wraps and spill.needed_step == n_steps + uses[0]  # wanted by the next inference
 
 
-def _bad(f: Facts, spill: Spill, problem: str) -> Violation:
+def _bad(f: Facts, spill: Spill | _Eviction, problem: str) -> Violation:
     end = "the end" if spill.needed_step is None else f"step {spill.needed_step}"
     message = f"{f.name(spill.buffer)} off-chip from step {spill.evict_step} to {end}: {problem}"
     return Violation(rule=Rule.BAD_SPILL, message=message, step=spill.evict_step, buffer=spill.buffer)

@@ -18,12 +18,16 @@ def choose_gaps(program: Program, target: Target, options: PlanningOptions) -> l
     if program.capacity_bytes is None or not program.steps:
         return []
     pool = program.capacity_bytes - program.reserved_bytes
+    every_gap = gap_options(program, options)
+    unspilled = unspilled_bytes(program, options, every_gap)
+    if max(unspilled) <= pool:
+        return []
     lives = lifetimes(program)
     gaps = sorted(
-        gap_options(program, options),
+        every_gap,
         key=lambda g: (points_lost(g, lives[g.buffer].read_steps, target), -g.length * g.size_bytes),
     )
-    in_use = RangeMax(unspilled_bytes(program, options, gaps))
+    in_use = RangeMax(unspilled)
     spanning = StabbingIndex(len(program.steps))
     for rank, gap in enumerate(gaps):
         for start, end in gap.ranges:
