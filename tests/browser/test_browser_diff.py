@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from profiles import HOSTILE_NAMES, make_profile
-from test_browser_report import Opened, browser  # noqa: F401 - a fixture
+from test_browser_report import Opened, barriers, browser  # noqa: F401 - a fixture
 
 from spillprof.diff import compare
 from spillprof.model.profile import Profile
@@ -88,3 +88,47 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, page_file: Pa
     page.goto(page_file.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_comparison_has_no_serious_barrier(browser: Any, page_file: Path, scheme: str) -> None:  # noqa: F811
+    opened = Opened(browser, page_file, scheme=scheme)
+    assert barriers(opened.page) == []
+    opened.check_and_close()
+
+
+def test_the_comparison_prints_with_its_figures_and_without_its_controls(
+    browser: Any,  # noqa: F811
+    page_file: Path,
+    tmp_path: Path,
+) -> None:
+    opened = Opened(browser, page_file)
+    opened.page.get_by_role("button", name="lru", exact=True).click()
+    pdf = opened.page.pdf(path=str(tmp_path / "diff.pdf"))
+    assert pdf.startswith(b"%PDF")
+    assert len(pdf) > 20_000
+    opened.page.emulate_media(media="print")
+    assert opened.page.locator(".live").is_visible()
+    assert opened.page.locator("[data-view]:not([hidden]) [data-table$='/operators'] tbody tr").first.is_visible()
+    for control in ("nav", ".tools", ".chooser", "#theme"):
+        assert not opened.page.locator(control).first.is_visible(), control
+    opened.check_and_close()
+
+
+def test_rows_are_copied_as_they_are_filtered_and_sorted_by_change(browser: Any, page_file: Path) -> None:  # noqa: F811
+    opened = Opened(browser, page_file)
+    page = opened.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="lru", exact=True).click()
+    table = page.locator("[data-view]:not([hidden]) [data-table$='/operators']")
+    rows = page.evaluate("page.data.tables[`${page.view}/operators`]")
+    change = [column["title"] for column in rows["columns"]].index("change")
+    changes = [abs(row[change]) for row in rows["rows"]]
+    assert changes == sorted(changes, reverse=True)
+    table.locator("[data-filter]").fill("stage2")
+    shown = table.locator("tbody tr").count()
+    table.locator("[data-csv]").click()
+    lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert len(lines) == shown + 1
+    assert "change_bytes" in lines[0]
+    opened.check_and_close()

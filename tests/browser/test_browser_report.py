@@ -11,6 +11,7 @@ from profiles import HOSTILE_NAMES, make_profile
 from spillprof.report.html import render
 
 pytestmark = pytest.mark.browser
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 
 
 def _missing(reason: str) -> None:
@@ -85,6 +86,13 @@ class Opened:
         assert [url for url in self.requests if not url.startswith(("file://", "data:", "blob:"))] == []
         assert len([url for url in self.requests if url.startswith("file://")]) == 1
         self.page.close()
+
+
+def barriers(page) -> list[str]:
+    """Serious barriers for assistive technology that axe-core finds."""
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in ("serious", "critical")]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")])
