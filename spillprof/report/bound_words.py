@@ -17,7 +17,7 @@ _METHODS = {
 
 _ENDS = {"nodes": "the integer program has too many nodes", "iterations": "the integer program takes too long"}
 
-CHECK = "spillprof verify MODEL --certificate PROFILE.json"
+CHECK = "spillprof verify MODEL --certificate PROFILE.json, with the same options"
 
 
 def bound_scope(profile: Profile) -> str:

@@ -16,6 +16,7 @@ from spillprof.report.story import COLUMNS as ABSENCE_COLUMNS
 from spillprof.report.story import absence_row
 from spillprof.report.text import label
 from spillprof.report.verdict import shown_cause
+from spillprof.units import format_energy
 
 HTML_ROWS = 100
 """Rows that are real HTML: they show without JavaScript and in print."""
@@ -212,10 +213,10 @@ def suggestions_table(profile: Profile) -> DataTable:
     return make_table(
         "What would help most (each re-simulated)",
         (("change", Kind.TEXT), ("saves", Kind.TIME), ("latency", Kind.TIME), ("spill bytes", Kind.SIZE),
-         ("saves bytes", Kind.SIZE), ("under", Kind.TEXT), ("costs", Kind.TEXT)),
+         ("saves bytes", Kind.SIZE), ("saves energy", Kind.TEXT), ("under", Kind.TEXT), ("costs", Kind.TEXT)),
         profile.suggestions,
-        lambda s: (label(s.argument, 400), s.saves_s, s.latency_s, s.spill_bytes, s.saves_bytes, s.strategy,
-                   label(s.costs, 80)),
+        lambda s: (label(s.argument, 400), s.saves_s, s.latency_s, s.spill_bytes, s.saves_bytes,
+                   format_energy(s.saves_j), s.strategy, label(s.costs, 80)),
         limit=HTML_ROWS,
     )  # fmt: skip
 

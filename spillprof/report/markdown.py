@@ -85,7 +85,7 @@ def _strategies(profile: Profile) -> Iterable[str]:
             f"| {r.spill_count:,} | {r.reload_count:,} |"
         )
     if profile.bounds is not None:
-        yield f"| lower bound | {proof_word(profile.bounds)} | | | {spilled[-1]} | | |"
+        yield f"| lower bound ({proof_word(profile.bounds)}) | | | | {spilled[-1]} | | |"
     for r in profile.results:
         if not r.feasible:
             yield f"| {r.strategy} | infeasible: {plain(label(r.reason or 'no reason given', 200))} | | | | | |"

@@ -48,7 +48,7 @@ def test_a_solvers_bound_says_so_and_shows_what_is_certified():
     assert "proven, solver" in text
     assert "How the lower bound is proven" in page
     assert f"({LOWER - 1:,} B), by local ratio" in page
-    assert "| lower bound | proven, solver |" in table
+    assert "| lower bound (proven, solver) |" in table
 
 
 def test_no_bound_is_claimed_by_a_method_where_nothing_must_spill():
