@@ -12,7 +12,7 @@ from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import Member, ValueType, tensor_type, without_contents
 from spillprof.model.graph import AttributeValue
 
-MAX_MEMBERS = 4096
+MAX_MEMBERS = 1024
 """Members that are told apart; a longer sequence is known by its type alone."""
 
 LARGEST_TAKEN = "an element of a sequence depends on the data: its largest size is taken"
