@@ -5,9 +5,19 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.config_keys import Metric
-from spillprof.diff import BufferChange, Comparison, OperatorChange, StrategyChange
+from spillprof.diff import Comparison, StrategyChange
 from spillprof.report import data_table as tables
 from spillprof.report.data_table import DataTable, Kind
+from spillprof.report.diff_heads import (
+    alone,
+    both_run,
+    buffers_title,
+    operators_title,
+    run_heads,
+    source_parts,
+    step_of,
+    strategy_figures,
+)
 from spillprof.report.diff_words import (
     OUTCOMES,
     buffer_reason,
@@ -20,12 +30,11 @@ from spillprof.report.diff_words import (
     source_sentence,
     strategy_title,
     verdict,
-    whole,
 )
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.html import asset, environment, script_json
 from spillprof.report.text import label
-from spillprof.units import format_size, format_size_exact, format_size_pair
+from spillprof.units import format_size, format_size_pair
 
 WIDTH, HEIGHT = 1000, 220
 """Of the chart, in its own units."""
@@ -62,17 +71,17 @@ def _context(comparison: Comparison) -> dict[str, Any]:
         "title": f"spillprof – {names[0]} → {names[1]}",
         "heading": names[0] if names[0] == names[1] else f"{names[0]} → {names[1]}",
         "verdict": verdict(comparison),
-        "runs": _runs(comparison),
+        "runs": run_heads(comparison, 60),
         "cards": _cards(comparison),
         "strategies": [_strategy_row(change) for change in comparison.strategies],
         "views": views,
         "chart": _chart(comparison),
         "matching": matching_sentence(comparison),
         "alone": [
-            (word, [f"#{each.step} {label(each.name, 64)} ({label(each.op_type, 24)})" for each in found[:MAX_ALONE]],
+            (word.capitalize(),
+             [f"#{each.step} {label(each.name, 64)} ({label(each.op_type, 24)})" for each in found[:MAX_ALONE]],
              len(found))
-            for word, found in (("Added", comparison.matching.added), ("Removed", comparison.matching.removed))
-            if found
+            for word, found in alone(comparison)
         ],
         "differences": [difference_words(difference) for difference in shown_differences(comparison)],
         "style": asset("report.css"),
@@ -81,29 +90,12 @@ def _context(comparison: Comparison) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _runs(comparison: Comparison) -> list[tuple[str, dict[str, str]]]:
-    return [
-        (
-            which,
-            {
-                "model": label(run.path, 80),
-                "target": label(run.target, 60),
-                "SRAM": format_size_exact(run.sram_bytes),
-                "steps": f"{run.steps:,}",
-                "command": label(run.command, 2000) if run.command else "",
-                "sha256": run.sha256,
-            },
-        )
-        for which, run in (("before", comparison.before), ("after", comparison.after))
-    ]
-
-
 def _cards(comparison: Comparison) -> list[tuple[str, str, str]]:
     """(what, figure after, change)."""
     if not comparison.strategies:
         return []
     lead = comparison.strategies[0]
-    if not (lead.before.feasible and lead.after.feasible):
+    if not both_run(lead):
         return []
     rows = {name: (before, after, change) for name, before, after, change in figure_rows(comparison, lead)}
     shown = ("spill bytes", "latency", "energy", "peak of live activations")
@@ -115,30 +107,22 @@ def _cards(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 
 def _strategy_row(change: StrategyChange) -> dict[str, Any]:
-    both = change.before.feasible and change.after.feasible
-    spilled = figures(Metric.SPILL_BYTES, change.before.spill_bytes, change.after.spill_bytes)
-    times = [whole(Metric.LATENCY, each.latency_s) for each in (change.before, change.after)]
-    latency = figures(Metric.LATENCY, times[0], times[1])
     reasons = [each.reason for each in (change.before, change.after) if not each.feasible]
     return {
         "title": strategy_title(change),
         "outcome": OUTCOMES[change.outcome],
         "reason": label(reasons[0] or "no reason given", 200) if reasons else "",
-        "cells": (
-            *spilled, growth(Metric.SPILL_BYTES, change.before.spill_bytes, change.after.spill_bytes),
-            *latency, growth(Metric.LATENCY, times[0], times[1]),
-        ) if both else (),
-    }  # fmt: skip
+        "cells": sum(strategy_figures(change), ()) if both_run(change) else (),
+    }
 
 
 def _view(comparison: Comparison, change: StrategyChange, index: int) -> dict[str, Any]:
     """Everything that the page shows of one strategy."""
-    feasible = change.before.feasible and change.after.feasible
     return {
         "index": index,
         "lead": index == 0,
         "title": strategy_title(change),
-        "figures": figure_rows(comparison, change) if feasible else [],
+        "figures": figure_rows(comparison, change) if both_run(change) else [],
         "causes": [
             (cause.cause, *figures(Metric.PEAK, cause.before_bytes, cause.after_bytes),
              growth(Metric.PEAK, cause.before_bytes, cause.after_bytes))
@@ -149,34 +133,30 @@ def _view(comparison: Comparison, change: StrategyChange, index: int) -> dict[st
                 (format_size(source.share_bytes), source.share_bytes / total, source_sentence(source))
                 for source in found[:MAX_SOURCES]
             ], max(0, len(found) - MAX_SOURCES))
-            for words, found, total in (
-                ("Held besides where operators force out more", change.rise_sources, change.rise_bytes),
-                ("No longer held where operators force out less", change.fall_sources, change.fall_bytes),
-            )
-            if found
+            for words, total, found in source_parts(change)
         ],
-        "operators": _operators_table(change.operators, strategy_title(change)),
-        "buffers": _buffers_table(change.buffers, strategy_title(change)),
+        "operators": _operators_table(change),
+        "buffers": _buffers_table(change),
     }  # fmt: skip
 
 
-def _operators_table(changes: Sequence[OperatorChange], title: str) -> DataTable:
+def _operators_table(change: StrategyChange) -> DataTable:
     return tables.make_table(
-        f"Operators that force out or wait for more or less under {title}",
+        operators_title(change),
         (("step", Kind.COUNT), ("operator", Kind.TEXT), ("type", Kind.TEXT), ("spill bytes before", Kind.SIZE),
          ("after", Kind.SIZE), ("change", Kind.SIZE), ("stall", Kind.TIME), ("what", Kind.TEXT)),
-        changes,
-        lambda c: (c.step_before if c.step_after is None else c.step_after, label(c.name, 56), label(c.op_type, 24),
+        change.operators,
+        lambda c: (step_of(c), label(c.name, 56), label(c.op_type, 24),
                    c.spill_bytes_before, c.spill_bytes_after, c.delta_bytes, c.delta_s, operator_reason(c) or None),
     )  # fmt: skip
 
 
-def _buffers_table(changes: Sequence[BufferChange], title: str) -> DataTable:
+def _buffers_table(change: StrategyChange) -> DataTable:
     return tables.make_table(
-        f"Buffers that spill more or less under {title}",
+        buffers_title(change),
         (("buffer", Kind.TEXT), ("kind", Kind.TEXT), ("size", Kind.SIZE), ("spill bytes before", Kind.SIZE),
          ("after", Kind.SIZE), ("change", Kind.SIZE), ("spills", Kind.TEXT), ("what", Kind.TEXT)),
-        changes,
+        change.buffers,
         lambda c: (label(c.name, 56), c.kind, c.size_bytes_before if c.size_bytes_after is None else c.size_bytes_after,
                    c.spill_bytes_before, c.spill_bytes_after, c.delta_bytes,
                    f"{c.spill_count_before:,} → {c.spill_count_after:,}", buffer_reason(c)),

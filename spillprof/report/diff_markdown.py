@@ -1,9 +1,10 @@
 """A comparison as a short Markdown summary, for job summaries and comments."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from spillprof.config_keys import Metric
-from spillprof.diff import Comparison, Named, OperatorChange, Source, StrategyChange
+from spillprof.diff import Comparison, Named, OperatorChange, StrategyChange
+from spillprof.report.diff_heads import alone, both_run, source_parts, step_of, strategy_figures
 from spillprof.report.diff_words import (
     OUTCOMES,
     difference_words,
@@ -14,7 +15,6 @@ from spillprof.report.diff_words import (
     source_sentence,
     strategy_title,
     verdict,
-    whole,
 )
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.markdown import code, plain
@@ -39,7 +39,7 @@ def _lines(comparison: Comparison) -> Iterable[str]:
     yield ""
     if comparison.strategies:
         lead = comparison.strategies[0]
-        if lead.before.feasible and lead.after.feasible:
+        if both_run(lead):
             yield f"| {strategy_title(lead)} | before | after | change |"
             yield "| --- | --: | --: | --- |"
             yield from (f"| {' | '.join(row)} |" for row in figure_rows(comparison, lead))
@@ -48,8 +48,8 @@ def _lines(comparison: Comparison) -> Iterable[str]:
         yield from _operators(lead)
         if len(comparison.strategies) > 1:
             yield from _strategies(comparison)
-    yield from _alone("added", comparison.matching.added)
-    yield from _alone("removed", comparison.matching.removed)
+    for word, named in alone(comparison):
+        yield _alone(word, named)
     found = shown_differences(comparison)
     for difference in found[:MAX_DIFFERENCES]:
         name, old, new = difference_words(difference)
@@ -63,17 +63,12 @@ def _lines(comparison: Comparison) -> Iterable[str]:
 
 
 def _sources(lead: StrategyChange) -> Iterable[str]:
-    sides: tuple[tuple[tuple[Source, ...], int, str], ...] = (
-        (lead.rise_sources, lead.rise_bytes, "Held besides where operators force out more"),
-        (lead.fall_sources, lead.fall_bytes, "No longer held where operators force out less"),
-    )
-    for sources, total, words in sides:
-        if sources:
-            yield f"{words} ({format_size(total)}):"
-            yield ""
-            for source in sources[:MAX_SOURCES]:
-                yield f"- {format_size(source.share_bytes)}: {plain(source_sentence(source))}"
-            yield ""
+    for words, total, sources in source_parts(lead):
+        yield f"{words} ({format_size(total)}):"
+        yield ""
+        for source in sources[:MAX_SOURCES]:
+            yield f"- {format_size(source.share_bytes)}: {plain(source_sentence(source))}"
+        yield ""
 
 
 def _operators(lead: StrategyChange) -> Iterable[str]:
@@ -85,8 +80,13 @@ def _operators(lead: StrategyChange) -> Iterable[str]:
     for change in rows:
         ends = change.spill_bytes_before, change.spill_bytes_after
         old, new = figures(Metric.SPILL_BYTES, *ends)
-        step = change.step_before if change.step_after is None else change.step_after
-        cells = (f"#{step} {code(change.name)}", old, new, growth(Metric.PEAK, *ends), plain(operator_reason(change)))
+        cells = (
+            f"#{step_of(change)} {code(change.name)}",
+            old,
+            new,
+            growth(Metric.PEAK, *ends),
+            plain(operator_reason(change)),
+        )
         yield f"| {' | '.join(cells)} |"
     if len(lead.operators) > len(rows):
         yield ""
@@ -98,17 +98,13 @@ def _strategies(comparison: Comparison) -> Iterable[str]:
     yield "| strategy | spill bytes | latency | |"
     yield "| --- | --- | --- | --- |"
     for change in comparison.strategies:
-        spilled = figures(Metric.SPILL_BYTES, change.before.spill_bytes, change.after.spill_bytes)
-        times = [whole(Metric.LATENCY, each.latency_s) for each in (change.before, change.after)]
-        latency = figures(Metric.LATENCY, times[0], times[1])
-        both = change.before.feasible and change.after.feasible
-        cells = (f"{spilled[0]} → {spilled[1]}", f"{latency[0]} → {latency[1]}") if both else ("-", "-")
+        pairs = strategy_figures(change) if both_run(change) else ()
+        cells = [f"{before} → {after}" for before, after, _ in pairs] or ["-", "-"]
         yield f"| {strategy_title(change)} | {cells[0]} | {cells[1]} | {OUTCOMES[change.outcome]} |"
     yield ""
 
 
-def _alone(word: str, found: tuple[Named, ...]) -> Iterable[str]:
-    if found:
-        names = ", ".join(f"#{each.step} {code(each.name)}" for each in found[:MAX_ALONE])
-        more = f" and {len(found) - MAX_ALONE:,} more" if len(found) > MAX_ALONE else ""
-        yield f"- {word}: {names}{more}"
+def _alone(word: str, found: Sequence[Named]) -> str:
+    names = ", ".join(f"#{each.step} {code(each.name)}" for each in found[:MAX_ALONE])
+    more = f" and {len(found) - MAX_ALONE:,} more" if len(found) > MAX_ALONE else ""
+    return f"- {word}: {names}{more}"

@@ -6,6 +6,15 @@ from collections.abc import Iterator, Sequence
 from spillprof.config_keys import Metric
 from spillprof.diff import BufferChange, Comparison, OperatorChange, StrategyChange
 from spillprof.report.columns import Scale, size_scale, time_scale
+from spillprof.report.diff_heads import (
+    alone,
+    both_run,
+    buffers_title,
+    operators_title,
+    run_heads,
+    source_parts,
+    step_of,
+)
 from spillprof.report.diff_words import (
     OUTCOMES,
     buffer_reason,
@@ -13,7 +22,6 @@ from spillprof.report.diff_words import (
     figure_rows,
     matching_sentence,
     operator_reason,
-    path_labels,
     shown_differences,
     source_sentence,
     strategy_title,
@@ -21,7 +29,7 @@ from spillprof.report.diff_words import (
 )
 from spillprof.report.gate.wording import growth
 from spillprof.report.text import count_of, label
-from spillprof.units import format_size, format_size_pair
+from spillprof.units import format_size
 
 DEFAULT_WIDTH = 100
 MIN_WIDTH = 80
@@ -45,7 +53,7 @@ def _parts(comparison: Comparison, top: int, width: int) -> Iterator[list[str]]:
     if not comparison.strategies:
         return
     lead = comparison.strategies[0]
-    if lead.before.feasible and lead.after.feasible:
+    if both_run(lead):
         yield _figures(comparison, lead)
     yield _strategies(comparison)
     yield _causes(lead, width)
@@ -58,12 +66,7 @@ def _parts(comparison: Comparison, top: int, width: int) -> Iterator[list[str]]:
 
 
 def _runs(comparison: Comparison) -> list[str]:
-    runs = comparison.before, comparison.after
-    names, sizes = path_labels(comparison, 36), format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes)
-    rows = [
-        (which, name, f"SRAM {sram}", label(run.target, 16))
-        for which, name, sram, run in zip(("before", "after"), names, sizes, runs, strict=True)
-    ]
+    rows = [(head.which, head.name, head.sram, label(head.target, 16)) for head in run_heads(comparison, 36)]
     widths = [max(len(row[k]) for row in rows) for k in range(4)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
@@ -106,17 +109,13 @@ def _causes(lead: StrategyChange, width: int) -> list[str]:
 
 def _sources(lead: StrategyChange, width: int) -> list[str]:
     lines = []
-    for sources, total, words in (
-        (lead.rise_sources, lead.rise_bytes, "What is held besides where operators force out more"),
-        (lead.fall_sources, lead.fall_bytes, "What is no longer held where operators force out less"),
-    ):
-        if sources:
-            lines.append(f"{words} ({format_size(total)})")
-            for source in sources[:MAX_SOURCES]:
-                share = f"{format_size(source.share_bytes)} of it"
-                lines += _wrapped(f"{share}: {source_sentence(source)}", width)
-            if len(sources) > MAX_SOURCES:
-                lines.append(f"  ... {len(sources) - MAX_SOURCES:,} more with smaller parts")
+    for words, total, sources in source_parts(lead):
+        lines.append(f"{words} ({format_size(total)})")
+        for source in sources[:MAX_SOURCES]:
+            share = f"{format_size(source.share_bytes)} of it"
+            lines += _wrapped(f"{share}: {source_sentence(source)}", width)
+        if len(sources) > MAX_SOURCES:
+            lines.append(f"  ... {len(sources) - MAX_SOURCES:,} more with smaller parts")
     return lines
 
 
@@ -129,12 +128,11 @@ def _operators(lead: StrategyChange, top: int, width: int) -> list[str]:
     room = _name_width(width)
     table = [("", "before", "after", "change", "stall")]
     for change in rows:
-        step = change.step_before if change.step_after is None else change.step_after
+        step = step_of(change)
         name = f"#{step} {label(change.name, room - len(str(step)) - 2)}"
         table.append((name, *_sizes(sizes, change), _signed(times, change.delta_s)))
     lines = _table(table, [operator_reason(change) for change in rows], width)
-    title = f"Operators that force out or wait for more or less under {strategy_title(lead)}"
-    return [title, *lines, *_more(len(lead.operators) - len(rows), top)]
+    return [operators_title(lead), *lines, *_more(len(lead.operators) - len(rows), top)]
 
 
 def _buffers(lead: StrategyChange, top: int, width: int) -> list[str]:
@@ -147,7 +145,7 @@ def _buffers(lead: StrategyChange, top: int, width: int) -> list[str]:
         spills = f"{change.spill_count_before:,} → {change.spill_count_after:,}"
         table.append((label(change.name, _name_width(width)), *_sizes(sizes, change), spills))
     lines = _table(table, [buffer_reason(change) for change in rows], width)
-    return ["Buffers that spill more or less", *lines, *_more(len(lead.buffers) - len(rows), top)]
+    return [buffers_title(lead), *lines, *_more(len(lead.buffers) - len(rows), top)]
 
 
 def _name_width(width: int) -> int:
@@ -179,13 +177,11 @@ def _table(rows: Sequence[tuple[str, ...]], reasons: Sequence[str], width: int) 
 
 
 def _alone(comparison: Comparison, width: int) -> list[str]:
-    m = comparison.matching
     lines = _wrapped(matching_sentence(comparison), width, indent="")
-    for word, found in (("added", m.added), ("removed", m.removed)):
-        if found:
-            names = ", ".join(f"#{n.step} {label(n.name, 40)} ({label(n.op_type, 20)})" for n in found[:MAX_ALONE])
-            more = f" and {len(found) - MAX_ALONE:,} more" if len(found) > MAX_ALONE else ""
-            lines += _wrapped(f"{word}: {names}{more}", width)
+    for word, found in alone(comparison):
+        names = ", ".join(f"#{n.step} {label(n.name, 40)} ({label(n.op_type, 20)})" for n in found[:MAX_ALONE])
+        more = f" and {len(found) - MAX_ALONE:,} more" if len(found) > MAX_ALONE else ""
+        lines += _wrapped(f"{word}: {names}{more}", width)
     return lines
 
 
