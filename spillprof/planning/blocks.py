@@ -5,6 +5,7 @@ address in place. Its time is a few intervals of ticks: one, or two where a cach
 inference.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -39,6 +40,11 @@ class Block:
         return sum(end - start for start, end in self.ticks)
 
 
+def covers(outer: Ticks, inner: Ticks) -> bool:
+    """Whether each interval of ``inner`` lies within one of ``outer``."""
+    return all(any(s <= start and end <= e for s, e in outer) for start, end in inner)
+
+
 class BlockBuilder:
     """Blocks of a program, chain by chain, for any set of gaps that are off-chip."""
 
@@ -57,9 +63,10 @@ class BlockBuilder:
             for update in step.updates:
                 head[update.new] = head[update.old]
         self._head = head
-        self._gaps: dict[int, list[GapOption]] = {}
+        self._gaps: dict[int, list[tuple[GapOption, Ticks]]] = {}
         for gap in gap_options(program, options):
-            self._gaps.setdefault(head[gap.buffer], []).append(gap)
+            self._gaps.setdefault(head[gap.buffer], []).append((gap, self._off_ticks(gap)))
+        self._stretches = {chain: _by_start(gaps) for chain, gaps in self._gaps.items()}
 
     def all_blocks(self, off: set[Gap]) -> list[Block]:
         """Blocks of every chain and of every step's scratch."""
@@ -99,13 +106,24 @@ class BlockBuilder:
         """Gaps of the block that are not off-chip yet: where it can be cut."""
         if block.chain is None:
             return
-        for gap in self._gaps.get(block.chain, ()):
-            if (gap.buffer, gap.last_use) not in off and all(
-                any(s <= start and end <= e for s, e in block.ticks) for start, end in self.off_ticks(gap)
-            ):
+        for gap, ticks in self._gaps.get(block.chain, ()):
+            if (gap.buffer, gap.last_use) not in off and covers(block.ticks, ticks):
                 yield gap
 
-    def off_ticks(self, gap: GapOption) -> Ticks:
+    def cut_over(self, block: Block, busy: Ticks, off: set[Gap]) -> GapOption | None:
+        """Of ``cuts``, the one in which the block needs no space in all of ``busy``; None if there is none.
+
+        Gaps of a chain have no tick in common, so the one around the first tick is the only one.
+        """
+        stretches = self._stretches.get(-1 if block.chain is None else block.chain, ())
+        at = bisect_right(stretches, busy[0][0], key=lambda stretch: stretch[0]) - 1
+        if at < 0:
+            return None
+        _, gap, ticks = stretches[at]
+        fits = (gap.buffer, gap.last_use) not in off and covers(ticks, busy) and covers(block.ticks, ticks)
+        return gap if fits else None
+
+    def _off_ticks(self, gap: GapOption) -> Ticks:
         """Ticks in which the buffer needs no space if the gap is spent off-chip."""
         life = self._lives[gap.buffer]
         leaves = PHASES_PER_STEP * (gap.last_use + 1)
@@ -183,3 +201,8 @@ class BlockBuilder:
             self._head[b],
         )
         return [joined, *blocks[1:-1]]
+
+
+def _by_start(gaps: Iterable[tuple[GapOption, Ticks]]) -> list[tuple[int, GapOption, Ticks]]:
+    stretches = ((start, gap, ticks) for gap, ticks in gaps for start, end in ticks if start < end)
+    return sorted(stretches, key=lambda stretch: stretch[0])

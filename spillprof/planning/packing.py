@@ -179,37 +179,40 @@ class _Packer:
     def _cheapest_window(
         self, block: Block, neighbours: list[int]
     ) -> tuple[int, int, list[tuple[int, GapOption]]] | None:
-        """(bytes moved, address, [(neighbour, its gap)]) of the cheapest place from which all can leave."""
-        leaving = {k: self._gap_beside(block, k) for k in neighbours}
-        spans = sorted((self._address[k], self._address[k] + self._blocks[k].size_bytes, k) for k in neighbours)
-        starts = {self._low, *(end for _, end, _ in spans), *(start - block.size_bytes for start, _, _ in spans)}
-        best: tuple[int, int, list[tuple[int, GapOption]]] | None = None
-        for address in sorted(starts):
-            if address < self._low or address + block.size_bytes > self._high:
-                continue
-            cuts: list[tuple[int, GapOption]] = []
-            for start, end, k in spans:
-                if start < address + block.size_bytes and address < end:
-                    gap = leaving[k]
-                    if gap is None:
-                        break
-                    cuts.append((k, gap))
-            else:
-                moved = sum(self._bytes_moved(gap) for _, gap in cuts)
-                if best is None or moved < best[0]:
-                    best = (moved, address, cuts)
-        return best
+        """(bytes moved, address, [(neighbour, its gap)]) of the cheapest place from which all can leave, the lowest.
+
+        What moves at an address is what begins below the end of the block there, less what ends by its start.
+        """
+        gaps = [self._gap_beside(block, k) for k in neighbours]
+        start = np.array([self._address[k] for k in neighbours], dtype=np.int64)
+        end = start + np.array([self._blocks[k].size_bytes for k in neighbours], dtype=np.int64)
+        moved = np.array([0 if gap is None else self._bytes_moved(gap) for gap in gaps], dtype=np.int64)
+        stays = np.array([gap is None for gap in gaps], dtype=np.int64)
+        addresses = np.unique(np.concatenate(([self._low], end, start - block.size_bytes)))
+        addresses = addresses[(addresses >= self._low) & (addresses + block.size_bytes <= self._high)]
+        by_start, by_end = np.argsort(start), np.argsort(end)
+        begun = np.searchsorted(start[by_start], addresses + block.size_bytes, side="left")
+        over = np.searchsorted(end[by_end], addresses, side="right")
+
+        def there(figure: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            upto_start, upto_end = (np.concatenate(([0], np.cumsum(figure[order]))) for order in (by_start, by_end))
+            return upto_start[begun] - upto_end[over]
+
+        free = np.flatnonzero(there(stays) == 0)
+        if not len(free):
+            return None
+        costs = there(moved)[free]
+        address = int(addresses[free[np.argmin(costs)]])
+        leaving = (start < address + block.size_bytes) & (end > address)
+        cuts = sorted((start[at], end[at], neighbours[at], at) for at in np.flatnonzero(leaving).tolist())
+        return int(costs.min()), address, [(k, gap) for *_, k, at in cuts if (gap := gaps[at]) is not None]
 
     def _gap_beside(self, block: Block, k: int) -> GapOption | None:
         """The gap of block ``k`` that covers all the time it shares with ``block``; None if it is used then."""
-        shared = [
+        shared = tuple(
             (max(s, t), min(e, f)) for s, e in block.ticks for t, f in self._blocks[k].ticks if max(s, t) < min(e, f)
-        ]
-        for gap in self._builder.cuts(self._blocks[k], self._off_gaps):
-            off = self._builder.off_ticks(gap)
-            if all(any(s <= start and end <= e for s, e in off) for start, end in shared):
-                return gap
-        return None
+        )
+        return self._builder.cut_over(self._blocks[k], shared, self._off_gaps)
 
     def _cut(self, k: int, gap: GapOption, *, forced_by: int) -> None:
         """Replace block ``k`` by its parts without the gap. Parts of a placed block keep its address."""

@@ -5,10 +5,11 @@ from hypothesis import strategies as st
 from programs import program, target
 from random_programs import random_program
 
-from spillprof.planning.blocks import Block, BlockBuilder
+from spillprof.planning.blocks import Block, BlockBuilder, Ticks, covers
+from spillprof.planning.gaps import GapOption
 from spillprof.planning.offline import plan_offline
 from spillprof.planning.offline_packing import best_packings
-from spillprof.planning.options import PlanningOptions
+from spillprof.planning.options import PlanningOptions, Release
 from spillprof.planning.packing import Fit, pack
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.verify import verify
@@ -74,3 +75,30 @@ def test_where_all_fits_the_plan_spills_the_chosen_gaps_and_no_more(seed: int) -
     best = best_packings(p, BlockBuilder(p, DEFAULTS), off)[-1]
     if best.complete and not best.extra_bytes:
         assert {(spill.buffer, spill.last_use_step) for spill in plan.spills} <= set(off)
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10**9), release=st.sampled_from(Release))
+def test_the_cut_beside_another_block_is_the_one_that_leaves_it_alone(seed: int, release: Release) -> None:
+    builder = BlockBuilder(random_program(seed, max_steps=20), PlanningOptions(release=release))
+    blocks = builder.all_blocks(set())
+    for block in blocks:
+        for other in blocks:
+            busy = tuple(
+                (max(s, t), min(e, f)) for s, e in block.ticks for t, f in other.ticks if max(s, t) < min(e, f)
+            )
+            if other is block or not busy or block.chain is None:
+                continue
+            leaves = [gap for gap in builder.cuts(block, set()) if not _meets(builder, block, gap, busy)]
+            found = builder.cut_over(block, busy, set())
+            assert [found] == leaves or (found is None and not leaves)
+            if found is not None:
+                assert builder.cut_over(block, busy, {(found.buffer, found.last_use)}) is None
+
+
+def _meets(builder: BlockBuilder, block: Block, gap: GapOption, busy: Ticks) -> bool:
+    """Whether the block still needs space in a tick of ``busy`` if it is off-chip in the gap."""
+    assert block.chain is not None
+    parts = builder.chain_blocks(block.chain, {(gap.buffer, gap.last_use)})
+    inside = [part for part in parts if covers(block.ticks, part.ticks)]
+    return any(s < f and t < e for part in inside for s, e in part.ticks for t, f in busy)
