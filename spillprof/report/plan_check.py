@@ -33,7 +33,8 @@ def render(violations: Sequence[Violation], result: Result | None, *, name: str,
 
 def render_bound(lower_bytes: int, result: Result | None) -> str:
     """What ``verify --certificate`` prints; ``result``: of a legal plan that was checked too."""
-    text = f"proven: no plan in this order of operators spills less than {format_size_exact(lower_bytes)}\n"
+    less = f"no plan in this order of operators spills less than {format_size_exact(lower_bytes)}"
+    text = f"proven by the certificate, in whole numbers: {less}\n"
     if result is None:
         return text
     above = result.spill_bytes - lower_bytes

@@ -10,6 +10,7 @@ from spillprof.errors import CapacityError
 from spillprof.lowering.fitting import fit, min_sram, unlimited
 from spillprof.lowering.lower import lower, make_draft
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
+from spillprof.lowering.pair_fusion import legal_pairs
 from spillprof.model.graph import Graph
 from spillprof.model.program import BufferKind
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
@@ -179,3 +180,24 @@ def test_smallest_memory_is_exact(g, target, chosen):
         except CapacityError:
             return
         raise AssertionError("a smaller memory holds every operator too")
+
+
+@settings(max_examples=120, deadline=None)
+@given(g=graphs(), target=targets, chosen=options)
+def test_a_fused_pair_is_one_step_fewer_and_the_same_work(g, target, chosen):
+    apart = lower(g, target, chosen)
+    for pair in legal_pairs(make_draft(g, target, chosen))[:4]:
+        joint = lower(g, target, replace(chosen, fuse_tensor=(pair.tensor,)))
+        assert len(joint.steps) == len(apart.steps) - 1
+        assert all(pair.tensor not in buffer.tensors for buffer in joint.buffers)
+        assert sum(s.macs for s in joint.steps) == sum(s.macs for s in apart.steps)
+        before, after = (sum(s.weight_stream_bytes for s in p.steps) for p in (apart, joint))
+        assert after <= before  # less where both read the same weight
+        before, after = (sorted(o for s in p.steps for o in s.operators) for p in (apart, joint))
+        assert after == before
+        names = [[p.buffers[b].name for s in p.steps for b in s.writes] for p in (apart, joint)]
+        assert [name for name in names[0] if name != pair.tensor] == names[1]  # all others are made in the same order
+        made = {b.index for b in joint.buffers if b.kind in (BufferKind.INPUT, BufferKind.WEIGHT)}
+        for step in joint.steps:
+            assert made.issuperset(step.reads)  # and nothing is read before it is made
+            made.update(step.writes)
