@@ -48,10 +48,11 @@ def _idle(timeline: Timeline) -> Iterator[tuple[float, float, int, int]]:
     starts, causes = timeline.step_start_s.tolist(), timeline.step_cause.tolist()
     computed = (timeline.step_start_s + timeline.step_compute_s).tolist()
     busy_until_s = 0.0
-    for i in sorted(range(n), key=lambda i: (starts[i], i)):
+    for i in sorted(range(n), key=starts.__getitem__):
         if starts[i] > busy_until_s:
             yield busy_until_s, starts[i], i, causes[i]
         busy_until_s = max(busy_until_s, computed[i])
     if timeline.makespan_s > busy_until_s:
         ends = [*timeline.step_end_s.tolist(), *timeline.jobs.end_s.tolist()]
-        yield busy_until_s, timeline.makespan_s, n, max(range(len(ends)), key=lambda node: (ends[node], node))
+        ends.reverse()
+        yield busy_until_s, timeline.makespan_s, n, len(ends) - 1 - ends.index(max(ends))  # of several, the last

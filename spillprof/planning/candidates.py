@@ -99,7 +99,7 @@ class CandidateTable:
             return None
         rows = self._rows[: self._count]
         first, *others = rule(Candidates(self, rows, now, need_bytes))
-        best = np.flatnonzero(first == first.max())
+        best = (first == first.max()).nonzero()[0]
         for key in others:
             if len(best) == 1:
                 break

@@ -57,16 +57,12 @@ def reissued(plan: Plan, issue_steps: Sequence[int]) -> Plan:
 
 def issue_order(plan: Plan, issue_steps: Sequence[int]) -> list[int]:
     """Indices of the transfers in the order of their queues: by issue step, writes first, most urgent first."""
-    return sorted(
-        range(len(plan.transfers)),
-        key=lambda k: (
-            issue_steps[k],
-            plan.transfers[k].kind.is_read,
-            plan.transfers[k].needed_step,
-            plan.transfers[k].buffer,
-            k,
-        ),
-    )
+    queue = [
+        (step, t.kind.is_read, t.needed_step, t.buffer, k)
+        for k, (step, t) in enumerate(zip(issue_steps, plan.transfers, strict=True))
+    ]
+    queue.sort()
+    return [k for _, _, _, _, k in queue]
 
 
 def just_in_time(

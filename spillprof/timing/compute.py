@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from spillprof.kept import Kept
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Seconds
@@ -11,8 +12,17 @@ def step_times_s(program: Program, target: Target) -> Seconds:
     """Compute time of each step: the larger of MACs / rate and bytes touched / SRAM bandwidth, plus its launches;
     where it was measured, what was measured.
 
-    Shape (n_steps,), float64, seconds. Transfers and waits are not in it (the roofline of one operator).
+    Shape (n_steps,), float64, seconds, not to be changed. Transfers and waits are not in it (the roofline of one
+    operator). Kept for the next plan of the same program and target.
     """
+    key = (id(program), id(target))  # both are kept too: nothing else gets their ids meanwhile
+    return _found.get_or_make(key, lambda: (program, target, _step_times_s(program, target)))[2]
+
+
+_found: Kept[tuple[Program, Target, Seconds]] = Kept(4)
+
+
+def _step_times_s(program: Program, target: Target) -> Seconds:
     macs = np.array([step.macs * step.macs_time_factor for step in program.steps], dtype=np.float64)
     rates = {dtype: target.macs_rate(dtype) for dtype in {step.mac_dtype for step in program.steps}}
     rate = np.array([rates[step.mac_dtype] for step in program.steps], dtype=np.float64)
@@ -20,4 +30,6 @@ def step_times_s(program: Program, target: Target) -> Seconds:
     launches = np.array([step.launches for step in program.steps], dtype=np.float64)
     estimated = np.maximum(macs / rate, touched / target.sram_bytes_per_s) + target.launch_overhead_s * launches
     measured = np.array([step.measured_s for step in program.steps], dtype=np.float64)  # None is nan
-    return np.where(np.isnan(measured), estimated, measured)
+    seconds = np.where(np.isnan(measured), estimated, measured)
+    seconds.flags.writeable = False
+    return seconds

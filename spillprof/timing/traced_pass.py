@@ -11,6 +11,7 @@ ends with a transfer ends before the channel goes on.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from spillprof.model.plan import Move, Plan, StreamedOperand
 from spillprof.model.program import Program
@@ -25,6 +26,9 @@ from spillprof.timing.record import JobRow, Record
 
 _READ, _WRITE, _ALONE, _STARTED = 0, 1, 2, 3
 """Ranks: ends of a read, of a write, of what takes no channel; a step that starts does so after all of them."""
+
+
+_NONE: tuple[list[Any], ...] = ([], [], [], [], [], [])
 
 
 def traced_pass(program: Program, plan: Plan, target: Target) -> Record:
@@ -52,12 +56,7 @@ class _Trace:
         self._flows: dict[tuple[int, int], float] = {}  # bytes on the bus by direction and size
         self._start = [0.0] * n
         self._reached, self._cause, self._end_cause = [0.0] * n, [-1] * n, list(range(n))
-        self._jobs: list[JobRow] = []
-        self._flow_bytes: list[float] = []
-        self._queued: list[float] = []
-        self._job_start: list[float] = []
-        self._flow: list[float] = []
-        self._job_cause: list[int] = []
+        self._rows: list[tuple[JobRow, float, float, float, float, int]] = []  # job, then the columns of the record
         self._pending = AddressMap()  # nodes that empty a range
         self._copied: dict[int, int] = {}  # buffer -> node that wrote it to DRAM first
         self._filled: dict[int, int] = {}  # segment -> node that fills it
@@ -66,6 +65,7 @@ class _Trace:
     def record(self) -> Record:
         n = self._n
         self._play()
+        jobs, flow_bytes, queued, start, flow, cause = map(list, zip(*self._rows, strict=True)) if self._rows else _NONE
         return Record(
             step_s=self._step_s,
             step_start_s=self._start,
@@ -74,13 +74,13 @@ class _Trace:
             step_core=[0] * n,
             step_cause=self._cause,
             step_end_cause=self._end_cause,
-            jobs=self._jobs,
-            flow_bytes=self._flow_bytes,
-            queued_s=self._queued,
-            start_s=self._job_start,
-            flow_s=self._flow,
+            jobs=jobs,
+            flow_bytes=flow_bytes,
+            queued_s=queued,
+            start_s=start,
+            flow_s=flow,
             end_s=self._over[n:],
-            cause=self._job_cause,
+            cause=cause,
             makespan_s=max(self._over, default=0.0),
         )
 
@@ -194,7 +194,7 @@ class _Trace:
         nbytes = sum(m.size_bytes for m in moves)
         start_s, rank, cause = self._latest(issued, waits)
         duration_s = 2 * nbytes / self._sram_bytes_per_s
-        self._note((JobKind.MOVE, nbytes, i, -1), 0.0, start_s, start_s, start_s, cause)
+        self._rows.append(((JobKind.MOVE, nbytes, i, -1), 0.0, start_s, start_s, start_s, cause))
         self._over.append(start_s + duration_s)
         self._rank.append(_ALONE if duration_s else rank)
         return len(self._over) - 1
@@ -224,15 +224,8 @@ class _Trace:
             rank = side
         if t >= 0:
             self._node_of[t] = node
-        self._note((kind, nbytes, step, t), flow_bytes, issued[0] if nbytes > 0 else start_s, start_s, flow_s, cause)
+        queued_s = issued[0] if nbytes > 0 else start_s
+        self._rows.append(((kind, nbytes, step, t), flow_bytes, queued_s, start_s, flow_s, cause))
         self._over.append(end_s)
         self._rank.append(rank)
         return node
-
-    def _note(self, job: JobRow, flow_bytes: float, queued_s: float, start_s: float, flow_s: float, cause: int) -> None:
-        self._jobs.append(job)
-        self._flow_bytes.append(flow_bytes)
-        self._queued.append(queued_s)
-        self._job_start.append(start_s)
-        self._flow.append(flow_s)
-        self._job_cause.append(cause)
