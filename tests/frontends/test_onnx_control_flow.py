@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
-from onnx_builders import body, ints, model, node, read, value
+from onnx_builders import body, floats, ints, model, node, read, value
 
 from spillprof.errors import ModelError, ShapeError, UsageError
 from spillprof.model.graph import TensorKind, TripBasis, Trips
@@ -86,8 +86,8 @@ def test_loop_carries_and_stacks() -> None:
 
 
 def test_loop_that_may_stop_is_sized_for_all_trips() -> None:
-    inner = loop([node("Cast", "i", "stop", to=BOOL), node("Relu", "x", "s")], "stop s", [])
-    graph = read(model([node("Loop", "n yes", "all", body=inner)], [X], "all", initializers=[ints("n", 5), YES]))
+    inner = loop([node("Not", "c", "stop"), node("Relu", "x", "s")], "stop s", [])
+    graph = read(model([node("Loop", "n yes", "all", body=inner)], [X, C], "all", initializers=[ints("n", 5), YES]))
     assert graph.tensors["all"].shape == (5, 2, 3)
     assert "may stop early" in graph.assumptions[0].what
 
@@ -236,10 +236,10 @@ def test_shape_that_a_loop_computes_is_known_after_it() -> None:
     graph = read(model(nodes, [X], "y", initializers=[ints("n", 3), ints("one", 1)]))
     assert graph.tensors["y"].shape == (5, 6)
     assert len(graph.operators[1].subgraphs) == 1
-    may_stop = loop([node("Add", "s one", "o"), node("Cast", "i", "stop", to=BOOL)], "stop o", [value("s", [2], INT64)])
+    may_stop = loop([node("Add", "s one", "o"), node("Not", "c", "stop")], "stop o", [value("s", [2], INT64)])
     nodes[1] = node("Loop", "n yes t", "u", body=may_stop)
     with pytest.raises(ShapeError, match="stays unknown"):
-        read(model(nodes, [X], "y", initializers=[ints("n", 3), ints("one", 1), YES]))
+        read(model(nodes, [X, C], "y", initializers=[ints("n", 3), ints("one", 1), YES]))
 
 
 def test_number_of_the_trip_decides_a_size() -> None:
@@ -248,6 +248,31 @@ def test_number_of_the_trip_decides_a_size() -> None:
     graph = read(model(made, [X], "y", initializers=[ints("n", 2), ints("at", [0]), ints("zero", [0])]))
     assert [sub.tensors["part"].shape for sub in graph.operators[0].subgraphs] == [(0, 3), (1, 3)]
     assert graph.assumptions == ()
+
+
+def test_loop_whose_condition_can_be_computed_runs_exactly_so_often() -> None:
+    counting = [node("Add", "s two", "o"), node("Less", "o end", "again"), node("Relu", "x", "row")]
+    inner = loop(counting, "again o row", [value("s", [], INT64)])
+    weights = [YES, ints("zero", 0), ints("two", 2), ints("end", 7)]
+    made = node("Loop", "- yes zero", "last all", name="while", body=inner)
+    graph = read(model([made], [X], "last all", initializers=weights))
+    assert graph.operators[0].trips == Trips(count=4, basis=TripBasis.KNOWN)
+    assert graph.tensors["all"].shape == (4, 2, 3)
+    assert len(graph.operators[0].subgraphs) == 1
+    assert graph.assumptions == ()
+    limited = node("Loop", "n yes zero", "last all", name="while", body=inner)
+    graph = read(model([limited], [X], "last all", initializers=[*weights, ints("n", 3)]))
+    assert graph.operators[0].trips == Trips(count=3, basis=TripBasis.KNOWN)
+    for_ever = [YES, ints("zero", 0), ints("two", -2), ints("end", 7)]
+    graph = read(model([node("Loop", "- yes zero", "last", body=inner)], [X], "last", initializers=for_ever))
+    assert graph.operators[0].trips == Trips(count=2, basis=TripBasis.ASSUMED)
+
+
+def test_condition_that_depends_on_the_data_leaves_the_number_open() -> None:
+    inner = loop([node("Add", "s s", "o"), node("Less", "o end", "again")], "again o", [value("s", [])])
+    nodes = [node("Loop", "- yes x", "last", body=inner)]
+    graph = read(model(nodes, [value("x", [])], "last", initializers=[YES, floats("end")]))
+    assert graph.operators[0].trips == Trips(count=2, basis=TripBasis.ASSUMED)
 
 
 def conditional() -> bytes:

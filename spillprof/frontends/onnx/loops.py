@@ -1,11 +1,12 @@
 """Loop: how often it runs, and what its body makes of the values that it carries."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count, islice
 
 import numpy as np
 
-from spillprof.errors import ModelError, ShapeError, UsageError
+from spillprof.errors import ModelError, ShapeError
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, held_bytes, same_size, tensor_type, without_contents
@@ -14,7 +15,8 @@ from spillprof.frontends.onnx.outcome import Outcome, inner_scope, output_types
 from spillprof.frontends.onnx.scope import Scope, Tally
 from spillprof.frontends.onnx.sequences import of_any_length
 from spillprof.frontends.onnx.session import Session, SizeBody
-from spillprof.model.graph import ASSUMED_TRIPS, Graph, TripBasis, Trips
+from spillprof.frontends.onnx.trips import trips_of
+from spillprof.model.graph import Graph, TripBasis, Trips
 
 MAX_WALKED_TRIPS = 64
 """Trips that are walked one by one where that is needed, however long the body."""
@@ -35,8 +37,12 @@ def visit_loop(node: Node, scope: Scope, session: Session, size: SizeBody) -> Ou
     n_stacked = len(body.outputs) - 1 - n_carried
     if len(body.inputs) != n_carried + 2 or n_stacked < 0 or len(node.outputs) > n_carried + n_stacked:
         raise ModelError("the body of a Loop does not match its inputs and outputs", where=(place(node),))
-    loop = _Loop(node=node, body=body, trips=_trips(node, body, scope, session), n_carried=n_carried)
-    run = _walk(loop, scope, session, size)
+    loop = _Loop(node=node, body=body, trips=trips_of(node, body, scope, session), n_carried=n_carried)
+    run = None if loop.is_told else _until_it_stops(loop, scope, session, size)
+    if run is not None:
+        loop = replace(loop, trips=Trips(count=run.trips, basis=TripBasis.KNOWN))
+    else:
+        run = _walk(loop, scope, session, size)
     session.tally.add(run.tally)
     known_trips = None if loop.trips.basis is TripBasis.ASSUMED else loop.trips.count
     never = known_trips == 0
@@ -45,14 +51,13 @@ def visit_loop(node: Node, scope: Scope, session: Session, size: SizeBody) -> Ou
     may_stop = loop.trips.basis is TripBasis.AT_MOST
     if any(node.outputs[n_carried:]) and may_stop:
         session.tally.assume("a Loop may stop early: its outputs are sized for all its trips")
-    count = len(node.outputs)
-    is_exact = loop.trips.basis in (TripBasis.KNOWN, TripBasis.GIVEN)
-    values = [*run.values, *[None] * n_stacked] if is_exact and not never else [None] * count
+    n_outputs = len(node.outputs)
+    values = [*run.values, *[None] * n_stacked] if loop.is_told and not never else [None] * n_outputs
     return Outcome(
         subgraphs=run.graphs,
         names=("body",) * len(run.graphs),
-        types=[*final, *stacked][:count],
-        values=values[:count],
+        types=[*final, *stacked][:n_outputs],
+        values=values[:n_outputs],
         is_bounded=may_stop and (any(node.outputs[n_carried:]) or len(run.graphs) > 1),
         trips=loop.trips,
     )
@@ -71,17 +76,27 @@ class _Loop:
         return None if self.trips.basis is TripBasis.ASSUMED else self.trips.count
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the body has no bodies inside."""
+        return not any(node.bodies for node in self.body.nodes)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the model or the user says how often exactly."""
+        return self.trips.basis in (TripBasis.KNOWN, TripBasis.GIVEN)
+
+    @property
     def walkable_trips(self) -> int:
         """Trips that may be walked one by one."""
-        if any(node.bodies for node in self.body.nodes):
+        if not self.is_plain:
             return MAX_WALKED_TRIPS
         return max(MAX_WALKED_TRIPS, MAX_WALKED_NODES // max(len(self.body.nodes), 1))
 
     @property
     def is_short(self) -> bool:
         """Whether walking trip by trip costs next to nothing."""
-        is_plain = not any(node.bodies for node in self.body.nodes)
-        return is_plain and self.count is not None and self.count * len(self.body.nodes) <= MAX_WALKED_NODES
+        is_few = self.count is not None and self.count * len(self.body.nodes) <= MAX_WALKED_NODES
+        return self.is_plain and is_few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +107,14 @@ class _Run:
     state: Sequence[ValueType | None]  # after the last trip
     slices: Sequence[ValueType | None]  # what each trip stacks
     values: Sequence[Array | None]  # contents of the state after the last trip
+    goes_on: bool | None  # what the condition is after it; None: unknown
     tally: Tally
+    trips: int = 1  # that were walked
 
 
 def _walk(loop: _Loop, scope: Scope, session: Session, size: SizeBody) -> _Run:
     """One body for all trips if it can be, else trip by trip, else with what sequences hold forgotten."""
-    start = [without_contents(scope.type_of(name)) for name in loop.node.inputs[2:]]
-    first_values = [scope.value_of(name) if name else None for name in loop.node.inputs[2:]]
+    start, first_values = _start(loop, scope)
     may_walk = loop.count is not None and 0 < loop.count <= loop.walkable_trips
     try:
         once = _one_trip(loop, start, scope, session, size)
@@ -151,8 +167,16 @@ def _one_trip(
         state=[without_contents(t) for t in outputs[: loop.n_carried]],
         slices=outputs[loop.n_carried :],
         values=[sized.scope.value_of(name) for name in carried],
+        goes_on=_truth(sized.scope, loop.body.outputs[0]),
         tally=trial.tally,
     )
+
+
+def _truth(scope: Scope, name: str) -> bool | None:
+    value = scope.value_of(name) if name else None
+    if value is None or value.size != 1 or scope.is_bounded(name):
+        return None
+    return bool(value.reshape(-1)[0])
 
 
 def _trip_by_trip(
@@ -163,24 +187,75 @@ def _trip_by_trip(
     session: Session,
     size: SizeBody,
 ) -> _Run:
-    """Every trip walked with its number known; equal bodies are kept once."""
-    names = [name for name, _ in loop.body.inputs]
-    runs: list[_Run] = []
-    tally = Tally()
-    for trip in range(loop.count or 0):
+    """Every trip walked with its number known."""
+    runs = []
+    for run in islice(_trips_in_turn(loop, state, values, scope, session, size), loop.count):
         session.steps.follow(len(loop.body.nodes), place(loop.node))
+        runs.append(run)
+    return _joined(runs)
+
+
+def _until_it_stops(loop: _Loop, scope: Scope, session: Session, size: SizeBody) -> _Run | None:
+    """Trips walked until the condition of the body says that there is no other; None where it cannot be computed.
+
+    Only for bodies without bodies inside, and as long as few operators were followed so far.
+    """
+    inputs = loop.node.inputs
+    if len(inputs) < 2 or not inputs[1] or _truth(scope, inputs[1]) is None or not loop.is_plain:
+        return None
+    if any(scope.is_bounded(name) for name in (*inputs, *loop.node.captures) if name):
+        return None
+    limit = loop.walkable_trips if loop.count is None else min(loop.count, loop.walkable_trips)
+    state, values = _start(loop, scope)
+    runs: list[_Run] = []
+    try:
+        for run in islice(_trips_in_turn(loop, state, values, scope, session, size), limit):
+            runs.append(run)
+            if run.goes_on is None or not session.steps.may_try(len(loop.body.nodes)):
+                return None
+            if not run.goes_on or len(runs) == loop.count:
+                return _joined(runs)
+    except ShapeError:
+        return None
+    return None
+
+
+def _start(loop: _Loop, scope: Scope) -> tuple[list[ValueType | None], list[Array | None]]:
+    """Types and contents of the state before the first trip."""
+    names = loop.node.inputs[2:]
+    return [without_contents(scope.type_of(n)) for n in names], [scope.value_of(n) if n else None for n in names]
+
+
+def _trips_in_turn(
+    loop: _Loop,
+    state: Sequence[ValueType | None],
+    values: Sequence[Array | None],
+    scope: Scope,
+    session: Session,
+    size: SizeBody,
+) -> Iterator[_Run]:
+    """One trip after the other, for ever."""
+    names = [name for name, _ in loop.body.inputs]
+    for trip in count():
         known = zip((names[0], *names[2:]), (np.array(trip, np.int64), *values), strict=True)
-        runs.append(_one_trip(loop, state, scope, session, size, known))
-        state, values = runs[-1].state, runs[-1].values
-        tally.cover(runs[-1].tally)
+        run = _one_trip(loop, state, scope, session, size, known)
+        yield run
+        state, values = run.state, run.values
+
+
+def _joined(runs: Sequence[_Run]) -> _Run:
+    """All trips together; equal bodies are kept once."""
+    tally = Tally()
+    for run in runs:
+        tally.cover(run.tally)
     graphs = [run.graphs[0] for run in runs]
     is_same = all(graph == graphs[0] for graph in graphs[1:])
-    return _Run(
+    return replace(
+        runs[-1],
         graphs=(graphs[0],) if is_same else tuple(graphs),
-        state=state,
         slices=[_largest(slices) for slices in zip(*(run.slices for run in runs), strict=True)],
-        values=values,
         tally=tally,
+        trips=len(runs),
     )
 
 
@@ -234,44 +309,3 @@ def _is_same(after: ValueType | None, before: ValueType | None) -> bool:
 
 def _stacked(known: ValueType | None, trips: int | None) -> ValueType | None:
     return None if known is None or known.shape is None else tensor_type(known.dtype, (trips, *known.shape))
-
-
-def _trips(node: Node, body: Body, scope: Scope, session: Session) -> Trips:
-    """How often a Loop runs: as the model says, else as the user does, else assumed."""
-    count, is_exact = _trip_count(node, body, scope)
-    told = session.runs.trip_count(node.name)
-    if told is not None and count is not None and (told > count or (is_exact and told != count)):
-        if session.runs.is_meant(node.name):
-            raise UsageError(
-                f"the Loop runs {'exactly' if is_exact else 'at most'} {count:,} times",
-                where=(place(node),),
-                hint=f"drop --trips {node.name}={told}",
-            )
-        told = None  # said of loops in general
-    if told is not None and not is_exact:
-        session.tally.note(f"Loop '{node.name}': {told:,} trips, as told")
-        return Trips(count=told, basis=TripBasis.GIVEN)
-    if count is None:
-        return Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)
-    return Trips(count=count, basis=TripBasis.KNOWN if is_exact else TripBasis.AT_MOST)
-
-
-def _trip_count(node: Node, body: Body, scope: Scope) -> tuple[int | None, bool]:
-    """How often a Loop runs at most, and whether exactly so often; None where unknown."""
-    limit = scope.value_of(node.inputs[0]) if node.inputs and node.inputs[0] else None
-    start = scope.value_of(node.inputs[1]) if len(node.inputs) > 1 and node.inputs[1] else None
-    if start is not None and start.size == 1 and not bool(start.reshape(-1)[0]):
-        return 0, True
-    if limit is None or limit.size != 1:
-        return None, False
-    has_condition = len(node.inputs) > 1 and bool(node.inputs[1])
-    stops = body.outputs[0]
-    always = body.constants.get(stops)
-    passes_on = any(
-        n.op_type == "Identity" and stops in n.outputs and n.inputs == (body.inputs[1][0],) for n in body.nodes
-    )
-    goes_on = stops == body.inputs[1][0] or passes_on
-    if always is not None and always.value is not None:
-        goes_on = bool(always.value.reshape(-1)[0])
-    is_exact = (not has_condition or start is not None) and (goes_on or not has_condition)
-    return max(int(limit.reshape(-1)[0]), 0), is_exact and not scope.is_bounded(node.inputs[0])

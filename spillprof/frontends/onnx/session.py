@@ -25,12 +25,18 @@ class Steps:
 
     left: int = MAX_STEPS
     left_to_follow: int = MAX_FOLLOWED
+    left_to_try: int = MAX_FOLLOWED
 
     def spend(self) -> None:
         """Counts one visit. ``ModelError`` when there were too many."""
         self.left -= 1
         if self.left < 0:
             raise ModelError(f"control flow expands to more than {MAX_STEPS:,} operators")
+
+    def may_try(self, count: int) -> bool:
+        """Counts so many operators, in loops whose end is sought; whether there may be more of them."""
+        self.left_to_try -= max(count, 1)
+        return self.left_to_try >= 0
 
     def follow(self, count: int, where: str) -> None:
         """Counts one trip over so many operators. ``ModelError`` when there were too many."""
