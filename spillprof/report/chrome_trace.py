@@ -16,7 +16,7 @@ from spillprof.model.profile import Profile
 from spillprof.model.result import Event, OperatorCost, Residency
 from spillprof.report.recorded import Recorded, leading_run
 from spillprof.report.text import label
-from spillprof.report.verdict import shown_cause
+from spillprof.report.verdict import model_title, shown_cause
 from spillprof.units import format_size
 
 MAX_NAME = 200
@@ -43,7 +43,7 @@ def render(profile: Profile) -> str:
 def _about(profile: Profile, run: Recorded | None) -> dict[str, str]:
     return {
         "producer": f"spillprof {profile.spillprof_version}",
-        "model": label(profile.model.name, MAX_NAME),
+        "model": label(model_title(profile), MAX_NAME),
         "model_sha256": profile.model.sha256,
         "target": label(profile.target.name, MAX_NAME),
         "sram": format_size(profile.target.sram_bytes),
@@ -228,7 +228,9 @@ def _flows(run: Recorded, steps: Sequence[_Slice | None], transfers: Sequence[_S
 
 def _names(profile: Profile, run: Recorded, transfers: Sequence[_Slice | None]) -> Iterator[_TraceEvent]:
     """Names of processes and threads."""
-    model = f"{label(profile.model.name, 60)}, {run.result.strategy}, {format_size(profile.target.sram_bytes)} of SRAM"
+    model = (
+        f"{label(model_title(profile), 60)}, {run.result.strategy}, {format_size(profile.target.sram_bytes)} of SRAM"
+    )
     for pid, name in _PROCESSES.items():
         yield _metadata("process_name", pid, 0, name=name)
         yield _metadata("process_labels", pid, 0, labels=model)

@@ -1,6 +1,5 @@
 """The page that ``diff`` prints: verdict, figures, what moved and why, what differs. Fits 80 columns."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from spillprof.config_keys import Metric
@@ -28,7 +27,8 @@ from spillprof.report.diff_words import (
     verdict,
 )
 from spillprof.report.gate.wording import growth
-from spillprof.report.text import count_of, label
+from spillprof.report.narrow import wrapped
+from spillprof.report.text import cells, count_of, label, ljust, rjust
 from spillprof.units import format_size
 
 DEFAULT_WIDTH = 100
@@ -49,7 +49,7 @@ def render(comparison: Comparison, *, top: int = 10, width: int | None = None) -
 
 def _parts(comparison: Comparison, top: int, width: int) -> Iterator[list[str]]:
     yield _runs(comparison)
-    yield textwrap.wrap(verdict(comparison), width, subsequent_indent="  ")
+    yield wrapped(verdict(comparison), width, others="  ")
     if not comparison.strategies:
         return
     lead = comparison.strategies[0]
@@ -67,8 +67,8 @@ def _parts(comparison: Comparison, top: int, width: int) -> Iterator[list[str]]:
 
 def _runs(comparison: Comparison) -> list[str]:
     rows = [(head.which, head.name, head.sram, label(head.target, 16)) for head in run_heads(comparison, 36)]
-    widths = [max(len(row[k]) for row in rows) for k in range(4)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    widths = [max(cells(row[k]) for row in rows) for k in range(4)]
+    return ["  ".join(ljust(cell, width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def _figures(comparison: Comparison, lead: StrategyChange) -> list[str]:
@@ -166,13 +166,13 @@ def _sizes(scale: Scale, change: OperatorChange | BufferChange) -> tuple[str, st
 
 
 def _table(rows: Sequence[tuple[str, ...]], reasons: Sequence[str], width: int) -> list[str]:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    widths = [max(cells(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = []
     for row, reason in zip(rows, ("", *reasons), strict=True):
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-        lines.append("  " + "  ".join(cells))
+        placed = [ljust(row[0], widths[0]), *(rjust(cell, w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  " + "  ".join(placed))
         if reason:
-            lines += textwrap.wrap(reason, width, initial_indent=" " * 6, subsequent_indent=" " * 8)
+            lines += wrapped(reason, width, first=" " * 6, others=" " * 8)
     return lines
 
 
@@ -206,4 +206,4 @@ def _more(hidden: int, top: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int, *, indent: str = "  ") -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=f"{indent}  ")
+    return wrapped(text, width, first=indent, others=f"{indent}  ")

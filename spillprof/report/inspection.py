@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from spillprof.analysis.inspection import Inspection, OperatorFact, TensorFact
 from spillprof.model.control_flow import ControlFlow
 from spillprof.model.program import BufferKind
-from spillprof.report.text import count_of, label, printable
+from spillprof.report.text import cells, count_of, label, ljust, printable, rjust
 from spillprof.units import format_size, format_size_exact
 
 NAME_WIDTH = 48
@@ -81,10 +81,10 @@ def _control_flow(rows: Sequence[ControlFlow], total: int, strong: Callable[[str
 
 
 def _aligned(table: Sequence[Sequence[str]], *, right: Sequence[int]) -> Iterable[str]:
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    widths = [max(cells(row[i]) for row in table) for i in range(len(table[0]))]
     for row in table:
-        cells = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-        yield ("  " + "  ".join(cells)).rstrip()
+        placed = (rjust(c, w) if i in right else ljust(c, w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        yield ("  " + "  ".join(placed)).rstrip()
 
 
 def _live(tensor: TensorFact) -> str:

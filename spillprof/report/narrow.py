@@ -1,6 +1,7 @@
 """What gives way where a terminal is narrow: gaps, then columns that can be spared, never a digit."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 
 from spillprof.report.text import cells
@@ -16,6 +17,13 @@ _BEFORE_A_UNIT = re.compile(
 def glued(text: str) -> str:
     """``text``, of the same length, in which no number parts from its unit."""
     return _BEFORE_A_UNIT.sub(GLUE, text)
+
+
+def wrapped(text: str, width: int, *, first: str = "", others: str = "") -> list[str]:
+    """``text`` in lines of ``width`` columns, none of which parts a number from its unit; ``first`` and ``others``
+    stand before the lines."""
+    lines = textwrap.wrap(glued(text), width, initial_indent=first, subsequent_indent=others)
+    return [line.replace(GLUE, " ") for line in lines]
 
 
 def least_width(rows: Sequence[Sequence[str]], *, gap: int = 1) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from spillprof.model.profile import Profile
 from spillprof.report.recorded import Recorded, all_runs
 from spillprof.report.text import label
-from spillprof.report.verdict import lead_result
+from spillprof.report.verdict import lead_result, model_title
 
 MAX_DEPTH = 12
 MAX_NAME = 200
@@ -46,7 +46,7 @@ def render(profile: Profile) -> str:
             )
     document = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "name": label(profile.model.name, MAX_NAME),
+        "name": label(model_title(profile), MAX_NAME),
         "exporter": f"spillprof {profile.spillprof_version}",
         "activeProfileIndex": active,
         "shared": {"frames": [{"name": name} for name in frames.names]},

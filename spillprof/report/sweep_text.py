@@ -1,10 +1,9 @@
 """The page that ``sweep`` prints: one line a size, one column a strategy, and what follows from the curves."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from spillprof.report.columns import size_scale, time_scale
-from spillprof.report.narrow import GLUE, glued
+from spillprof.report.narrow import wrapped
 from spillprof.report.sweep_words import answer_sentence, by_place, cliff_sentence, knee_words, size_labels, title_of
 from spillprof.report.text import count_of, label
 from spillprof.sweep.result import CaseFacts, Sweep
@@ -106,9 +105,7 @@ def _table(sweep: Sweep, case: CaseFacts, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _wrapped(sentence: str) -> list[str]:
-    """The sentence in lines of a page, none of which parts a number from its unit."""
-    lines = textwrap.wrap(glued(sentence), WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
-    return [line.replace(GLUE, " ") for line in lines]
+    return wrapped(sentence, WIDTH, first="  ", others="    ")
 
 
 def _for_all(sweep: Sweep) -> Iterator[str]:

@@ -11,7 +11,9 @@ from profiles import make_profile, without_spills
 from trace_rules import check_trace
 
 from spillprof.errors import ProfileError
+from spillprof.frontends.minimalloc import read_minimalloc
 from spillprof.frontends.onnx.reader import read_onnx
+from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.model.profile import Profile
 from spillprof.model.profile_facts import StepFact
 from spillprof.model.result import Event, Residency, Result, RunTimes
@@ -249,3 +251,28 @@ def test_tables_have_a_row_for_each_thing(unet: Profile) -> None:
         assert len(text.splitlines()) == 1 + expected
     addresses = [row.split(",")[6] for row in tables.render_csv(tables.events_table(unet)).splitlines()[1:]]
     assert all(a == "" or a.isdigit() for a in addresses)
+
+
+REAL = {  # model: SRAM, dimensions, weights
+    "densenet121_legacy": (4 << 20, {}, WeightsPolicy.STREAM),
+    "mobilenet_v2_legacy": (8 << 20, {}, WeightsPolicy.CACHED),
+    "llama_2l_bf16_dynamo": (256 << 10, {}, WeightsPolicy.STREAM),
+    "script_if_loop_legacy": (1 << 20, {"b": 1}, WeightsPolicy.CACHED),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_exports_of_real_networks_keep_the_rules_of_their_formats(name: str, corpus: Path, tmp_path: Path) -> None:
+    sram_bytes, dims, weights = REAL[name]
+    graph = read_onnx(corpus / "models" / f"{name}.onnx", dims=dims)
+    target = load_target("generic-npu").with_overrides(sram_bytes=sram_bytes)
+    options = AnalyzeOptions(strategies=("lru", "interval"), lowering=LoweringOptions(weights=weights))
+    profile = analyze(graph, target, options)
+    assert len([e for e in trace_of(profile) if e["ph"] == "B" and e["cat"] == "step"]) == len(profile.steps)
+    assert len(flames(profile)["profiles"]) == len(profile.results)
+    entries = json.loads(netron.render(profile))["metrics"]
+    assert {e["target"] for e in entries if e["kind"] == "node"} <= {op.name for op in graph.operators}
+    (tmp_path / "x.minimalloc.csv").write_text(packing.render_residencies(profile), encoding="utf-8")
+    buffers = read_minimalloc(tmp_path / "x.minimalloc.csv").buffers
+    live_at = [sum(b.size_bytes for b in buffers if b.lower <= start < b.upper) for start in {b.lower for b in buffers}]
+    assert max(live_at) <= sram_bytes

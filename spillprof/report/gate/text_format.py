@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from spillprof.gate.values import Check, GateReport, Verdict
 from spillprof.report.gate.wording import advice, headline, reasons, summary
-from spillprof.report.text import label, printable, shorten_middle
+from spillprof.report.text import cells, label, ljust, printable, shorten_middle
 
 QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
 
@@ -16,9 +16,9 @@ def render(report: GateReport) -> str:
 
 def _lines(report: GateReport) -> Iterator[str]:
     names = [label(check.key, 60) for check in report.checks]
-    width = max(map(len, names), default=0)
+    width = max(map(cells, names), default=0)
     for check, name in zip(report.checks, names, strict=True):
-        yield f"{_word(report, check):<6}{check.verdict:<13}{name:<{width}}  {headline(check)}"
+        yield f"{_word(report, check):<6}{check.verdict:<13}{ljust(name, width)}  {headline(check)}"
         if check.failure is not None:
             yield from (f"{'':8}--> {shorten_middle(printable(place), 200)}" for place in check.failure.where)
             if check.failure.hint:
