@@ -1,6 +1,5 @@
 """The page of a comparison: one file, no request, nothing in it that a model's names could run."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from spillprof import __version__
@@ -8,6 +7,7 @@ from spillprof.config_keys import Metric
 from spillprof.diff import Comparison, StrategyChange
 from spillprof.report import data_table as tables
 from spillprof.report.data_table import DataTable, Kind
+from spillprof.report.diff_charts import delta_chart, live_chart
 from spillprof.report.diff_heads import (
     alone,
     both_run,
@@ -34,13 +34,7 @@ from spillprof.report.diff_words import (
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.html import asset, environment, script_json
 from spillprof.report.text import label
-from spillprof.units import format_size, format_size_pair
-
-WIDTH, HEIGHT = 1000, 220
-"""Of the chart, in its own units."""
-
-MAX_POINTS = 500
-"""Stretches of steps that the chart tells apart."""
+from spillprof.units import format_size
 
 MAX_SOURCES = 8
 MAX_ALONE = 200
@@ -75,7 +69,7 @@ def _context(comparison: Comparison) -> dict[str, Any]:
         "cards": _cards(comparison),
         "strategies": [_strategy_row(change) for change in comparison.strategies],
         "views": views,
-        "chart": _chart(comparison),
+        "chart": live_chart(comparison),
         "matching": matching_sentence(comparison),
         "alone": [
             (word.capitalize(),
@@ -135,6 +129,7 @@ def _view(comparison: Comparison, change: StrategyChange, index: int) -> dict[st
             ], max(0, len(found) - MAX_SOURCES))
             for words, total, found in source_parts(change)
         ],
+        "delta": delta_chart(comparison, change),
         "operators": _operators_table(change),
         "buffers": _buffers_table(change),
     }  # fmt: skip
@@ -161,46 +156,3 @@ def _buffers_table(change: StrategyChange) -> DataTable:
                    c.spill_bytes_before, c.spill_bytes_after, c.delta_bytes,
                    f"{c.spill_count_before:,} → {c.spill_count_after:,}", buffer_reason(c)),
     )  # fmt: skip
-
-
-def _chart(comparison: Comparison) -> dict[str, Any] | None:
-    """Live bytes of both runs over their steps, as lines of an SVG; None where nothing runs."""
-    runs = comparison.before, comparison.after
-    if not all(run.live_bytes for run in runs):
-        return None
-    steps = max(len(run.live_bytes) for run in runs)
-    most = max(*runs[0].live_bytes, *runs[1].live_bytes, *(run.sram_bytes for run in runs))
-
-    def up(nbytes: int) -> float:
-        return HEIGHT - (HEIGHT - 6) * nbytes / most
-
-    peaks = format_size_pair(*(max(run.live_bytes) for run in runs))
-    at = [run.live_bytes.index(max(run.live_bytes)) for run in runs]
-    sizes = format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes)
-    same = sizes[0] == sizes[1]
-    memory = f"the memory has {sizes[0]}" if same else f"the memories have {sizes[0]} and {sizes[1]}"
-    stretch = -(-steps // MAX_POINTS)
-    coarse = f" Each point is the most of {stretch:,} steps." if stretch > 1 else ""
-    return {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "lines": [_line(run.live_bytes, steps, most) for run in runs],
-        "capacities": [f"{up(run.sram_bytes):.1f}" for run in runs],
-        "steps": steps,
-        "most": format_size(most),
-        "summary": (
-            f"At most {peaks[0]} are live before, at step {at[0]:,}, and {peaks[1]} after, at step {at[1]:,}; "
-            f"{memory}.{coarse}"
-        ),
-    }
-
-
-def _line(values: Sequence[int], steps: int, most: int) -> str:
-    """Points of a step line from 0 up: each stretch of steps at its greatest value."""
-    stretch = -(-steps // MAX_POINTS)
-    points = []
-    for start in range(0, len(values), stretch):
-        end = min(start + stretch, len(values))
-        height = HEIGHT - (HEIGHT - 6) * max(values[start:end]) / most
-        points += [f"{WIDTH * start / steps:.1f},{height:.1f}", f"{WIDTH * end / steps:.1f},{height:.1f}"]
-    return " ".join(points)

@@ -20,7 +20,9 @@ from spillprof.report.text import label
 from spillprof.units import format_size, format_time
 
 MAX_POINTS = 1200
-"""Points of a line, bars and rectangles that a figure shows at most; what is left out is said beside it."""
+"""Points of a line and rectangles that a figure shows at most; what is left out is said beside it."""
+MAX_BARS = 700
+"""Steps with bars: each may have three, and every zoom draws them anew."""
 MAX_ARCS = 120
 MAX_LIVE = 40
 MIB = 1 << 20
@@ -85,7 +87,7 @@ def memory_figure(profile: Profile, result: Result) -> Figure:
 
 def spills_figure(profile: Profile, result: Result) -> Figure:
     """Spill bytes of each step that forced them: writes up, reloads down, streamed hatched on top."""
-    rows = result.operators[:MAX_POINTS]  # dearest first
+    rows = result.operators[:MAX_BARS]  # dearest first
     steps = np.array([o.step for o in rows], dtype=np.int64)
     columns = (
         ("written back", [o.spill_write_bytes for o in rows], ORANGE, ""),

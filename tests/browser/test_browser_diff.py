@@ -64,7 +64,7 @@ def test_the_page_asks_for_nothing_and_runs_no_name(opened: Opened) -> None:
     assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert page.query_selector("main img, main script, main b") is None
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert page.locator(".live polyline").count() == 2
+    assert page.locator("section[aria-labelledby=live] polyline").count() == 2
 
 
 def test_a_strategy_is_chosen_and_its_table_filtered(opened: Opened) -> None:
@@ -108,7 +108,7 @@ def test_the_comparison_prints_with_its_figures_and_without_its_controls(
     assert pdf.startswith(b"%PDF")
     assert len(pdf) > 20_000
     opened.page.emulate_media(media="print")
-    assert opened.page.locator(".live").is_visible()
+    assert opened.page.locator(".live").first.is_visible()
     assert opened.page.locator("[data-view]:not([hidden]) [data-table$='/operators'] tbody tr").first.is_visible()
     for control in ("nav", ".tools", ".chooser", "#theme"):
         assert not opened.page.locator(control).first.is_visible(), control
