@@ -11,6 +11,7 @@ from rich.text import Text
 
 from spillprof.model.profile import Profile
 from spillprof.model.result import Result
+from spillprof.model.story import Suggestion
 from spillprof.report import memory_strip
 from spillprof.report.bound_words import bound_scope, proof_word, search_sentences
 from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
@@ -264,7 +265,7 @@ def _oversized(profile: Profile) -> Iterable[RenderableType]:
 
 def _suggestions(profile: Profile, lead: Result | None, width: int) -> Iterable[RenderableType]:
     """The best few, each with its price: beside the change where there is room, else on a line of its own."""
-    shown = profile.suggestions[:SUGGESTIONS_SHOWN]
+    shown = _varied(profile.suggestions, SUGGESTIONS_SHOWN)
     if not shown:
         return
     spilled = size_column([s.spill_bytes for s in shown])
@@ -293,6 +294,14 @@ def _suggestions(profile: Profile, lead: Result | None, width: int) -> Iterable[
     yield Padding(table, (0, 0, 0, 2))
     if more:
         yield Padding(Text(f"... {more:,} more in the report and in --json", "dim"), (0, 0, 0, 4))
+
+
+def _varied(suggestions: Sequence[Suggestion], most: int) -> list[Suggestion]:
+    """The best of each kind, then what is left, no more than so many; the dearest first, as they come."""
+    first = {s.change: s for s in reversed(suggestions)}.values()
+    ranked = [s for s in suggestions if s in first] + [s for s in suggestions if s not in first]
+    taken = ranked[:most]
+    return [s for s in suggestions if s in taken]
 
 
 def _remarks(profile: Profile) -> Iterable[RenderableType]:

@@ -235,3 +235,15 @@ def test_terminal_report_needs_neither_plotly_nor_pandas_nor_numpy():
         "print(*sorted({'plotly', 'pandas', 'numpy', 'onnx', 'jinja2'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "\n"
+
+
+def test_the_best_of_each_kind_of_change_is_shown_before_a_second_one(profile):
+    def tried(change, argument, saves_s):
+        return replace(profile.suggestions[0], change=change, argument=argument, saves_s=saves_s)
+
+    many = [tried("sram", f"--sram {n}MiB", 1.0 / n) for n in range(1, 6)]
+    rest = [tried(kind, f"--{kind} a", 0.1) for kind in ("order", "pin", "fuse-tensor")]
+    page = render(replace(profile, suggestions=(*many, *rest)), color=False).split("What would help most")[1]
+    arguments = [word for word in page.split() if word.startswith("--")]
+    assert arguments[:5] == ["--sram", "--sram", "--order", "--pin", "--fuse-tensor"]
+    assert "... 3 more in the report" in page
