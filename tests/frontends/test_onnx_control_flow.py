@@ -268,6 +268,23 @@ def test_loop_whose_condition_can_be_computed_runs_exactly_so_often() -> None:
     assert graph.operators[0].trips == Trips(count=2, basis=TripBasis.ASSUMED)
 
 
+def test_counting_loops_inside_each_other_are_counted_as_far_as_that_is_quick() -> None:
+    def counting(*nodes: onnx.NodeProto) -> onnx.GraphProto:
+        return loop(
+            [*nodes, node("Add", "s one", "o"), node("Less", "o end", "again")], "again o", [value("s", [], INT64)]
+        )
+
+    inner = node("Loop", "- yes zero", "inner", body=counting())
+    made = model([node("Loop", "- yes zero", "y", body=counting(inner))], [X], "y",
+                 initializers=[YES, ints("zero", 0), ints("one", 1), ints("end", 5)])  # fmt: skip
+    (outer,) = read(made).operators
+    assert outer.trips == outer.subgraphs[0].operators[0].trips == Trips(count=5, basis=TripBasis.KNOWN)
+    for _ in range(5):
+        inner = node("Loop", "- yes zero", "inner", body=counting(inner))
+    made = model([inner], [X], "inner", initializers=[YES, ints("zero", 0), ints("one", 1), ints("end", 50)])
+    assert read(made).operators[0].trips == Trips(count=2, basis=TripBasis.ASSUMED)
+
+
 def test_condition_that_depends_on_the_data_leaves_the_number_open() -> None:
     inner = loop([node("Add", "s s", "o"), node("Less", "o end", "again")], "again o", [value("s", [])])
     nodes = [node("Loop", "- yes x", "last", body=inner)]

@@ -198,20 +198,22 @@ def _trip_by_trip(
 def _until_it_stops(loop: _Loop, scope: Scope, session: Session, size: SizeBody) -> _Run | None:
     """Trips walked until the condition of the body says that there is no other; None where it cannot be computed.
 
-    Only for bodies without bodies inside, and as long as few operators were followed so far.
+    Only as long as few operators were visited for that so far, in all loops together.
     """
     inputs = loop.node.inputs
-    if len(inputs) < 2 or not inputs[1] or _truth(scope, inputs[1]) is None or not loop.is_plain:
+    if len(inputs) < 2 or not inputs[1] or _truth(scope, inputs[1]) is None:
         return None
     if any(scope.is_bounded(name) for name in (*inputs, *loop.node.captures) if name):
         return None
     limit = loop.walkable_trips if loop.count is None else min(loop.count, loop.walkable_trips)
     state, values = _start(loop, scope)
     runs: list[_Run] = []
+    left = session.steps.left
     try:
         for run in islice(_trips_in_turn(loop, state, values, scope, session, size), limit):
             runs.append(run)
-            if run.goes_on is None or not session.steps.may_try(len(loop.body.nodes)):
+            left, visited = session.steps.left, left - session.steps.left
+            if run.goes_on is None or not session.steps.may_try(visited):
                 return None
             if not run.goes_on or len(runs) == loop.count:
                 return _joined(runs)
