@@ -121,14 +121,20 @@ class _Pairs:
         if not self._stacked.isdisjoint(map(draft.storage, producer.inputs)):
             return "what it is made of is written over meanwhile"
         if not all(map(_is_pointwise, consumer.members)) or not same_elements(consumer, storage, draft):
-            return f"{consumer.lead.op_type}, which reads it, does not work on it element by element"
+            return f"{_types(consumer)}, which reads it, does not work on it element by element"
         if any(name in draft.strided for name in consumer.inputs if draft.storage(name) == storage):
-            return f"{consumer.lead.op_type} reads it in another order"
+            return f"{_types(consumer)} reads it in another order"
         return None
 
     def _is_inside(self, name: str) -> bool:
         """Whether a step makes the tensor on its way to its result."""
         return any(name in op.outputs for task in self.tasks for op in task.members)
+
+
+def _types(task: Task) -> str:
+    """``Conv``, or ``Conv + Add`` for operators that run as one."""
+    types = [op.op_type for op in task.members[:4]]
+    return " + ".join(types if len(task.members) <= len(types) else [*types, "..."])
 
 
 def _is_pointwise(op: Operator) -> bool:

@@ -59,7 +59,7 @@ def test_two_pairs_in_a_row_become_one_step_whatever_their_order():
 
 
 def test_two_products_are_never_one_step():
-    with pytest.raises(UsageError, match="Conv, which reads it, does not work on it element by element"):
+    with pytest.raises(UsageError, match=r"Conv \+ Sum, which reads it, does not work on it element by element"):
         lowered(residual(), fuse_tensor=("d", "p"))
 
 
