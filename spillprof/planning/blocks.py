@@ -102,6 +102,10 @@ class BlockBuilder:
             b = self._successor.get(b)
         return blocks
 
+    def chain_of(self, buffer: int) -> int:
+        """The first buffer of the chain of in-place updates that a buffer belongs to."""
+        return self._head[buffer]
+
     def cuts(self, block: Block, off: set[Gap]) -> Iterable[GapOption]:
         """Gaps of the block that are not off-chip yet: where it can be cut."""
         if block.chain is None:

@@ -63,10 +63,20 @@ def lower_bound(program: Program, options: PlanningOptions, prices: Prices = BYT
         certified_by=proven_by,
         certificate=certificate,
         problem=problem,
-        covers=tuple(
-            tuple((problem.gaps[g].buffer, problem.gaps[g].last_use) for g in spent) for spent in covers if spent
-        ),
+        covers=_named(problem, covers),
     )
+
+
+def covers_of(problem: Covering) -> tuple[tuple[Gap, ...], ...]:
+    """Gaps that the methods would spend off-chip, one after the other: starts for a search."""
+    covers: list[Sequence[int]] = []
+    for _ in _methods(problem, covers) if problem.gaps else ():
+        pass
+    return _named(problem, covers)
+
+
+def _named(problem: Covering, covers: Sequence[Sequence[int]]) -> tuple[tuple[Gap, ...], ...]:
+    return tuple(tuple((problem.gaps[g].buffer, problem.gaps[g].last_use) for g in spent) for spent in covers if spent)
 
 
 def _methods(problem: Covering, covers: list[Sequence[int]]) -> Iterator[tuple[str, tuple[Row, ...]]]:

@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from math import gcd
 
 from spillprof.model.program import BufferKind, Program
-from spillprof.planning.gaps import GapOption, StepDemand, gap_options, unspilled_bytes
+from spillprof.planning.gaps import GapOption, StepDemand, gap_options, locked_bytes, unspilled_bytes
 from spillprof.planning.liveness import lifetimes, step_demand_bytes, step_least_bytes
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 
@@ -79,17 +79,26 @@ def covering(program: Program, options: PlanningOptions, prices: Prices = BYTES)
     return _covering(program, replace(options, release=Release.LAST_USE), prices, step_least_bytes)
 
 
-def planners_covering(program: Program, options: PlanningOptions) -> Covering:
-    """The problem that our planners solve: operands stay to the end of their step, buffers as the options say."""
-    return _covering(program, options, BYTES, step_demand_bytes)
+def planners_covering(program: Program, options: PlanningOptions, room_bytes: int = 0) -> Covering:
+    """The problem that our planners solve: operands stay to the end of their step, buffers as the options say.
+
+    ``room_bytes`` are left free at each step, as far as gaps can do that.
+    """
+    return _covering(program, options, BYTES, step_demand_bytes, room_bytes)
 
 
-def _covering(program: Program, options: PlanningOptions, prices: Prices, demand: StepDemand) -> Covering:
+def _covering(
+    program: Program, options: PlanningOptions, prices: Prices, demand: StepDemand, room_bytes: int = 0
+) -> Covering:
     if program.capacity_bytes is None:
         raise ValueError("infinite memory has nothing to cover")
     gaps = gap_options(program, options)
     pool = program.capacity_bytes - program.reserved_bytes
-    excess = tuple(max(0, nbytes - pool) for nbytes in unspilled_bytes(program, options, gaps, demand))
+    locked = locked_bytes(program, options, demand)
+    excess = tuple(
+        max(0, nbytes - pool, min(nbytes - pool + room_bytes, nbytes - least))
+        for nbytes, least in zip(unspilled_bytes(program, options, gaps, demand), locked, strict=True)
+    )
     before = tuple(accumulate((nbytes > 0 for nbytes in excess), initial=0))
     relevant = tuple(g for g in gaps if any(before[end] > before[start] for start, end in g.ranges))
     unit = gcd(*(gap.size_bytes for gap in relevant)) or 1  # whole buffers go: nothing less than a unit is of use

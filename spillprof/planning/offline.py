@@ -4,13 +4,14 @@ The chosen gaps say what is off-chip and when; packing gives every residency blo
 it can beyond the chosen gaps. Where addresses given step by step do as well, they are taken.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from spillprof.model.plan import Plan
 from spillprof.model.program import BufferKind, Program
 from spillprof.model.target import Target
 from spillprof.planning.blocks import BlockBuilder
 from spillprof.planning.costs import transfer_costs
+from spillprof.planning.exchange.pack import Effort, Exchange
 from spillprof.planning.free_list import FreeList
 from spillprof.planning.gaps import Gap, GapOption
 from spillprof.planning.offline_packing import best_packings
@@ -40,6 +41,31 @@ def plan_offline(
     packings = best_packings(program, BlockBuilder(program, options), off)
     plans = [online, *(_assemble(program, target, off, packing, strategy, options) for packing in packings)]
     return min(plans, key=lambda plan: _preference(program, plan))
+
+
+def plan_exchanged(
+    program: Program,
+    target: Target,
+    chosen: list[tuple[GapOption, int]],
+    starts: Sequence[list[tuple[GapOption, int]]],
+    strategy: str,
+    options: PlanningOptions,
+    effort: Effort,
+) -> tuple[Plan, bool]:
+    """The plan that is found by exchanging gaps until all has an address; whether the effort was enough.
+
+    ``starts``: choices of gaps to begin with, of which the one that costs least once it is placed is improved.
+    ``chosen``: the gaps that would be spent if addresses were of no matter.
+    """
+    builder = BlockBuilder(program, options)
+    exchanges = [
+        Exchange(program, builder, options, {(gap.buffer, gap.last_use): step for gap, step in start})
+        for start in starts
+    ]
+    best = min(exchanges, key=lambda exchange: (not exchange.complete, exchange.bytes_moved))
+    in_time = best.improve(effort)
+    off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
+    return _assemble(program, target, off, best.packing(), strategy, options), in_time
 
 
 def _spills_no_more(plan: Plan, chosen: Mapping[Gap, int]) -> bool:

@@ -13,11 +13,12 @@ from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.bounding.reduction import Reduced, reduce
-from spillprof.planning.bounds import Bound, lower_bound
+from spillprof.planning.bounds import Bound, covers_of, lower_bound
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.covering import Covering, planners_covering
+from spillprof.planning.exchange.pack import Effort
 from spillprof.planning.gaps import Gap, GapOption
-from spillprof.planning.offline import plan_offline
+from spillprof.planning.offline import plan_exchanged, plan_offline
 from spillprof.planning.optimal.cover import Cover
 from spillprof.planning.optimal.greedy import complete
 from spillprof.planning.optimal.local_search import improve
@@ -33,6 +34,8 @@ _PLACED = 4  # choices that are placed, best first,
 _PLACED_IF_LONG = 2  # and in programs of
 _LONG = 3_000  # steps and more
 _TIED = 2  # plans that are handed back at most
+_ROOM = 0.05  # of the pool, left free in a choice for a long program: what addresses waste at first
+_SWEEPS = 3  # of exchanges
 _NEAR = 1.02  # times the best cost: choices that may still win when placed
 
 
@@ -77,9 +80,34 @@ def find_optimum(
             plan = plan_offline(program, target, choice.gaps, OPTIMAL, options)
             plans.append(plan)
             least = min(least, _spilled(program, plan))
+        if len(program.steps) >= _LONG and choices and least > choices[0].cost + problem.forced_cost:
+            plan, placed = _with_room(program, target, options, choices[0], bound)
+            plans.append(plan)
+            search = placed if search == COMPLETE else search
     ranked = sorted((_cost(program, target, plan), k) for k, plan in enumerate(plans))
     tied = [replace(plans[k], strategy=OPTIMAL) for cost, k in ranked if cost[0] == ranked[0][0][0]]
     return Optimum(plans=tuple(dict.fromkeys(tied[:_TIED])), bound=bound, search=search, choices=choices)
+
+
+def _with_room(
+    program: Program, target: Target, options: PlanningOptions, choice: "Choice", bound: Bound
+) -> tuple[Plan, str]:
+    """A plan that leaves room for what addresses waste at first, then takes back what it can; how its search ended."""
+    pool = (program.capacity_bytes or 0) - program.reserved_bytes
+    problem = planners_covering(program, options, int(_ROOM * pool))
+    start = replace(bound, covers=(_gaps(choice), *covers_of(problem)))
+    roomy = _choices(program, target, options, problem, (), start)[0]
+    deadline_s = time.process_time() + options.optimize_seconds
+    plan, in_time = plan_exchanged(
+        program,
+        target,
+        choice.gaps,
+        [choice.gaps, *(found.gaps for found in roomy[:1])],
+        OPTIMAL,
+        options,
+        Effort(sweeps=_SWEEPS, out_of_time=lambda: time.process_time() > deadline_s),
+    )
+    return plan, COMPLETE if in_time else _cut_off(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +116,10 @@ class Choice:
 
     cost: int
     gaps: list[tuple[GapOption, int]]
+
+
+def _gaps(choice: Choice) -> tuple[Gap, ...]:
+    return tuple((gap.buffer, gap.last_use) for gap, _ in choice.gaps)
 
 
 def _plans(plan_of: Callable[[str], Plan]) -> Iterable[Plan]:

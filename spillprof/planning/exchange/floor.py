@@ -1,0 +1,311 @@
+"""Blocks at addresses, some of them still waiting for one, and the gaps that are off-chip. Changes can be undone.
+
+A block gets an address where there is a hole for it; where there is none, it takes the place of those that are
+cheapest to eject, and they wait for another.
+"""
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from spillprof.model.program import PHASES_PER_STEP, BufferKind, Program
+from spillprof.planning.blocks import Block, BlockBuilder
+from spillprof.planning.exchange.times import Ids, Numbers, Times
+from spillprof.planning.gaps import Gap, GapOption, gap_options
+from spillprof.planning.options import PlanningOptions, WriteBack
+
+Floats = npt.NDArray[np.float64]
+_WAITING = -1
+_GONE = -2
+
+_ADDRESS, _REMOVED, _ADDED, _GAP = range(4)
+"""What is noted so that it can be undone."""
+
+
+class Beside:
+    """What is placed and meets a block, by address."""
+
+    __slots__ = ("ends", "ids", "shared", "starts")
+
+    def __init__(self, ids: Ids, starts: Ids, ends: Ids, shared: Numbers) -> None:
+        self.ids, self.starts, self.ends, self.shared = ids, starts, ends, shared
+
+    def inside(self, address: int, size: int) -> list[int]:
+        """Blocks that lie in ``[address, address + size)``, or partly."""
+        found: list[int] = self.ids[(self.starts < address + size) & (self.ends > address)].tolist()
+        return found
+
+
+class Floor:
+    """All blocks of a program; ``cost`` changes with the gaps."""
+
+    def __init__(self, program: Program, builder: BlockBuilder, options: PlanningOptions, off: Iterable[Gap]) -> None:
+        if program.capacity_bytes is None:
+            raise ValueError("infinite memory needs no packing")
+        self._program, self._builder = program, builder
+        self._each_writes = options.writeback is WriteBack.ALWAYS
+        self.gaps = {(gap.buffer, gap.last_use): gap for gap in gap_options(program, options)}
+        self.off: set[Gap] = set()
+        self._spent: dict[int, int] = {}  # gaps off-chip, by buffer
+        self.cost = 0  # bytes that gaps move
+        for gap in off:
+            self.cost += self.price(self.gaps[gap]) if gap in self.gaps else 0
+            self.off.add(gap)
+            self._spent[gap[0]] = self._spent.get(gap[0], 0) + 1
+        self._low = program.reserved_bytes
+        self._high = program.capacity_bytes - program.capacity_bytes % program.alignment_bytes
+        self.blocks: list[Block] = []
+        self._times = Times(PHASES_PER_STEP * len(program.steps))
+        self._of_chain: dict[int, list[int]] = {}
+        self._in_use: Ids = np.zeros(PHASES_PER_STEP * len(program.steps), dtype=np.int64)  # by tick, waiting or placed
+        self._cuts: dict[int, list[GapOption]] = {}
+        self._sizes: Ids = np.zeros(1024, dtype=np.int64)
+        self._address: Ids = np.full(1024, _WAITING, dtype=np.int64)
+        self._weights: Floats = np.zeros(1024)  # bytes x ticks
+        self._failures: Floats = np.zeros(1024)  # how often a block found no hole
+        self._waiting: list[tuple[int, int]] = []
+        self._notes: list[tuple[int, int, int, Gap | None]] | None = None
+        self._cost_before = 0
+        for block in builder.all_blocks(self.off):
+            self._add(block, _WAITING)
+        self._times.settle()
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def is_there(self, k: int) -> bool:
+        """Whether a block is one of those that the gaps make, placed or waiting."""
+        return int(self._address[k]) != _GONE
+
+    # --- what waits
+
+    def next_waiting(self) -> int | None:
+        """The block held longest of those that wait, and waits no more; None if there is none."""
+        while self._waiting:
+            k = heappop(self._waiting)[1]
+            if k < len(self.blocks) and self._address[k] == _WAITING:
+                return k
+        return None
+
+    def wait(self, k: int) -> None:
+        """Put a block back among those that wait."""
+        heappush(self._waiting, (-self.blocks[k].duration, k))
+
+    # --- bytes
+
+    def lacking(self, k: int) -> tuple[int, int]:
+        """(bytes, tick) by which all that is there, placed or not, passes the memory when that is fullest in ``k``."""
+        most, tick = max(
+            (int(self._in_use[start:end].max()), -start - int(self._in_use[start:end].argmax()))
+            for start, end in self.blocks[k].ticks
+        )
+        return most - (self._high - self._low), -tick
+
+    def idle_at(self, tick: int) -> list[tuple[int, GapOption]]:
+        """(block, gap) where the block could be off-chip at a tick."""
+        return [
+            (k, gap)
+            for k in dict.fromkeys(self._times.at(tick))
+            if self.is_there(k)
+            for gap in self.cuts(k)
+            if any(start <= tick < end for start, end in self._builder.off_ticks(gap))
+        ]
+
+    # --- places
+
+    def beside(self, k: int) -> Beside:
+        """What is placed and meets block ``k``."""
+        ids, shared = self._times.meeting(k)
+        starts = self._address[ids]
+        placed = np.flatnonzero(starts >= 0)
+        order = placed[np.argsort(starts[placed], kind="stable")]
+        ids, starts = ids[order], starts[order]
+        return Beside(ids, starts, starts + self._sizes[ids], shared[order])
+
+    def hole(self, k: int, beside: Beside) -> int | None:
+        """The place where block ``k`` would touch most: neighbours at both sides, for as long as they are there."""
+        size = self.blocks[k].size_bytes
+        lows = np.maximum.accumulate(np.concatenate([[self._low], beside.ends]))
+        highs = np.concatenate([beside.starts, [self._high]])
+        wide = np.flatnonzero(highs - lows >= size)
+        if not len(wide):
+            return None
+        places = np.unique(np.concatenate([lows[wide], highs[wide] - size]))
+        if len(places) == 1:
+            return int(places[0])
+        touched = [
+            int(beside.shared[(beside.ends == place) | (beside.starts == place + size)].sum())
+            + (self.blocks[k].duration if place == self._low or place + size == self._high else 0)
+            for place in places.tolist()
+        ]
+        return int(places[np.argmax(touched)])
+
+    def cheapest(self, k: int, beside: Beside, prices: Floats | Ids) -> tuple[int, float]:
+        """(place, price) where what block ``k`` would lie on is cheapest together."""
+        size, starts, ends = self.blocks[k].size_bytes, beside.starts, beside.ends
+        places = np.concatenate(
+            [[self._low], ends[ends + size <= self._high], starts[starts - size >= self._low] - size]
+        )
+        by_end = np.argsort(ends, kind="stable")
+        zero = np.zeros(1, dtype=prices.dtype)
+        begun = np.concatenate([zero, prices.cumsum()])[np.searchsorted(starts, places + size, "left")]
+        over = np.concatenate([zero, prices[by_end].cumsum()])[np.searchsorted(ends[by_end], places, "right")]
+        best = int((begun - over).argmin())
+        return int(places[best]), float((begun - over)[best])
+
+    def eject(self, k: int, beside: Beside) -> None:
+        """Place block ``k`` on what is small, short, and has seldom found no hole."""
+        self._failures[k] += 1
+        place, _ = self.cheapest(k, beside, self._weights[beside.ids] * (1 + self._failures[beside.ids]))
+        for other in beside.inside(place, self.blocks[k].size_bytes):
+            self._set_address(other, _WAITING)
+            self.wait(other)
+        self.place(k, place)
+
+    def place(self, k: int, address: int) -> None:
+        """Give block ``k`` an address where nothing is."""
+        self._set_address(k, address)
+
+    # --- gaps
+
+    def cuts(self, k: int) -> list[GapOption]:
+        """Gaps in which block ``k`` can be cut."""
+        found = self._cuts.get(k)
+        if found is None:
+            found = self._cuts[k] = list(self._builder.cuts(self.blocks[k], self.off))
+        return found
+
+    def cut_beside(self, k: int, other: int, tabu: Gap | None) -> GapOption | None:
+        """The gap of a block that covers all the time it shares with block ``k``; None if it is used then."""
+        options = self.cuts(other)
+        if not options:
+            return None
+        shared = [
+            (max(s, t), min(e, f))
+            for s, e in self.blocks[k].ticks
+            for t, f in self.blocks[other].ticks
+            if max(s, t) < min(e, f)
+        ]
+        for gap in options:
+            off = self._builder.off_ticks(gap)
+            if (gap.buffer, gap.last_use) != tabu and all(any(s <= t and f <= e for s, e in off) for t, f in shared):
+                return gap
+        return None
+
+    def price(self, gap: GapOption) -> int:
+        """Bytes that the gap adds if it goes off-chip, or saves if it is the one to come back."""
+        buffer = self._program.buffers[gap.buffer]
+        others = self._spent.get(gap.buffer, 0) - ((gap.buffer, gap.last_use) in self.off)
+        clean = buffer.in_dram_at_start or buffer.kind is BufferKind.OUTPUT or (others > 0 and not self._each_writes)
+        return (0 if gap.next_use is None else gap.size_bytes) + (0 if clean else gap.size_bytes)
+
+    def take_off(self, k: int, gap: GapOption) -> None:
+        """Cut block ``k`` at a gap. Its parts keep its address, or wait like it."""
+        self.cost += self.price(gap)
+        self._turn((gap.buffer, gap.last_use))
+        block, address = self.blocks[k], max(int(self._address[k]), _WAITING)
+        self._remove(k)
+        if block.chain is None:
+            raise ValueError("scratch has no gaps")
+        for part in self._builder.chain_blocks(block.chain, self.off):
+            if all(any(s <= t and f <= e for s, e in block.ticks) for t, f in part.ticks):
+                self._add(part, address)
+
+    def take_back(self, gap: GapOption) -> None:
+        """Keep the buffer on-chip in the gap: the blocks before and after it become one, which waits."""
+        self.cost -= self.price(gap)
+        self._turn((gap.buffer, gap.last_use))
+        chain = self._builder.chain_of(gap.buffer)
+        before = {self.blocks[k]: k for k in self._of_chain.get(chain, ()) if self._address[k] != _GONE}
+        after = self._builder.chain_blocks(chain, self.off)
+        for block in before.keys() - set(after):
+            self._remove(before[block])
+        for block in after:
+            if block not in before:
+                self._add(block, _WAITING)
+
+    # --- undoing
+
+    def begin(self) -> None:
+        """Note changes from now on."""
+        self._times.settle()
+        self._notes, self._cost_before = [], self.cost
+
+    def keep(self) -> None:
+        """Note them no longer: what was done stays."""
+        self._notes = None
+
+    def undo(self) -> None:
+        """Back to where it began."""
+        notes, self._notes = self._notes or [], None
+        self.cost = self._cost_before
+        for what, k, address, gap in reversed(notes):
+            if gap is not None:
+                self._turn(gap)
+            elif what == _ADDED:
+                self._take_away()
+            else:
+                if what == _REMOVED:
+                    self._use(k, 1)
+                self._address[k] = address
+        self._waiting.clear()
+
+    def addresses(self) -> dict[int, int]:
+        """By block, of all that are placed."""
+        return {k: address for k, address in enumerate(self._address[: len(self.blocks)].tolist()) if address >= 0}
+
+    # --- changes that are noted
+
+    def _note(self, what: int, k: int, gap: Gap | None = None) -> None:
+        if self._notes is not None:
+            self._notes.append((what, k, int(self._address[k]), gap))
+
+    def _set_address(self, k: int, address: int) -> None:
+        self._note(_ADDRESS, k)
+        self._address[k] = address
+
+    def _remove(self, k: int) -> None:
+        self._note(_REMOVED, k)
+        self._address[k] = _GONE
+        self._use(k, -1)
+
+    def _use(self, k: int, sign: int) -> None:
+        for start, end in self.blocks[k].ticks:
+            self._in_use[start:end] += sign * self.blocks[k].size_bytes
+
+    def _turn(self, gap: Gap) -> None:
+        self._note(_GAP, 0, gap)
+        if gap in self.off:
+            self.off.remove(gap)
+            self._spent[gap[0]] -= 1
+        else:
+            self.off.add(gap)
+            self._spent[gap[0]] = self._spent.get(gap[0], 0) + 1
+
+    def _add(self, block: Block, address: int) -> None:
+        k = len(self.blocks)
+        self.blocks.append(block)
+        self._times.add(block.ticks)
+        if block.chain is not None:
+            self._of_chain.setdefault(block.chain, []).append(k)
+        if k == len(self._sizes):
+            self._sizes, self._address = (np.concatenate([c, np.zeros_like(c)]) for c in (self._sizes, self._address))
+            self._weights, self._failures = (
+                np.concatenate([c, np.zeros_like(c)]) for c in (self._weights, self._failures)
+            )
+        self._sizes[k], self._weights[k] = block.size_bytes, float(block.size_bytes) * block.duration
+        self._address[k], self._failures[k] = address, 0
+        self._note(_ADDED, k)
+        self._use(k, 1)
+        if address == _WAITING:
+            self.wait(k)
+
+    def _take_away(self) -> None:
+        self._use(len(self.blocks) - 1, -1)
+        block = self.blocks.pop()
+        self._times.remove_last()
+        if block.chain is not None:
+            self._of_chain[block.chain].pop()
+        self._cuts.pop(len(self.blocks), None)

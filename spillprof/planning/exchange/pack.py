@@ -1,0 +1,179 @@
+"""Addresses for very many blocks: eject and spill until all are placed, then bring gaps back while that saves bytes.
+
+Blocks are placed longest first, each where it touches most. One that finds no hole ejects what is in its way, the
+smallest and shortest first and least of all what has itself found no hole before (as in guided ejection search: Nagata
+and Bräysy, Operations Research Letters 37, 2009). After some attempts the cheapest gap is spent off-chip, of the block
+itself or of those that lie in one place and are idle all the while.
+
+Then each gap that is off-chip is brought back in turn, and what is in the way ejected and spilled in the same manner;
+if that moves fewer bytes, it stays, else all is undone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from spillprof.model.program import PHASES_PER_STEP, Program
+from spillprof.planning.blocks import BlockBuilder
+from spillprof.planning.exchange.floor import Beside, Floor
+from spillprof.planning.gaps import Gap, GapOption
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.packing import Packing
+from spillprof.planning.placement.owner import Owner
+
+_ATTEMPTS = 100  # of a block to be placed before something is spilled for it
+_ATTEMPTS_AGAIN = 10  # while gaps are brought back
+_MOST_TURNS = 200  # of an exchange
+_TURNS_A_BLOCK = 20  # in all, to place all blocks
+_IMPOSSIBLE = 1 << 44  # bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """When exchanges end: after ``sweeps`` over all gaps, or when the clock says so."""
+
+    sweeps: int
+    out_of_time: Callable[[], bool] = lambda: False
+
+
+class Exchange:
+    """The blocks of a program with some gaps off-chip, all placed; what that needed is spilled too."""
+
+    def __init__(self, program: Program, builder: BlockBuilder, options: PlanningOptions, off: Mapping[Gap, int]):
+        self._program, self._given = program, off
+        self._floor = Floor(program, builder, options, off)
+        self._attempts: dict[int, int] = {}
+        self._patience = _ATTEMPTS
+        self._tabu: Gap | None = None
+        self._given_bytes = self._floor.cost
+        self.complete = self._place_all(_TURNS_A_BLOCK * len(self._floor))
+
+    @property
+    def bytes_moved(self) -> int:
+        """By the gaps that are off-chip now."""
+        return self._floor.cost
+
+    def improve(self, effort: Effort) -> bool:
+        """Bring gaps back, in order of time, sweep by sweep, until none helps; False if the clock cut it off."""
+        self._patience = _ATTEMPTS_AGAIN
+        for _ in range(effort.sweeps if self.complete else 0):
+            before = self._floor.cost
+            for gap in sorted(self._floor.off, key=lambda gap: (gap[1], gap[0])):
+                if effort.out_of_time():
+                    return False
+                if gap in self._floor.off and gap in self._floor.gaps:
+                    self._bring_back(gap)
+            if self._floor.cost == before:
+                break
+        return True
+
+    def packing(self) -> Packing:
+        """Addresses and gaps as they are now."""
+        floor = self._floor
+        addresses: dict[Owner, list[int]] = {}
+        for k, address in floor.addresses().items():
+            for owner in floor.blocks[k].owners:
+                addresses.setdefault(owner, []).append(address)
+        in_use = self._in_use_by_step()
+        off = {
+            gap: self._given[gap] if gap in self._given else _fullest(self._floor.gaps[gap], in_use)
+            for gap in sorted(floor.off)
+        }
+        return Packing(addresses=addresses, off=off, complete=self.complete, extra_bytes=floor.cost - self._given_bytes)
+
+    def _in_use_by_step(self) -> list[int]:
+        change = [0] * (PHASES_PER_STEP * len(self._program.steps) + 1)
+        for k in self._floor.addresses():
+            block = self._floor.blocks[k]
+            for start, end in block.ticks:
+                change[start] += block.size_bytes
+                change[end] -= block.size_bytes
+        in_use = np.cumsum(change)[:-1].reshape(-1, PHASES_PER_STEP).max(axis=1)
+        found: list[int] = in_use.tolist()
+        return found
+
+    def _bring_back(self, gap: Gap) -> None:
+        floor = self._floor
+        floor.begin()
+        self._attempts.clear()
+        self._tabu, most = gap, floor.cost
+        floor.take_back(self._floor.gaps[gap])
+        if self._place_all(_MOST_TURNS, most) and floor.cost <= most:
+            floor.keep()
+        else:
+            floor.undo()
+        self._tabu = None
+
+    def _place_all(self, most_turns: int, most_cost: float = float("inf")) -> bool:
+        """Whether all that waited is placed, in so many turns and for no more bytes."""
+        for _ in range(most_turns):
+            k = self._floor.next_waiting()
+            if k is None:
+                return True
+            if self._floor.cost > most_cost:
+                return False
+            self._turn(k)
+        return self._floor.next_waiting() is None
+
+    def _turn(self, k: int) -> None:
+        floor = self._floor
+        beside = floor.beside(k)
+        place = floor.hole(k, beside)
+        if place is not None:
+            floor.place(k, place)
+            return
+        if self._relieve(k):
+            return
+        attempts = self._attempts[k] = self._attempts.get(k, 0) + 1
+        if attempts > self._patience:
+            self._attempts[k] = 0
+            if self._spill(k, beside):
+                return
+        floor.eject(k, beside)
+
+    def _relieve(self, k: int) -> bool:
+        """Where the memory cannot hold all, wherever it lies: spend the cheapest gap that mends it, if there is one."""
+        floor = self._floor
+        lacking, tick = floor.lacking(k)
+        if lacking <= 0:
+            return False
+        options = [(other, gap) for other, gap in floor.idle_at(tick) if (gap.buffer, gap.last_use) != self._tabu]
+        if not options:
+            return False
+        other, gap = min(
+            options,
+            key=lambda o: (o[1].size_bytes < lacking, floor.price(o[1]), -o[1].size_bytes * o[1].length, o[1].buffer),
+        )
+        floor.take_off(other, gap)
+        if floor.is_there(k):
+            floor.wait(k)
+        return True
+
+    def _spill(self, k: int, beside: Beside) -> bool:
+        """Spend the cheapest gaps that help block ``k``; whether there are any."""
+        floor = self._floor
+        options = [gap for gap in floor.cuts(k) if (gap.buffer, gap.last_use) != self._tabu]
+        own = min(options, key=lambda gap: (floor.price(gap), -gap.length, gap.buffer, gap.last_use), default=None)
+        leaving = {}
+        prices = np.full(len(beside.ids), _IMPOSSIBLE, dtype=np.int64)
+        for position, other in enumerate(beside.ids.tolist()):
+            gap = floor.cut_beside(k, other, self._tabu)
+            if gap is not None:
+                leaving[other] = gap
+                prices[position] = floor.price(gap)
+        place, price = floor.cheapest(k, beside, prices)
+        if price < _IMPOSSIBLE and (own is None or price <= floor.price(own)):
+            for other in beside.inside(place, floor.blocks[k].size_bytes):
+                floor.take_off(other, leaving[other])
+            floor.place(k, place)
+            return True
+        if own is None:
+            return False
+        floor.take_off(k, own)
+        return True
+
+
+def _fullest(gap: GapOption, in_use: list[int]) -> int:
+    """The step of the gap in which most bytes are in use."""
+    return max((i for start, end in gap.ranges for i in range(start, end)), key=in_use.__getitem__)

@@ -1,0 +1,189 @@
+"""Addresses by ejecting and exchanging gaps: nothing overlaps, nothing gets dearer, what is undone leaves no trace."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import program, target
+from random_programs import random_program
+
+from spillprof.model.program import BufferKind, Program
+from spillprof.planning.blocks import BlockBuilder, Ticks
+from spillprof.planning.covering import planners_covering
+from spillprof.planning.exchange.floor import Floor
+from spillprof.planning.exchange.pack import Effort, Exchange
+from spillprof.planning.exchange.times import Times, shared_ticks
+from spillprof.planning.gaps import Gap, gap_options
+from spillprof.planning.offline import plan_exchanged
+from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions, Release, WriteBack
+from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies.interval import choose_gaps
+from spillprof.planning.traffic import count_traffic
+from spillprof.verify import verify
+
+DEFAULTS = PlanningOptions()
+IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c ->", "-> n", "b ->"], capacity=60)
+"""b lies between a and c, which die; then n takes 40 of 60 while b is idle."""
+
+
+def options_of(seed: int) -> PlanningOptions:
+    return (
+        DEFAULTS,
+        replace(DEFAULTS, writeback=WriteBack.ALWAYS),
+        replace(DEFAULTS, release=Release.SCOPE),
+    )[seed % 3]
+
+
+def chosen_gaps(p: Program, options: PlanningOptions) -> dict[Gap, int]:
+    return {(gap.buffer, gap.last_use): step for gap, step in choose_gaps(p, target(), options)}
+
+
+def bytes_moved(p: Program, options: PlanningOptions, off: set[Gap]) -> int:
+    """Reloads of all gaps, and writes of what has no copy in DRAM."""
+    gaps = {(gap.buffer, gap.last_use): gap for gap in gap_options(p, options)}
+    needs_copy = [b for b, _ in off if not p.buffers[b].in_dram_at_start and p.buffers[b].kind is not BufferKind.OUTPUT]
+    writes = needs_copy if options.writeback is WriteBack.ALWAYS else sorted(set(needs_copy))
+    reloads = [b for b, i in off if gaps[b, i].next_use is not None]
+    return sum(p.buffers[b].size_bytes for b in [*writes, *reloads])
+
+
+def assert_nothing_overlaps(p: Program, exchange: Exchange, builder: BlockBuilder) -> None:
+    packing = exchange.packing()
+    given_ = {owner: list(addresses) for owner, addresses in packing.addresses.items()}
+    placed = []
+    for block in builder.all_blocks(set(packing.off)):
+        addresses = {given_[owner].pop(0) for owner in block.owners if given_.get(owner)}
+        assert len(addresses) == 1 or not packing.complete
+        placed += [(block, address) for address in addresses]
+    assert not any(given_.values())
+    assert p.capacity_bytes is not None
+    for k, (a, at) in enumerate(placed):
+        assert p.reserved_bytes <= at <= p.capacity_bytes - a.size_bytes
+        assert (at - p.reserved_bytes) % p.alignment_bytes == 0
+        for b, bt in placed[:k]:
+            if shared_ticks(a.ticks, b.ticks):
+                assert at + a.size_bytes <= bt or bt + b.size_bytes <= at
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_meets_a_block_is_what_shares_a_tick_with_it_however_blocks_come_and_go(seed: int) -> None:
+    rng = Random(seed)
+    times, blocks, stays = Times(1000), list[Ticks](), 0
+    for _ in range(150):
+        if blocks and rng.random() < 0.2 and len(blocks) > stays:
+            times.remove_last()
+            blocks.pop()
+        else:
+            cuts = sorted(rng.sample(range(1000), 4))
+            ticks: Ticks = ((cuts[0], cuts[1]), (cuts[2], cuts[3])) if rng.random() < 0.2 else ((cuts[0], cuts[1]),)
+            times.add(ticks)
+            blocks.append(ticks)
+        if len(blocks) == 1 or rng.random() < 0.1:
+            times.settle()
+            stays = len(blocks)
+        for k in rng.sample(range(len(blocks)), min(3, len(blocks))):
+            ids, shared = times.meeting(k)
+            expected = {j: shared_ticks(blocks[k], b) for j, b in enumerate(blocks) if shared_ticks(blocks[k], b)}
+            assert dict(zip(ids.tolist(), shared.tolist(), strict=True)) == expected
+            assert len(ids) == len(expected)
+
+
+def test_a_block_in_the_middle_finds_a_place_at_the_end_before_anything_is_spilled() -> None:
+    exchange = Exchange(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {})
+    packing = exchange.packing()
+    assert (exchange.complete, exchange.bytes_moved, packing.off) == (True, 0, {})
+    assert packing.addresses[1, 1] in ([0], [40])  # b
+
+
+def test_a_gap_that_was_spent_for_nothing_is_brought_back() -> None:
+    exchange = Exchange(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {(1, 0): 2})
+    assert exchange.bytes_moved == 40  # b is written and read again
+    assert exchange.improve(Effort(sweeps=2))
+    assert exchange.bytes_moved == 0
+
+
+def test_a_dear_gap_is_exchanged_for_a_cheap_one() -> None:
+    """Of s (60) and t (30) one must leave while n (60) is there, in 120: s is given, t is cheaper."""
+    buffers = {"s": 60, "t": 30, "n": 60}
+    p = program(buffers, ["-> s", "-> t", "-> n", "n ->", "s, t ->"], capacity=120)
+    exchange = Exchange(p, BlockBuilder(p, DEFAULTS), DEFAULTS, {(0, 0): 2})
+    assert exchange.bytes_moved == 120
+    assert exchange.improve(Effort(sweeps=1))
+    assert (exchange.bytes_moved, set(exchange.packing().off)) == (60, {(1, 1)})
+
+
+def test_without_time_nothing_is_exchanged() -> None:
+    exchange = Exchange(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {(1, 0): 2})
+    assert not exchange.improve(Effort(sweeps=2, out_of_time=lambda: True))
+    assert exchange.bytes_moved == 40
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_exchanges_keep_a_legal_layout_and_never_move_more(seed: int) -> None:
+    p, options = random_program(seed, max_steps=24), options_of(seed)
+    builder, off = BlockBuilder(p, options), chosen_gaps(p, options)
+    exchange = Exchange(p, builder, options, off)
+    assert_nothing_overlaps(p, exchange, builder)
+    assert exchange.bytes_moved == bytes_moved(p, options, set(exchange.packing().off))
+    before = exchange.bytes_moved
+    assert exchange.improve(Effort(sweeps=3))
+    assert_nothing_overlaps(p, exchange, builder)
+    assert exchange.bytes_moved == bytes_moved(p, options, set(exchange.packing().off)) <= before
+
+
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_what_is_undone_leaves_no_trace(seed: int) -> None:
+    p, options = random_program(seed, max_steps=20), options_of(seed)
+    floor = Floor(p, BlockBuilder(p, options), options, chosen_gaps(p, options))
+    rng = Random(seed)
+    before = (floor.addresses(), set(floor.off), floor.cost, list(floor.blocks))
+    floor.begin()
+    for _ in range(8):
+        k = rng.randrange(len(floor.blocks))
+        if floor.is_there(k) and floor.cuts(k) and rng.random() < 0.5:
+            floor.take_off(k, rng.choice(floor.cuts(k)))
+        elif floor.off and rng.random() < 0.5:
+            floor.take_back(floor.gaps[rng.choice(sorted(floor.off))])
+        elif (waiting := floor.next_waiting()) is not None:
+            floor.eject(waiting, floor.beside(waiting))
+    floor.undo()
+    assert (floor.addresses(), floor.off, floor.cost, floor.blocks) == before
+
+
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_the_plan_is_legal_and_moves_what_the_exchange_says(seed: int) -> None:
+    p, options = random_program(seed, max_steps=24), options_of(seed)
+    chosen = choose_gaps(p, target(), options)
+    plan, in_time = plan_exchanged(p, target(), chosen, [chosen], "interval", options, Effort(sweeps=2))
+    assert in_time
+    assert verify(p, plan) == ()
+    exchange = Exchange(p, BlockBuilder(p, options), options, chosen_gaps(p, options))
+    exchange.improve(Effort(sweeps=2))
+    if exchange.complete and not plan.moves:
+        assert {(s.buffer, s.last_use_step) for s in plan.spills if s.last_use_step >= 0} <= set(exchange.packing().off)
+
+
+def test_room_is_left_at_each_step_as_far_as_gaps_can() -> None:
+    # Step 2 needs n (40) beside a and b (20 each, idle then): 80 of 90. Room of 20 asks for 10 off-chip more.
+    p = program({"a": 20, "b": 20, "n": 40}, ["-> a", "-> b", "-> n", "a, b, n ->"], capacity=90)
+    assert planners_covering(p, DEFAULTS).excess_bytes == (0, 0, 0, 0)
+    assert planners_covering(p, DEFAULTS, 20).excess_bytes == (0, 0, 20, 0)  # whole buffers go
+    assert planners_covering(p, DEFAULTS, 89).excess_bytes == (0, 20, 40, 0)  # all that is idle
+
+
+def test_long_program_of_blocks_in_the_middle_spills_nothing() -> None:
+    """The memory is full of a, b, c; n fits only if b lies at an end, 1,200 times over."""
+    motifs = 1_200
+    buffers = {f"{name}{m}": size for m in range(motifs) for name, size in (("a", 20), ("b", 20), ("c", 20), ("n", 40))}
+    steps = [spec for m in range(motifs) for spec in (f"-> a{m} b{m} c{m}", f"a{m} c{m} ->", f"-> n{m}", f"b{m} ->")]
+    p = program(buffers, steps, capacity=60)
+    others = [count_traffic(p, make_plan(p, target(), s, DEFAULTS)).spill_bytes for s in CHEAP_STRATEGIES]
+    assert min(others) >= 0
+    plan = make_plan(p, target(), "optimal", DEFAULTS)
+    assert verify(p, plan) == ()
+    assert count_traffic(p, plan).spill_bytes == 0
