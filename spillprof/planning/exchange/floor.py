@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Program
-from spillprof.planning.blocks import Block, BlockBuilder
+from spillprof.planning.blocks import Block, BlockBuilder, covers
 from spillprof.planning.exchange.times import Ids, Numbers, Times
 from spillprof.planning.gaps import Gap, GapOption, gap_options
 from spillprof.planning.options import PlanningOptions, WriteBack
@@ -109,8 +109,7 @@ class Floor:
             (k, gap)
             for k in dict.fromkeys(self._times.at(tick))
             if self.is_there(k)
-            for gap in self.cuts(k)
-            if any(start <= tick < end for start, end in self._builder.off_ticks(gap))
+            and (gap := self._builder.cut_over(self.blocks[k], ((tick, tick + 1),), self.off)) is not None
         ]
 
     # --- places
@@ -179,20 +178,14 @@ class Floor:
 
     def cut_beside(self, k: int, other: int, tabu: Gap | None) -> GapOption | None:
         """The gap of a block that covers all the time it shares with block ``k``; None if it is used then."""
-        options = self.cuts(other)
-        if not options:
-            return None
-        shared = [
+        shared = tuple(
             (max(s, t), min(e, f))
             for s, e in self.blocks[k].ticks
             for t, f in self.blocks[other].ticks
             if max(s, t) < min(e, f)
-        ]
-        for gap in options:
-            off = self._builder.off_ticks(gap)
-            if (gap.buffer, gap.last_use) != tabu and all(any(s <= t and f <= e for s, e in off) for t, f in shared):
-                return gap
-        return None
+        )
+        gap = self._builder.cut_over(self.blocks[other], shared, self.off)
+        return None if gap is None or (gap.buffer, gap.last_use) == tabu else gap
 
     def price(self, gap: GapOption) -> int:
         """Bytes that the gap adds if it goes off-chip, or saves if it is the one to come back."""
@@ -210,7 +203,7 @@ class Floor:
         if block.chain is None:
             raise ValueError("scratch has no gaps")
         for part in self._builder.chain_blocks(block.chain, self.off):
-            if all(any(s <= t and f <= e for s, e in block.ticks) for t, f in part.ticks):
+            if covers(block.ticks, part.ticks):
                 self._add(part, address)
 
     def take_back(self, gap: GapOption) -> None:
