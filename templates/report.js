@@ -207,7 +207,7 @@ const page = (() => {
   }
   addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input")) return;
-    const filter = all("[data-filter]").find((node) => node.offsetParent !== null);
+    const filter = all("[data-filter]").find((node) => node.offsetParent !== null && !node.closest("details:not([open])"));
     if (filter) { event.preventDefault(); filter.focus(); }
   });
   // Columns of the data, and how sizes and times are written.

@@ -11,7 +11,7 @@ from spillprof.model.result import OperatorCost, Result
 from spillprof.model.story import Absence
 from spillprof.report.columns import MISSING, Scale, size_scale, time_scale
 from spillprof.report.demand import wanted_bytes
-from spillprof.report.figures import MAX_LIVE, largest_arcs, largest_residencies
+from spillprof.report.figures import MAX_LIVE, largest_residencies
 from spillprof.report.story import COLUMNS as ABSENCE_COLUMNS
 from spillprof.report.story import absence_row
 from spillprof.report.text import label
@@ -145,17 +145,16 @@ def spills_table(result: Result) -> DataTable:
 
 
 def arcs_table(result: Result) -> DataTable:
-    """The largest spills, in time order."""
-    heaviest = sorted(largest_arcs(result), key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
+    """Every spill, those first that keep most bytes away for longest."""
+    heaviest = sorted(result.arcs, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
     return make_table(
-        "The largest spills (bytes x steps)",
-        (("buffer", Kind.TEXT), ("size", Kind.SIZE), ("evicted at", Kind.COUNT), ("needed at", Kind.COUNT),
+        f"Spills from eviction to reload under {result.strategy}",
+        (("buffer", Kind.TEXT), ("size", Kind.SIZE), ("evicted at step", Kind.COUNT), ("needed at step", Kind.COUNT),
          ("steps between", Kind.COUNT), ("idle", Kind.TIME), ("waited", Kind.TIME), ("cause", Kind.TEXT),
          ("written back", Kind.TEXT)),
         heaviest,
         lambda a: (label(a.buffer, 48), a.size_bytes, a.evict_step, a.needed_step,
                    max(a.needed_step - a.evict_step - 1, 0), a.idle_s, a.wait_s, a.cause, "yes" if a.written else "no"),
-        limit=BRIEF_ROWS, total=len(result.arcs),
     )  # fmt: skip
 
 

@@ -77,10 +77,8 @@ def delta_chart(comparison: Comparison, change: StrategyChange) -> LineChart | N
 def _delta_words(change: StrategyChange, moved: Sequence[tuple[int, int]], totals: Sequence[int]) -> str:
     end = totals[-1]
     dearest = max(change.operators, key=lambda o: abs(o.delta_bytes))
-    most = (
-        f"#{step_of(dearest)} {label(dearest.name, 48)} makes most of it at once, "
-        f"{format_size(abs(dearest.delta_bytes))} {'more' if dearest.delta_bytes > 0 else 'less'}"
-    )
+    how = f"{format_size(abs(dearest.delta_bytes))} {'more' if dearest.delta_bytes > 0 else 'less'}"
+    most = f"the operator that differs most is #{step_of(dearest)} {label(dearest.name, 48)}, {how}"
     if not end:
         return f"Operators spill more here and less there, and it cancels out; {most}."
     half = next(step for (step, _), total in zip(moved, totals, strict=True) if 2 * abs(total) >= abs(end))

@@ -100,7 +100,10 @@ def _context(profile: Profile) -> dict[str, Any]:
     data = page_data(profile, feasible, lead, named) | {
         "figures": {key: {"data": f.traces, "layout": f.layout, "axis": f.axis} for key, f in drawn.items()},
         "tables": {
-            f"{v['index']}/{key}": v[key].to_json() for v in views for key in ("operators", "buffers") if v[key].rows
+            f"{v['index']}/{key}": v[key].to_json()
+            for v in views
+            for key in ("operators", "buffers", "spills")
+            if v[key].rows
         },
     }
     return {
@@ -180,7 +183,6 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
     chart_tables = {
         "memory": tables.memory_table(profile, result),
         "spills": tables.spills_table(result),
-        "arcs": tables.arcs_table(result),
         "addresses": tables.addresses_table(result),
         "bus": bus_table(result),
         "waits": waits_table(profile, result),
@@ -219,6 +221,7 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
         "figures": drawings if profile.steps else (),
         "summaries": chart_sentences(profile, result),
         "chart_tables": chart_tables,
+        "spills": tables.arcs_table(result),
         "operators": tables.operators_table(result),
         "buffers": tables.buffers_table(result),
         "oscillations": tables.oscillations_table(result),

@@ -18,9 +18,11 @@ from spillprof.units import LARGEST_SIZE
 from spillprof.whatif.memory import sized
 from spillprof.whatif.setup import Setup, runs_in_one
 
-STEPS_IN_ALL = 18_000
-"""Steps that are simulated: about so many divided by those of the program are the runs."""
-LEAST_SIZES = 8
+MOST_STEPS = 18_000
+"""Steps that are simulated at most: about so many divided by those of the program are the runs."""
+PLENTY_STEPS = 3_500
+"""Steps up to which there are more sizes than the least."""
+LEAST_SIZES = 9
 MOST_SIZES = 18
 _FIRST_SIZES = 5
 _A_ROUND = 3  # sizes that are added at once
@@ -34,11 +36,11 @@ def size_curve(setup: Setup, program: Program, strategies: Sequence[str]) -> Siz
 
     ``program``: of the setup, not fitted.
     """
-    runs = STEPS_IN_ALL // max(steps_to_judge(program), 1) // runs_in_one(setup, program)
-    if runs < LEAST_SIZES:
+    steps = max(steps_to_judge(program), 1) * runs_in_one(setup, program)
+    if LEAST_SIZES * steps > MOST_STEPS:
         return SizeCurve(left_out="it would take too long for a model of so many steps run in this way")
-    sizes = min(runs, MOST_SIZES)
-    drawn = strategies[: max(1, min(runs // (4 * MOST_SIZES), 2))]
+    sizes = min(max(LEAST_SIZES, PLENTY_STEPS // steps), MOST_SIZES)
+    drawn = strategies[: 2 if 2 * MOST_SIZES * steps <= PLENTY_STEPS else 1]
     return SizeCurve(points=tuple(_points(setup, drawn, sizes)))
 
 
