@@ -1,5 +1,7 @@
 """What a sweep prints, and the files that it writes, by suffix."""
 
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,9 +31,9 @@ def writer(path: str) -> Callable[["Sweep"], str | bytes]:
 
 def as_text(sweep: "Sweep") -> str:
     """The table and the sentences for a terminal."""
-    from spillprof.report.sweep_text import render
+    from spillprof.report.sweep_text import WIDTH, render
 
-    return render(sweep)
+    return render(sweep, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH)
 
 
 def as_json(sweep: "Sweep") -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from spillprof.report.columns import size_scale, time_scale
-from spillprof.report.narrow import wrapped
+from spillprof.report.narrow import least_width, wrapped
 from spillprof.report.sweep_words import answer_sentence, by_place, cliff_sentence, knee_words, size_labels, title_of
 from spillprof.report.text import count_of, label
 from spillprof.sweep.result import CaseFacts, Sweep
@@ -11,6 +11,7 @@ from spillprof.sweep.rows import Row
 from spillprof.units import format_size_exact, format_time
 
 WIDTH = 100
+MIN_WIDTH = 60
 MAX_CASES = 8
 MAX_SIZES = 40
 MAX_CLIFFS = 5
@@ -18,17 +19,19 @@ MAX_FAILURES = 5
 MAX_CHOICES = 12
 BAR_WIDTH = 14
 MOST_BARS = 2
+_TILED = "operators are tiled"
 
 
-def render(sweep: Sweep) -> str:
-    """The page as text, newline at the end. Deterministic."""
+def render(sweep: Sweep, *, width: int = WIDTH) -> str:
+    """The page as text, ``width`` columns wide where its tables can be, newline at the end. Deterministic."""
+    width = max(MIN_WIDTH, min(width, WIDTH))
     lines: list[str] = []
     for case in sweep.cases[:MAX_CASES]:
-        lines += [*_case(sweep, case), ""]
+        lines += [*_case(sweep, case, width), ""]
     hidden = len(sweep.cases) - MAX_CASES
     if hidden > 0:
         lines += [f"... {count_of(hidden, 'more curve set')}: see -o FILE.csv or -o FILE.html", ""]
-    lines += [*_for_all(sweep), *_cliffs(sweep), *_pareto(sweep), *_failures(sweep)]
+    lines += [*_for_all(sweep, width), *_cliffs(sweep, width), *_pareto(sweep), *_failures(sweep)]
     if not sweep.complete:
         lines += ["Interrupted: these are the points that were finished."]
     while lines and not lines[-1]:
@@ -42,32 +45,33 @@ def rows_of(sweep: Sweep, case: CaseFacts) -> list[Row]:
     return [r for r in sweep.rows if (r.model, tuple(r.dims.items()), tuple(r.settings.items())) == key]
 
 
-def _case(sweep: Sweep, case: CaseFacts) -> Iterator[str]:
+def _case(sweep: Sweep, case: CaseFacts, width: int) -> Iterator[str]:
     rows = rows_of(sweep, case)
     yield f"{title_of(case.model, case.dims, case.settings)}   target {label(str(sweep.target['name']), 30)}"
     if case.min_sram_bytes is not None and case.ideal_peak_bytes is not None:
-        yield (
-            f"  no operator is tiled from {format_size_exact(case.min_sram_bytes)} on; "
-            f"the ideal run uses {format_size_exact(case.ideal_peak_bytes)}"
+        yield from _wrapped(
+            f"no operator is tiled from {format_size_exact(case.min_sram_bytes)} on; "
+            f"the ideal run uses {format_size_exact(case.ideal_peak_bytes)}",
+            width,
         )
     if not any(row.ok for row in rows):
         yield f"  no point could be simulated: {label(rows[0].status, 200)}" if rows else "  no point was finished"
         return
-    yield from ["", *(f"  {line}" for line in _table(sweep, case, rows))]
+    yield from ["", *(f"  {line}" for line in _table(case, rows, width - 2))]
     marks = knee_words([k for k in sweep.knees if (k.model, k.dims, k.settings) == _group(case)])
     answers = [a for a in sweep.smallest if (a.model, a.dims, a.settings) == _group(case)]
     yield ""
     for answer in answers:
-        yield from _wrapped(answer_sentence(answer))
+        yield from _wrapped(answer_sentence(answer), width)
     if marks:
-        yield from _wrapped(f"knee: {marks}")
+        yield from _wrapped(f"knee: {marks}", width)
 
 
 def _group(case: CaseFacts) -> tuple[object, ...]:
     return case.model, case.dims, case.settings
 
 
-def _table(sweep: Sweep, case: CaseFacts, rows: Sequence[Row]) -> Iterator[str]:
+def _table(case: CaseFacts, rows: Sequence[Row], width: int) -> Iterator[str]:
     pairs = list(dict.fromkeys((row.strategy, row.placement) for row in rows))
     several = len({placement for _, placement in pairs}) > 1
     at = {(row.sram_bytes, row.strategy, row.placement): row for row in rows}
@@ -88,9 +92,13 @@ def _table(sweep: Sweep, case: CaseFacts, rows: Sequence[Row]) -> Iterator[str]:
         best = min(real, key=lambda row: row.latency_s or 0.0, default=None)
         cells += ["-", ""] if best is None else [times.text(best.latency_s), f"{best.strategy}"]
         tiled = case.min_sram_bytes is not None and sram_bytes < case.min_sram_bytes
-        cells.append("operators are tiled" if tiled and real else "")
+        cells.append(_TILED if tiled and real else "")
         table.append(cells)
-    bars = len(pairs) <= MOST_BARS
+    bars_width = (BAR_WIDTH + 2) * len(pairs) if len(pairs) <= MOST_BARS else 0
+    if least_width(table, gap=2) + bars_width > width:
+        table = [[*line[:-1], line[-1].replace(_TILED, "tiled")] for line in table]
+    bars = bars_width > 0 and least_width(table, gap=2) + bars_width <= width
+    gap = " " * (1 if least_width(table, gap=2) > width else 2)
     widths = [max(len(line[c]) for line in table) for c in range(len(table[0]))]
     for k, line in enumerate(table):
         cells = [line[c].rjust(widths[c]) for c in range(len(pairs) + 3)]
@@ -99,33 +107,33 @@ def _table(sweep: Sweep, case: CaseFacts, rows: Sequence[Row]) -> Iterator[str]:
                 row = at.get((shown[k - 1], *pair)) if k else None
                 filled = round(BAR_WIDTH * (row.spill_bytes or 0) / most) if row is not None and most else 0
                 cells[c] += "  " + ("#" * filled).ljust(BAR_WIDTH)
-        yield "  ".join([*cells, line[-2].ljust(widths[-2]), line[-1]])
+        yield gap.join([*cells, line[-2].ljust(widths[-2]), line[-1]])
     if len(sizes) > len(shown):
         yield f"... {count_of(len(sizes) - len(shown), 'more size')}: see -o FILE.csv or -o FILE.html"
 
 
-def _wrapped(sentence: str) -> list[str]:
-    return wrapped(sentence, WIDTH, first="  ", others="    ")
+def _wrapped(sentence: str, width: int) -> list[str]:
+    return wrapped(sentence, width, first="  ", others="    ")
 
 
-def _for_all(sweep: Sweep) -> Iterator[str]:
+def _for_all(sweep: Sweep, width: int) -> Iterator[str]:
     answers = [answer for answer in sweep.smallest if answer.model is None]
     if not answers:
         return
     yield "For all models"
     for answer in answers:
         where = title_of("", answer.dims, answer.settings)
-        yield from _wrapped(f"{where}: {answer_sentence(answer)}" if where else answer_sentence(answer))
+        yield from _wrapped(f"{where}: {answer_sentence(answer)}" if where else answer_sentence(answer), width)
     yield ""
 
 
-def _cliffs(sweep: Sweep) -> Iterator[str]:
+def _cliffs(sweep: Sweep, width: int) -> Iterator[str]:
     if not sweep.cliffs:
         return
     places = by_place(sweep.cliffs)
     yield f"{count_of(len(places), 'cliff')}: more memory, worse result"
     for cliff, others in places[:MAX_CLIFFS]:
-        yield from _wrapped(cliff_sentence(cliff, others))
+        yield from _wrapped(cliff_sentence(cliff, others), width)
     if len(places) > MAX_CLIFFS:
         yield f"  ... {len(places) - MAX_CLIFFS:,} more: see -o FILE.json or -o FILE.html"
     yield ""
