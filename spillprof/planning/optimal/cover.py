@@ -53,6 +53,11 @@ class Cover:
         last = self.spent_of[b] == (1 if self.spent[c] else 0)
         return self.costs[c] + (self.write_costs.get(b, 0) if last else 0)
 
+    def prices(self, kept: Iterable[int]) -> list[float]:
+        """What spending each of these columns would cost, none of which is spent; a trifle in place of nothing."""
+        costs, buffers, spent_of, write_costs = self.costs, self.buffers, self.spent_of, self.write_costs
+        return [costs[c] + (0 if spent_of[buffers[c]] else write_costs.get(buffers[c], 0)) or 1e-9 for c in kept]
+
     def gain(self, c: int) -> int:
         """Bytes that a column would add where rows lack them."""
         size, total = self.sizes[c], 0
@@ -62,8 +67,8 @@ class Cover:
 
     def is_spare(self, c: int) -> bool:
         """Whether no row would lack anything without the spent column."""
-        size = self.sizes[c]
-        return all(int(self.slack[start:end].min()) >= size for start, end in self.reduced.ranges[c])
+        size, slack = self.sizes[c], self.slack
+        return all(slack[start:end].min() >= size for start, end in self.reduced.ranges[c])
 
     def covers(self) -> bool:
         """Whether no row lacks anything."""

@@ -4,6 +4,7 @@ Deterministic: seed and number of rounds depend on the problem alone. The clock 
 """
 
 import time
+from math import sqrt
 from random import Random
 
 import numpy as np
@@ -41,13 +42,14 @@ class _Search:
         self._cover = cover
         self._random = Random(len(cover.spent))
         reduced = cover.reduced
-        self._lengths = np.array([sum(end - start for start, end in r) for r in reduced.ranges], dtype=np.float64)
-        self._sizes = reduced.sizes.astype(np.float64)
+        self._root_lengths = [sqrt(sum(end - start for start, end in r)) for r in reduced.ranges]
+        self._sizes: list[float] = reduced.sizes.astype(np.float64).tolist()
+        self._members: list[list[int]] = [columns.tolist() for columns in reduced.members]
 
     def round(self) -> None:
         cover, random = self._cover, self._random
         before = cover.cost
-        members = cover.reduced.members[random.randrange(len(cover.reduced.steps))].tolist()
+        members = self._members[random.randrange(len(cover.reduced.steps))]
         spent = [c for c in members if cover.spent[c]]
         if not spent:
             return
@@ -65,26 +67,28 @@ class _Search:
 
     def _recreate(self, changed: list[int], ruined: set[int], before: int) -> bool:
         """Cover what lacks, worst row first; False if that fails or costs more than before by far."""
-        cover, random = self._cover, self._random
-        with_length = random.random() < 0.7
-        ruined_may_return = random.random() < 0.3
+        cover, draw, spent = self._cover, self._random.random, self._cover.spent
+        sizes, roots = self._sizes, self._root_lengths
+        with_length = draw() < 0.7
+        ruined_may_return = draw() < 0.3
         while True:
             row = int(cover.slack.argmin())
             need = -int(cover.slack[row])
             if need <= 0:
                 return True
-            members = [c for c in cover.reduced.members[row].tolist() if not cover.spent[c]]
+            members = [c for c in self._members[row] if not spent[c]]
             if not ruined_may_return:
                 members = [c for c in members if c not in ruined] or members
             if not members or cover.cost > 2 * before:
                 return False
-            columns = np.array(members)
-            keys = np.minimum(self._sizes[columns], need)
-            if with_length:
-                keys *= np.sqrt(self._lengths[columns])
-            keys /= np.array([cover.price(c) or 1e-9 for c in members])
-            keys *= np.array([random.uniform(0.5, 1.0) for _ in members])
-            chosen = members[int(keys.argmax())]
+            chosen, highest = -1, -1.0
+            for c, price in zip(members, cover.prices(members), strict=True):
+                key = sizes[c] if sizes[c] < need else float(need)
+                if with_length:
+                    key *= roots[c]
+                key = key / price * (0.5 + 0.5 * draw())
+                if key > highest:
+                    chosen, highest = c, key
             cover.spend(chosen)
             changed.append(chosen)
 
