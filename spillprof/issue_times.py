@@ -7,6 +7,7 @@ for. Every choice is judged by playing the whole plan.
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -41,11 +42,10 @@ def best_issue_times(program: Program, on_demand: Plan, target: Target) -> tuple
     as_planned = [t.issue_step for t in on_demand.transfers]
     ways = dict.fromkeys(map(tuple, (_just_in_time(program, on_demand, target, earliest), earliest, as_planned)))
     length_of = _judge(program, on_demand, target)
-    lengths = {steps: length_of(steps) for steps in ways}
-    best = min(lengths, key=lambda steps: lengths[steps])
-    length_s = lengths[best]
+    best = min(ways, key=length_of) if len(ways) > 1 else next(iter(ways))
     plan = on_demand if list(best) == as_planned else reissued(on_demand, best)
     timeline = simulate(program, plan, target)
+    length_s = timeline.makespan_s
 
     size = len(program.steps) + len(on_demand.transfers)
     trials = next((n for most, n in _TRIALS if size <= most), 0)
@@ -73,7 +73,8 @@ def best_issue_times(program: Program, on_demand: Plan, target: Target) -> tuple
 def _judge(program: Program, on_demand: Plan, target: Target) -> Callable[[Sequence[int]], float]:
     """What tells how long the run takes, in seconds, if its transfers are issued at given steps."""
     if is_exact(target):
-        return ForwardPass(program, on_demand, target).makespan_s
+        forward = cache(lambda: ForwardPass(program, on_demand, target))  # where nobody asks, none is made
+        return lambda steps: forward().makespan_s(steps)
     return lambda steps: makespan_s(program, reissued(on_demand, steps), target)
 
 

@@ -15,10 +15,11 @@ from spillprof.timing.addresses import AddressMap
 def in_use_by_step(program: Program, plan: Plan) -> npt.NDArray[np.int64]:
     """SRAM in use within each step, at its fullest phase, the reserved part included. Shape (n_steps,), int64."""
     delta = np.zeros(PHASES_PER_STEP * len(program.steps) + 1, dtype=np.int64)
-    for s in plan.segments:
-        if not program.buffers[s.buffer].dedicated:
-            delta[s.start] += program.buffers[s.buffer].size_bytes
-            delta[s.end] -= program.buffers[s.buffer].size_bytes
+    size = np.array([0 if b.dedicated else b.size_bytes for b in program.buffers], dtype=np.int64)
+    held = np.array([(s.buffer, s.start, s.end) for s in plan.segments], dtype=np.int64).reshape(-1, 3)
+    buffers, starts, ends = held.T
+    np.add.at(delta, starts, size[buffers])
+    np.subtract.at(delta, ends, size[buffers])
     for w in plan.scratch:
         delta[w.start] += w.size_bytes
         delta[w.end] -= w.size_bytes
@@ -65,15 +66,17 @@ def _segment_times(program: Program, plan: Plan, timeline: Timeline) -> tuple[li
     jobs = timeline.jobs
     moved_s = {int(jobs.step[j]): float(jobs.end_s[j]) for j in np.flatnonzero(jobs.kind == JobKind.MOVE)}
     moves = {(m.buffer, PHASES_PER_STEP * m.step): moved_s[m.step] for m in plan.moves}
+    several_cores = bool(timeline.step_core.any())
     owners = AddressMap()
     for k in sorted(range(len(plan.segments)), key=lambda k: plan.segments[k].start):
         s = plan.segments[k]
         starts[k] = moves.get((s.buffer, s.start), starts[k])
         ends[k] = max(starts[k], moves.get((s.buffer, s.end), ends[k]))
-        size = program.buffers[s.buffer].size_bytes
-        for owner in owners.claim(s.address, size):  # with several cores, it may have left before its step began
-            ends[owner] = min(ends[owner], starts[k])
-        owners.put(s.address, size, k)
+        if several_cores:  # a buffer may have left before the step began that its space waited for
+            size = program.buffers[s.buffer].size_bytes
+            for owner in owners.claim(s.address, size):
+                ends[owner] = min(ends[owner], starts[k])
+            owners.put(s.address, size, k)
     return starts, ends
 
 

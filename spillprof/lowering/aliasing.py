@@ -8,6 +8,8 @@ from spillprof.lowering.families import ELEMENTWISE, PARTS, STACKS, STRIDED_VIEW
 from spillprof.model.program import Buffer, BufferKind
 from spillprof.model.target import Target
 
+_IN_PLACE = ELEMENTWISE | STACKS
+
 
 def share_views(draft: Draft, target: Target) -> Draft:
     """The draft without the tasks that only rename storage; what they write becomes views of what they read.
@@ -40,17 +42,18 @@ def overwritable(task: Task, operands: Sequence[tuple[str, Buffer]], written: Bu
     ``operands`` are the tensors that it reads, each with its buffer. Graph outputs, weights, dedicated buffers and
     buffers of another size are never overwritten, nor is one that the task reads through a strided view.
     """
-    if not is_one_of(task.lead, ELEMENTWISE | STACKS) or written.dedicated or written.payload_bytes == 0:
+    if not is_one_of(task.lead, _IN_PLACE) or written.dedicated or written.payload_bytes == 0:
         return ()
     through_strides = {buffer.index for name, buffer in operands if name in draft.strided}
-    found = (
+    found = [
         buffer.index
         for _, buffer in operands
-        if buffer.kind in (BufferKind.ACTIVATION, BufferKind.INPUT)
+        if (buffer.kind is BufferKind.ACTIVATION or buffer.kind is BufferKind.INPUT)
         and not buffer.dedicated
-        and (buffer.size_bytes, buffer.payload_bytes) == (written.size_bytes, written.payload_bytes)
+        and buffer.size_bytes == written.size_bytes
+        and buffer.payload_bytes == written.payload_bytes
         and buffer.index not in through_strides
-    )
+    ]
     return tuple(dict.fromkeys(found))
 
 

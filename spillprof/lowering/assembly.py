@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 from spillprof.lowering.access import parts_read
 from spillprof.lowering.aliasing import overwritable
@@ -18,7 +19,7 @@ from spillprof.lowering.layout import align, stored_bytes
 from spillprof.lowering.macs import MacCount, count_macs
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
 from spillprof.lowering.pinning import pinned_storages
-from spillprof.lowering.reordering import with_updates
+from spillprof.lowering.reordering import Touched, updates_of
 from spillprof.lowering.workspace import workspaces
 from spillprof.model.dtypes import is_float
 from spillprof.model.graph import Assumption, Operator
@@ -29,11 +30,13 @@ from spillprof.model.program import (
     Phase,
     Program,
     Step,
+    Update,
     Workspace,
     largest_phase_bytes,
 )
 from spillprof.model.target import Target
 
+_NOT_TWICE = DROPPING | STACKS
 UNCOSTED = "operators of unknown cost are timed by bytes alone"
 
 
@@ -53,6 +56,14 @@ class _WeightRead:
 _WeightReads = Mapping[str, _WeightRead]
 
 
+class _Operands(NamedTuple):
+    """The buffers that a task touches."""
+
+    read: list[tuple[str, Buffer]]  # tensors, each with its buffer, in operand order
+    written: list[Buffer]
+    touched: Touched
+
+
 def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
     """Steps and buffers of a draft. Buffers are numbered in the order in which the steps first touch them."""
     parts = [parts_read(task, draft.graph) for task in draft.tasks]
@@ -60,10 +71,12 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
     counts = [_task_macs(task, draft) for task in draft.tasks]
     buffers = _buffers(draft, weights, target, options)
     by_name = {buffer.name: buffer for buffer in buffers}
+    operands = [_operands(task, draft, read, by_name, options) for task, read in zip(draft.tasks, weights, strict=True)]
+    updates = updates_of([own.touched for own in operands], buffers)
     steps: list[Step] = []
     matrices: dict[int, Matrix] = {}
     for i in range(len(draft.tasks)):
-        step = _step(i, draft, weights[i], parts[i], counts[i], by_name, target, options)
+        step = _step(i, draft, weights[i], parts[i], counts[i], operands[i], updates[i], options)
         step, matrix = _with_workspaces(step, draft.tasks[i], draft, target, options)
         steps.append(step)
         if matrix is not None:
@@ -71,7 +84,7 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
     distinct = {name: weight.stored_bytes for read in weights for name, weight in read.items()}
     program = Program(
         name=draft.graph.name,
-        steps=with_updates(tuple(steps), buffers),
+        steps=tuple(steps),
         buffers=buffers,
         alignment_bytes=target.alignment_bytes,
         weight_bytes=sum(distinct.values()),
@@ -169,39 +182,51 @@ def _buffers(
     return tuple(buffers)
 
 
+def _operands(
+    task: Task, draft: Draft, weights: _WeightReads, by_name: Mapping[str, Buffer], options: LoweringOptions
+) -> _Operands:
+    whole = {name for name, weight in weights.items() if weight.is_whole}
+    storages = ((name, draft.storage(name)) for name in task.inputs)
+    read = [(n, by_name[s]) for n, s in storages if s in by_name and (s in whole or s not in draft.weights)]
+    reads = dict.fromkeys(buffer.index for _, buffer in read)
+    if options.weights is WeightsPolicy.CACHED:
+        reads |= dict.fromkeys(by_name[name].index for name in weights if name in whole)
+    written = [by_name[draft.storage(name)] for name in task.outputs]
+    is_in_place = len(written) == 1 and (options.inplace or is_one_of(task.lead, STACKS))
+    touched = Touched(
+        reads=tuple(reads),
+        writes=tuple(buffer.index for buffer in written),
+        may_overwrite=overwritable(task, read, written[0], draft) if is_in_place else (),
+    )
+    return _Operands(read=read, written=written, touched=touched)
+
+
 def _step(
     i: int,
     draft: Draft,
     weights: _WeightReads,
     parts: Mapping[str, Fraction],
     count: MacCount,
-    by_name: Mapping[str, Buffer],
-    target: Target,
+    operands: _Operands,
+    updates: tuple[Update, ...],
     options: LoweringOptions,
 ) -> Step:
     task = draft.tasks[i]
     block = draft.blocks.get(task.lead.name)
-    storages = ((name, draft.storage(name)) for name in task.inputs)
-    whole = {name for name, weight in weights.items() if weight.is_whole}
-    operands = [(n, by_name[s]) for n, s in storages if s in by_name and (s in whole or s not in draft.weights)]
-    reads = dict.fromkeys(buffer.index for _, buffer in operands)
-    if options.weights is WeightsPolicy.CACHED:
-        reads |= dict.fromkeys(by_name[name].index for name in weights if name in whole)
-    written = [by_name[draft.storage(name)] for name in task.outputs]
-    is_in_place = len(written) == 1 and (options.inplace or is_one_of(task.lead, STACKS))
     return Step(
         name=task.lead.name,
         op_type=task.lead.op_type,
         operators=tuple(op.name for op in task.members),
-        reads=tuple(reads),
-        writes=tuple(buffer.index for buffer in written),
-        may_overwrite=overwritable(task, operands, written[0], draft) if is_in_place else (),
+        reads=operands.touched.reads,
+        writes=operands.touched.writes,
+        may_overwrite=operands.touched.may_overwrite,
+        updates=updates,
         weight_stream_bytes=_streamed_bytes(weights, options.weights),
         macs=count.macs,
         mac_dtype=_mac_dtype(task, draft, options),
         touched_bytes=(
-            max(_read_bytes(operands, parts, draft), 0 if block is None else block.touched_bytes)
-            + _written_bytes(task, written, draft)
+            max(_read_bytes(operands.read, parts, draft), 0 if block is None else block.touched_bytes)
+            + _written_bytes(task, operands.written, draft)
             + sum(weight.read_bytes for weight in weights.values())
         ),
         repeatable=all(_is_repeatable(op, draft) for op in task.members),
@@ -210,7 +235,7 @@ def _step(
 
 def _is_repeatable(op: Operator, draft: Draft) -> bool:
     """Whether it gives the same result again: no chance, no effects, nothing written over, no control flow inside."""
-    return folds_where_inputs_do(op) and not is_one_of(op, DROPPING | STACKS) and op.name not in draft.blocks
+    return folds_where_inputs_do(op) and not is_one_of(op, _NOT_TWICE) and op.name not in draft.blocks
 
 
 def _streamed_bytes(weights: _WeightReads, policy: WeightsPolicy) -> int:
@@ -222,17 +247,21 @@ def _streamed_bytes(weights: _WeightReads, policy: WeightsPolicy) -> int:
 
 def _weights(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> dict[str, _WeightRead]:
     """Distinct weights that a task reads; of control flow in one step those of its bodies too."""
-    names = [name for name in task.inputs if draft.is_weight(name)]
-    block = draft.blocks.get(task.lead.name)
-    inner: Mapping[str, int] = {} if block is None else block.weights
     read: dict[str, int] = {}
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(task.inputs):
         storage = draft.storage(name)
-        nbytes = read.get(storage, 0) + _part(draft.weights[storage], parts.get(name))
-        read[storage] = min(nbytes, draft.weights[storage])
-    inner = {**inner, **{f"{op.name}/attributes": nbytes for op in task.members if (nbytes := attribute_bytes(op))}}
+        if storage in draft.weights:
+            nbytes = read.get(storage, 0) + _part(draft.weights[storage], parts.get(name))
+            read[storage] = min(nbytes, draft.weights[storage])
     found = {name: _WeightRead(stored_bytes=draft.weights[name], read_bytes=nbytes) for name, nbytes in read.items()}
-    return found | {name: _WeightRead(stored_bytes=nbytes, read_bytes=nbytes) for name, nbytes in inner.items()}
+    block = draft.blocks.get(task.lead.name)
+    inner = {} if block is None else dict(block.weights)
+    for op in task.members:
+        if nbytes := attribute_bytes(op):
+            inner[f"{op.name}/attributes"] = nbytes
+    for name, nbytes in inner.items():
+        found[name] = _WeightRead(stored_bytes=nbytes, read_bytes=nbytes)
+    return found
 
 
 def _part(nbytes: int, share: Fraction | None) -> int:
@@ -255,14 +284,13 @@ def _written_bytes(task: Task, written: Iterable[Buffer], draft: Draft) -> int:
 
 def _read_bytes(operands: Iterable[tuple[str, Buffer]], parts: Mapping[str, Fraction], draft: Draft) -> int:
     """Payload of the distinct tensors read, weights left out, no buffer counted for more than it holds."""
-    by_buffer: dict[str, int] = {}
-    payload: dict[str, int] = {}
+    by_buffer: dict[int, int] = {}
     for name, buffer in dict(operands).items():
         if buffer.kind is not BufferKind.WEIGHT:
-            nbytes = _part(draft.graph.tensors[name].nbytes, parts.get(name))
-            by_buffer[buffer.name] = by_buffer.get(buffer.name, 0) + nbytes
-            payload[buffer.name] = buffer.payload_bytes
-    return sum(min(nbytes, payload[name]) for name, nbytes in by_buffer.items())
+            whole = buffer.payload_bytes if name == buffer.name else draft.graph.tensors[name].nbytes
+            nbytes = by_buffer.get(buffer.index, 0) + _part(whole, parts.get(name))
+            by_buffer[buffer.index] = min(nbytes, buffer.payload_bytes)
+    return sum(by_buffer.values())
 
 
 def _task_macs(task: Task, draft: Draft) -> MacCount:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import lru_cache
 
 from spillprof.lowering.families import (
     CONTRIB_DOMAINS,
@@ -26,6 +27,7 @@ class Cost(StrEnum):
     UNKNOWN = "unknown"  # timed by bytes alone, and counted as an assumption
 
 
+@lru_cache(maxsize=1024)
 def cost_class(domain: str, op_type: str) -> Cost:
     """How the cost of an operator type is known."""
     if domain in STANDARD_DOMAINS and op_type in _CONTROL_FLOW:
@@ -43,6 +45,7 @@ def cost_class(domain: str, op_type: str) -> Cost:
     return Cost.BYTES if domain in PREVIEW_DOMAINS and op_type in _TRAINING_BYTES else Cost.UNKNOWN
 
 
+@lru_cache(maxsize=1024)
 def mac_rule(domain: str, op_type: str) -> Callable[[Operands], int] | None:
     """The rule that counts multiply-accumulates, if there is one."""
     if domain == ML_DOMAIN:

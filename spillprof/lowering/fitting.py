@@ -7,9 +7,14 @@ from spillprof.errors import CapacityError
 from spillprof.lowering.layout import align
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, Oversized, WeightsPolicy
 from spillprof.lowering.streaming import stream_oversized
-from spillprof.model.program import Program, Reservation, Step, largest_phase_bytes
+from spillprof.model.program import Program, Reservation, largest_phase_bytes
 from spillprof.model.target import Target
-from spillprof.planning.liveness import step_demand_bytes
+from spillprof.planning.liveness import (
+    demand_by_step,
+    most_weight_stream_bytes,
+    most_workspace_bytes,
+    step_demand_bytes,
+)
 from spillprof.units import format_size, format_size_exact, format_size_pair
 
 _WEIGHT_STAGING_SHARE = 8  # of the capacity, one part in so many
@@ -30,18 +35,17 @@ def fit(program: Program, target: Target, options: LoweringOptions) -> Program:
         _without_shared_workspaces(program, target), capacity_bytes=target.sram_bytes, reservations=reservations
     )
     pool_bytes = target.sram_bytes - reserved
-    staging_bytes = stream_staging_bytes(target)
-    steps: list[Step] = []
-    for i, step in enumerate(fitted.steps):
-        if step_demand_bytes(fitted, step) <= pool_bytes:
-            steps.append(step)
-            continue
-        if options.oversized is Oversized.ERROR:
-            raise _oversized(program, fitted, target, options)
-        streamed = stream_oversized(fitted, step, pool_bytes, staging_bytes)
+    oversized = [i for i, nbytes in enumerate(demand_by_step(fitted).tolist()) if nbytes > pool_bytes]
+    if not oversized:
+        return fitted
+    if options.oversized is Oversized.ERROR:
+        raise _oversized(program, fitted, target, options)
+    steps = list(fitted.steps)
+    for i in oversized:
+        streamed = stream_oversized(fitted, steps[i], pool_bytes, stream_staging_bytes(target))
         if streamed is None:
             raise _not_even_streamed(i, program, fitted, target, options)
-        steps.append(streamed)
+        steps[i] = streamed
     return replace(fitted, steps=tuple(steps))
 
 
@@ -59,8 +63,8 @@ def min_sram(program: Program, target: Target, options: LoweringOptions) -> tupl
     not shrink with the capacity tried.
     """
     plain = _without_shared_workspaces(program, target)
-    demands = [step_demand_bytes(plain, step) for step in plain.steps]
-    demand = max(demands, default=0)
+    demands = demand_by_step(plain)
+    demand = int(demands.max(initial=0))
 
     def fits(units: int) -> bool:
         capacity = units * target.alignment_bytes
@@ -72,7 +76,7 @@ def min_sram(program: Program, target: Target, options: LoweringOptions) -> tupl
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle + 1, high)
-    return low * target.alignment_bytes, demands.index(demand) if demands else 0
+    return low * target.alignment_bytes, int(demands.argmax()) if len(demands) else 0
 
 
 def stream_staging_bytes(target: Target) -> int:
@@ -102,7 +106,7 @@ def reservations_of(
 
 def _weight_staging_bytes(program: Program, target: Target, capacity_bytes: int) -> int:
     """Staging area for streamed weights: the target's, else an eighth of the capacity; at most the largest need."""
-    largest = max((step.weight_stream_bytes for step in program.steps), default=0)
+    largest = most_weight_stream_bytes(program)
     chosen = target.weight_staging_bytes
     if chosen is None:
         # From whole alignment units, so that a few bytes more of capacity never leave a smaller pool.
@@ -112,9 +116,7 @@ def _weight_staging_bytes(program: Program, target: Target, capacity_bytes: int)
 
 def workspace_block_bytes(program: Program, target: Target) -> int:
     """The shared block: the largest sum of workspaces that any step holds in one phase."""
-    if not target.shared_workspace:
-        return 0
-    return max((largest_phase_bytes(step.workspaces) for step in program.steps), default=0)
+    return most_workspace_bytes(program) if target.shared_workspace else 0
 
 
 def _without_shared_workspaces(program: Program, target: Target) -> Program:

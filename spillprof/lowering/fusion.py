@@ -9,6 +9,7 @@ from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import ACTIVATIONS, LEADERS, SCALINGS, is_one_of
 
 NORMALISATION = frozenset({"BatchNormalization"})
+_FIRST = LEADERS | NORMALISATION
 _INTEGER_PRODUCTS = frozenset({"MatMulInteger", "ConvInteger"})
 _CAST = frozenset({"Cast"})
 
@@ -33,11 +34,13 @@ def fuse_chains(draft: Draft) -> Draft:
 
     Run after views are resolved: a Reshape inside of a chain does not break it.
     """
+    if not any(is_one_of(task.lead, _FIRST) for task in draft.tasks):
+        return draft
     uses = reading(draft)
     fused: dict[int, Task] = {}
     consumed: set[int] = set()
     for i, task in enumerate(draft.tasks):
-        if i in consumed or not is_one_of(task.lead, LEADERS | NORMALISATION):
+        if i in consumed or not is_one_of(task.lead, _FIRST):
             continue
         chain = _chain(i, uses)
         if chain:

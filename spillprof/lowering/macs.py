@@ -15,10 +15,13 @@ class MacCount:
     uncosted: int = 0  # operators of unknown cost
 
 
+NO_MACS = MacCount(macs=0)
+
+
 def count_macs(op: Operator, graph: Graph) -> MacCount:
     """Multiply-accumulates of an operator, without those of bodies inside of it."""
     macs = operator_macs(op, graph)
-    return MacCount(macs=macs or 0, uncosted=int(macs is None))
+    return NO_MACS if macs == 0 else MacCount(macs=macs or 0, uncosted=int(macs is None))
 
 
 def operator_macs(op: Operator, graph: Graph) -> int | None:

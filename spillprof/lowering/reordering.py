@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from spillprof.model.program import Buffer, BufferKind, Program, Step, Update
 
@@ -27,21 +28,34 @@ def reordered(program: Program, order: Sequence[int]) -> Program:
     return _renumbered(replace(program, steps=with_updates(steps, program.buffers)))
 
 
+class Touched(NamedTuple):
+    """What a step touches, as ``Step`` has it."""
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    may_overwrite: tuple[int, ...]
+
+
 def with_updates(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[Step, ...]:
-    """The steps with their in-place results decided: the first operand that may be overwritten and dies there."""
+    """The steps with their in-place results decided anew."""
+    return tuple(
+        step if step.updates == updates else replace(step, updates=updates)
+        for step, updates in zip(steps, updates_of(steps, buffers), strict=True)
+    )
+
+
+def updates_of(steps: Sequence[Touched | Step], buffers: Sequence[Buffer]) -> list[tuple[Update, ...]]:
+    """The in-place results of each step: of the first operand that may be overwritten and dies there."""
     last_read = {b: i for i, step in enumerate(steps) for b in step.reads}
 
-    def update(i: int, step: Step) -> tuple[Update, ...]:
+    def update(i: int, step: Touched | Step) -> tuple[Update, ...]:
         for old in step.may_overwrite:
             (new,) = step.writes
             if last_read[old] == i and not buffers[old].dedicated and not buffers[new].dedicated:
                 return (Update(old=old, new=new),)
         return ()
 
-    return tuple(
-        replace(step, updates=update(i, step)) if step.may_overwrite or step.updates else step
-        for i, step in enumerate(steps)
-    )
+    return [update(i, step) for i, step in enumerate(steps)]
 
 
 def _renumbered(program: Program) -> Program:

@@ -51,9 +51,9 @@ def _check_reads(graph: Graph, tasks: Sequence[Task], writers: dict[str, int], w
 
 def _topological_order(tasks: Sequence[Task], writers: dict[str, int]) -> list[int]:
     """Task indices; among those that are ready, the first of the file goes first (Kahn's algorithm, a heap)."""
-    needs = [{writers[name] for name in task.inputs if name in writers} for task in tasks]
-    if all(max(need, default=-1) < i for i, need in enumerate(needs)):
+    if all(writers.get(name, -1) < i for i, task in enumerate(tasks) for name in task.inputs):
         return list(range(len(tasks)))
+    needs = [{writers[name] for name in task.inputs if name in writers} for task in tasks]
     readers: list[list[int]] = [[] for _ in tasks]
     for i, need in enumerate(needs):
         for j in need:

@@ -17,7 +17,7 @@ from math import gcd
 
 from spillprof.model.program import BufferKind, Program
 from spillprof.planning.gaps import GapOption, StepDemand, gap_options, locked_bytes, unspilled_bytes
-from spillprof.planning.liveness import lifetimes, step_demand_bytes, step_least_bytes
+from spillprof.planning.liveness import demand_by_step, least_by_step, lifetimes
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 
 Price = Callable[[int], int]
@@ -76,7 +76,7 @@ class Covering:
 
 def covering(program: Program, options: PlanningOptions, prices: Prices = BYTES) -> Covering:
     """The problem that bounds every plan of a fitted program. ``ValueError`` for infinite memory."""
-    return _covering(program, replace(options, release=Release.LAST_USE), prices, step_least_bytes)
+    return _covering(program, replace(options, release=Release.LAST_USE), prices, least_by_step)
 
 
 def planners_covering(program: Program, options: PlanningOptions, room_bytes: int = 0) -> Covering:
@@ -84,7 +84,7 @@ def planners_covering(program: Program, options: PlanningOptions, room_bytes: in
 
     ``room_bytes`` are left free at each step, as far as gaps can do that.
     """
-    return _covering(program, options, BYTES, step_demand_bytes, room_bytes)
+    return _covering(program, options, BYTES, demand_by_step, room_bytes)
 
 
 def _covering(

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from spillprof.model.program import BufferKind, Program, Step
-from spillprof.planning.liveness import Lifetime, lifetimes, step_demand_bytes
+from spillprof.model.program import BufferKind, Program
+from spillprof.planning.liveness import Bytes, Lifetime, demand_by_step, lifetimes
 from spillprof.planning.once import once_per_program
 from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.release import release_steps
@@ -15,8 +15,8 @@ Gap = tuple[int, int]
 """(buffer, step of the use before the gap)."""
 
 
-StepDemand = Callable[[Program, Step], int]
-"""Pool bytes that a step needs at once."""
+StepDemand = Callable[[Program], Bytes]
+"""Pool bytes that each step needs at once. Shape (n_steps,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def gap_options(program: Program, options: PlanningOptions) -> tuple[GapOption, 
     return tuple(found)
 
 
-def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand = step_demand_bytes) -> list[int]:
+def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand = demand_by_step) -> list[int]:
     """Pool bytes that each step needs whatever is spilled. Shape (n_steps,)."""
     fixed = resident_inputs(program, options)
     overwritten = {u.old: i for i, step in enumerate(program.steps) for u in step.updates}
@@ -80,13 +80,13 @@ def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand 
     for b, size in sizes.items():
         change[overwritten.get(b, len(program.steps) - 1) + 1] -= size  # an in-place result ends an input's stay
     return [
-        held + demand(program, step) - (sum(sizes.get(b, 0) for b in step.reads) if sizes else 0)
-        for held, step in zip(accumulate(change), program.steps, strict=False)
+        held + needed - (sum(sizes.get(b, 0) for b in step.reads) if sizes else 0)
+        for held, needed, step in zip(accumulate(change), demand(program).tolist(), program.steps, strict=False)
     ]
 
 
 def unspilled_bytes(
-    program: Program, options: PlanningOptions, gaps: Sequence[GapOption], demand: StepDemand = step_demand_bytes
+    program: Program, options: PlanningOptions, gaps: Sequence[GapOption], demand: StepDemand = demand_by_step
 ) -> list[int]:
     """Pool bytes in use at each step if none of the gaps is spent off-chip. Shape (n_steps,)."""
     change = [0] * (len(program.steps) + 1)

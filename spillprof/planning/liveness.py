@@ -1,13 +1,13 @@
 """Live intervals of a Program's buffers, the demand of each step, and the peaks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
-from spillprof.planning.once import once_per_program
+from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step, largest_phase_bytes
+from spillprof.planning.once import once_per_steps
 
 Bytes = npt.NDArray[np.int64]
 
@@ -27,7 +27,7 @@ class Lifetime:
         return -1 if self.write_step is None else self.write_step
 
 
-@once_per_program
+@once_per_steps
 def lifetimes(program: Program) -> tuple[Lifetime, ...]:
     """Lifetime of every buffer, in order of ``program.buffers``."""
     writes: list[int | None] = [None] * len(program.buffers)
@@ -49,7 +49,8 @@ def live_intervals(program: Program) -> Iterator[tuple[int, int, int]]:
     n_ticks = PHASES_PER_STEP * len(program.steps)
     updated_at = {u.old: i for i, step in enumerate(program.steps) for u in step.updates}
     for buffer, life in zip(program.buffers, lifetimes(program), strict=True):
-        if buffer.kind is BufferKind.WEIGHT or life.last_step < 0:
+        last_step = life.last_step
+        if buffer.kind is BufferKind.WEIGHT or last_step < 0:
             continue
         start = 0 if life.write_step is None else PHASES_PER_STEP * life.write_step + Phase.COMPUTE
         if buffer.kind is BufferKind.OUTPUT:
@@ -57,9 +58,9 @@ def live_intervals(program: Program) -> Iterator[tuple[int, int, int]]:
         elif buffer.index in updated_at:
             end = PHASES_PER_STEP * updated_at[buffer.index] + Phase.COMPUTE
         elif life.read_steps:
-            end = PHASES_PER_STEP * life.last_step + Phase.COMPUTE + 1
+            end = PHASES_PER_STEP * last_step + Phase.COMPUTE + 1
         else:
-            end = PHASES_PER_STEP * life.last_step + Phase.WRITE + 1
+            end = PHASES_PER_STEP * last_step + Phase.WRITE + 1
         yield buffer.index, start, end
 
 
@@ -70,11 +71,10 @@ def live_bytes_by_tick(program: Program, *, stored: bool) -> Bytes:
     sizes, and tensors alone.
     """
     delta = np.zeros(PHASES_PER_STEP * len(program.steps) + 1, dtype=np.int64)
-    for b, start, end in live_intervals(program):
-        buffer = program.buffers[b]
-        nbytes = buffer.size_bytes if stored else buffer.payload_bytes
-        delta[start] += nbytes
-        delta[end] -= nbytes
+    buffers, starts, ends = np.array(list(live_intervals(program)), dtype=np.int64).reshape(-1, 3).T
+    nbytes = np.array([b.size_bytes if stored else b.payload_bytes for b in program.buffers], dtype=np.int64)[buffers]
+    np.add.at(delta, starts, nbytes)
+    np.subtract.at(delta, ends, nbytes)
     for i, step in enumerate(program.steps if stored else ()):
         for w in step.workspaces:
             delta[PHASES_PER_STEP * i + w.first] += w.size_bytes
@@ -88,40 +88,75 @@ def live_bytes_by_step(program: Program, *, stored: bool) -> Bytes:
     return ticks.reshape(-1, PHASES_PER_STEP).max(axis=1) if len(ticks) else ticks
 
 
-def step_demand_bytes(program: Program, step: Step) -> int:
-    """Pool bytes that a step needs at once: the largest phase, streamed and dedicated operands left out.
+def demand_by_step(program: Program) -> Bytes:
+    """Pool bytes that each step needs at once: the largest phase, streamed and dedicated operands left out.
 
     Buffers leave between steps, so an operand that is read again later stays to the end of the step; as this
     function does not know which are, all count in WRITE too. That matters only beside a workspace that lives in
-    WRITE alone.
+    WRITE alone. Shape (n_steps,), int64, not to be changed.
     """
-    read, compute, write, staying = _by_phase(program, step)
-    return max(read, compute, write + staying)
+    return _needs(program)[0]
 
 
-def step_least_bytes(program: Program, step: Step) -> int:
-    """Pool bytes that a step needs in any plan, even one whose operands leave as soon as they were read."""
-    read, compute, write, _ = _by_phase(program, step)
-    return max(read, compute, write)
+def least_by_step(program: Program) -> Bytes:
+    """Pool bytes that each step needs in any plan, even one whose operands leave as soon as they were read.
+
+    Shape (n_steps,), int64, not to be changed.
+    """
+    return _needs(program)[1]
 
 
-def _by_phase(program: Program, step: Step) -> tuple[int, int, int, int]:
-    """Pool bytes in READ, COMPUTE and WRITE, and those of operands read that may stay through WRITE."""
-    by_phase = [step.stream_staging_bytes] * PHASES_PER_STEP
-    staying = 0
-    replaced = {u.old for u in step.updates}
-    streamed_reads, streamed_writes = frozenset(step.streamed_reads), frozenset(step.streamed_writes)
-    for b in step.reads:
-        if b not in streamed_reads and not program.buffers[b].dedicated:
-            by_phase[Phase.READ] += program.buffers[b].size_bytes
-            if b not in replaced:
-                by_phase[Phase.COMPUTE] += program.buffers[b].size_bytes
-                staying += program.buffers[b].size_bytes
-    for b in step.writes:
-        if b not in streamed_writes and not program.buffers[b].dedicated:
-            by_phase[Phase.COMPUTE] += program.buffers[b].size_bytes
-            by_phase[Phase.WRITE] += program.buffers[b].size_bytes
-    for w in step.workspaces:
-        for phase in range(w.first, w.last + 1):
-            by_phase[phase] += w.size_bytes
-    return by_phase[Phase.READ], by_phase[Phase.COMPUTE], by_phase[Phase.WRITE], staying
+def step_demand_bytes(program: Program, step: Step) -> int:
+    """What ``demand_by_step`` tells, of one step, which need not be among those of the program."""
+    return int(_demand_and_least(program, (step,))[0][0])
+
+
+@once_per_steps
+def most_workspace_bytes(program: Program) -> int:
+    """The most that the workspaces of a step hold together in one phase."""
+    return max((largest_phase_bytes(step.workspaces) for step in program.steps if step.workspaces), default=0)
+
+
+@once_per_steps
+def most_weight_stream_bytes(program: Program) -> int:
+    """The most that a step streams of weights."""
+    return max((step.weight_stream_bytes for step in program.steps), default=0)
+
+
+@once_per_steps
+def _needs(program: Program) -> tuple[Bytes, Bytes]:
+    return _demand_and_least(program, program.steps)
+
+
+def _demand_and_least(program: Program, steps: Sequence[Step]) -> tuple[Bytes, Bytes]:
+    """Pool bytes of each step if its operands stay, and if they leave as soon as they were read."""
+    size = _pool_sizes(program)
+    read, compute, write, staying = np.zeros((4, len(steps)), dtype=np.int64)
+    for use, phases in (
+        ([(i, b) for i, s in enumerate(steps) for b in s.reads], (read, compute, staying)),
+        ([(i, b) for i, s in enumerate(steps) for b in s.writes], (compute, write)),
+    ):
+        at, buffers = np.array(use, dtype=np.int64).reshape(-1, 2).T
+        for phase in phases:
+            np.add.at(phase, at, size[buffers])
+    for i, s in enumerate(steps):
+        for b in s.streamed_reads:
+            read[i] -= size[b]
+        for b in s.streamed_writes:
+            compute[i] -= size[b]
+            write[i] -= size[b]
+        for b in {*s.streamed_reads, *(u.old for u in s.updates)}.intersection(s.reads):
+            compute[i] -= size[b]
+            staying[i] -= size[b]
+        for w in s.workspaces:
+            for phase in (read, compute, write)[w.first : w.last + 1]:
+                phase[i] += w.size_bytes
+    staging = np.array([s.stream_staging_bytes for s in steps], dtype=np.int64)
+    most = np.maximum(read, compute)
+    return np.maximum(most, write + staying) + staging, np.maximum(most, write) + staging
+
+
+@once_per_steps
+def _pool_sizes(program: Program) -> Bytes:
+    """Bytes that each buffer takes of the pool: none if it has a slot of its own."""
+    return np.array([0 if b.dedicated else b.size_bytes for b in program.buffers], dtype=np.int64)

@@ -15,12 +15,24 @@ def once_per_program(make: Callable[..., _Value]) -> Callable[..., _Value]:
 
     Programs are told apart by identity: comparing two of them, or hashing one, would take as long as the computation.
     """
-    kept: dict[int, tuple[ref[Program], dict[tuple[Hashable, ...], _Value]]] = {}
+    return _once(make, id)
+
+
+def once_per_steps(make: Callable[..., _Value]) -> Callable[..., _Value]:
+    """The same for what depends on steps, buffers and switches alone.
+
+    Programs that have both in common (fitted to another memory, with nothing to stream) share one value.
+    """
+    return _once(make, lambda program: (id(program.steps), id(program.buffers)))
+
+
+def _once(make: Callable[..., _Value], identity: Callable[[Program], Hashable]) -> Callable[..., _Value]:
+    kept: dict[Hashable, tuple[ref[Program], dict[tuple[Hashable, ...], _Value]]] = {}
 
     @wraps(make)
     def get(program: Program, *switches: Hashable) -> _Value:
-        at = id(program)
-        if at not in kept:
+        at = identity(program)
+        if at not in kept:  # while the program that is referred to lives, nothing else gets its ids
             kept[at] = (ref(program, lambda _: kept.pop(at, None)), {})
         values = kept[at][1]
         if switches not in values:

@@ -1,15 +1,15 @@
 """What every run of a program has in common: the space that each step asks for, and what is known of each buffer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import BufferKind, Phase, Program, Step
+from spillprof.model.program import BufferKind, Phase, Program, Reservation, Step
 from spillprof.planning.liveness import lifetimes
-from spillprof.planning.once import once_per_program
+from spillprof.planning.once import once_per_steps
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start
 from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs
@@ -65,20 +65,28 @@ class RunFacts:
 
 def run_facts(program: Program, options: PlanningOptions) -> RunFacts:
     """The facts of a program under these options; computed once."""
-    return _run_facts(program, options.inputs, options.release, options.start)
+    switches = options.inputs, options.release, options.start
+    return _run_facts(program, *switches, program.weights_persist, program.reservations)
 
 
-@once_per_program
-def _run_facts(program: Program, inputs: Inputs, release: Release, start: Start) -> RunFacts:
+@once_per_steps
+def _run_facts(
+    program: Program,
+    inputs: Inputs,
+    release: Release,
+    start: Start,
+    weights_persist: bool,
+    reservations: Sequence[Reservation],
+) -> RunFacts:
     buffers, n = program.buffers, len(program.steps)
     lives = lifetimes(program)
-    slot = _slot_addresses(program)
+    slot = _slot_addresses(reservations)
     resident = resident_inputs(program, PlanningOptions(inputs=inputs))
-    steady = program.weights_persist and start is Start.STEADY
+    steady = weights_persist and start is Start.STEADY
     is_weight = tuple(b.kind is BufferKind.WEIGHT for b in buffers)
     is_output = tuple(b.kind is BufferKind.OUTPUT for b in buffers)
     released_at = tuple(
-        n if b in resident or (is_weight[b] and program.weights_persist) else step
+        n if b in resident or (is_weight[b] and weights_persist) else step
         for b, step in enumerate(release_steps(program, lives, release))
     )
     last_step = tuple(life.last_step for life in lives)
@@ -124,10 +132,12 @@ class _Asked:
     def by(self, i: int, step: Step) -> StepFacts:
         """The facts of step ``i``. Its needs: operands to load, staging, workspaces, results."""
         size, slot = self.size_bytes, self.slot
-        ends = {b: phase for b in step.reads if (phase := self._given_back(b, i, step)) is not None}
+        heirs = {update.old: update.new for update in step.updates}
+        ends = {b: phase for b in step.reads if (phase := self._given_back(b, i, heirs)) is not None}
         loads = step.reads
         if step.streamed_reads:
-            loads = tuple(b for b in step.reads if b not in step.streamed_reads)
+            streamed = frozenset(step.streamed_reads)
+            loads = tuple(b for b in step.reads if b not in streamed)
         needs = [Need(b, "", size[b], Phase.READ, ends.get(b)) for b in loads if b not in slot]
         if step.stream_staging_bytes:
             needs.append(Need(None, "stream staging", step.stream_staging_bytes, Phase.READ, Phase.WRITE))
@@ -146,20 +156,22 @@ class _Asked:
             ends=tuple((b, phase) for b, phase in ends.items() if b not in slot),
         )
 
-    def _given_back(self, b: int, i: int, step: Step) -> Phase | None:
-        """The phase after which the space of an operand that is read becomes free; None if it stays taken."""
-        for update in step.updates:
-            if update.old == b:
-                return None if self.released_at[update.new] > i else Phase.WRITE
+    def _given_back(self, b: int, i: int, heirs: Mapping[int, int]) -> Phase | None:
+        """The phase after which the space of an operand that is read becomes free; None if it stays taken.
+
+        ``heirs``: what takes over the space of which operand.
+        """
+        if b in heirs:
+            return None if self.released_at[heirs[b]] > i else Phase.WRITE
         if self.released_at[b] > i:
             return None
         return Phase.WRITE if self.is_output[b] else Phase.COMPUTE  # it is drained when the step has ended
 
 
-def _slot_addresses(program: Program) -> dict[int, int]:
+def _slot_addresses(reservations: Sequence[Reservation]) -> dict[int, int]:
     slots: dict[int, int] = {}
     address = 0
-    for reservation in program.reservations:
+    for reservation in reservations:
         if reservation.buffer is not None:
             slots[reservation.buffer] = address
         address += reservation.size_bytes

@@ -3,9 +3,10 @@
 import gc
 from dataclasses import replace
 
-from spillprof.model.program import Program
-from spillprof.planning.once import once_per_program
+from spillprof.model.program import Program, Step
+from spillprof.planning.once import once_per_program, once_per_steps
 
+STEPS = (Step(name="s", op_type="Relu", operators=("s",), reads=(), writes=()),)
 EMPTY = Program(name="p", steps=(), buffers=(), alignment_bytes=64)
 
 
@@ -30,5 +31,32 @@ def test_equal_programs_that_follow_each_other_in_memory_are_not_mistaken() -> N
     for nbytes in range(1, 200):  # each is freed before the next is made, and may get its place
         program = replace(EMPTY, capacity_bytes=nbytes)
         assert capacity(program) == nbytes
+        del program
+        gc.collect(0)
+
+
+def test_programs_of_the_same_steps_and_buffers_share_a_value() -> None:
+    made: list[int | None] = []
+
+    @once_per_steps
+    def n_steps(program: Program) -> int:
+        made.append(program.capacity_bytes)
+        return len(program.steps)
+
+    base = replace(EMPTY, steps=STEPS)
+    small, large = replace(base, capacity_bytes=100), replace(base, capacity_bytes=200)
+    other = replace(base, steps=STEPS * 2)
+    assert [n_steps(p) for p in (small, large, other)] == [1, 1, 2]
+    assert made == [100, None]
+
+
+def test_steps_that_follow_each_other_in_memory_are_not_mistaken() -> None:
+    @once_per_steps
+    def n_steps(program: Program) -> int:
+        return len(program.steps)
+
+    for count in range(1, 200):
+        program = replace(EMPTY, steps=STEPS * count)
+        assert n_steps(program) == count
         del program
         gc.collect(0)

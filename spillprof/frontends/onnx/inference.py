@@ -51,7 +51,7 @@ class NodeInference:
 
         ``ShapeError`` if the inputs contradict each other; ``ModelError`` for an operator that onnx does not have.
         """
-        contents = tuple(_content_key(node, value) for value in values)
+        contents = tuple(None if value is None else _content_key(node, value) for value in values)
         if not any(node.outputs):
             return (None,) * len(node.outputs)
         signature = (
@@ -71,8 +71,8 @@ class NodeInference:
         return known
 
 
-def _content_key(node: Node, value: Array | None) -> object:
-    if value is None or (value.dtype not in _SIZE_TYPES and node.op_type not in _FLOATS_MATTER):
+def _content_key(node: Node, value: Array) -> object:
+    if value.dtype not in _SIZE_TYPES and node.op_type not in _FLOATS_MATTER:
         return None
     return (value.dtype.char, value.shape, value.tobytes())
 

@@ -55,8 +55,9 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
         for node in _spelled_out(body.nodes[index], scope, session):
             session.steps.spend()
             written.append(_sized_operator(node, scope, session, body))
-            if all(is_sized(scope, name) for name in (*node.inputs, *node.captures) if name):
-                roots.extend((node, output) for output in node.outputs if output and not is_sized(scope, output))
+            unknown = [output for output in node.outputs if output and not is_sized(scope, output)]
+            if unknown and all(is_sized(scope, name) for name in (*node.inputs, *node.captures) if name):
+                roots.extend((node, output) for output in unknown)
         operators[index] = tuple(written)
     if roots:
         raise unsized_error(roots, scope)
@@ -157,9 +158,10 @@ def _set_output(
 
 def _visit(node: Node, settings: Mapping[str, AttributeValue], scope: Scope, session: Session, body: Body) -> None:
     """Sizes the outputs of an operator without bodies: evaluated, inferred, by rule, by bound, or from the file."""
-    types = [scope.type_of(name) if name else None for name in node.inputs]
-    values = [scope.value_of(name) if name else None for name in node.inputs]
-    is_bounded = any(scope.is_bounded(name) for name in node.inputs if name)
+    holders = [scope.holder(name) if name else None for name in node.inputs]
+    types = [None if own is None else own.types[name] for own, name in zip(holders, node.inputs, strict=True)]
+    values = [None if own is None else own.values.get(name) for own, name in zip(holders, node.inputs, strict=True)]
+    is_bounded = any(own is not None and name in own.bounded for own, name in zip(holders, node.inputs, strict=True))
     contents = _contents(node, settings, types, values)
     if contents is not None:
         exact = [array_constant(value).type for value in contents]

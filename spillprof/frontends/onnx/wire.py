@@ -38,15 +38,16 @@ _PAYLOAD = {"raw_data", "float_data", "int32_data", "int64_data", "double_data",
 
 def strip_payloads(data: bytes | mmap.mmap) -> bytes:
     """The serialized ModelProto without large payloads and prose. ``ModelError`` where the bytes are malformed."""
-    stack = [_Frame(layout=_layout(onnx.ModelProto.DESCRIPTOR), end=len(data), field_name="model")]
+    frame = _Frame(layout=_layout(onnx.ModelProto.DESCRIPTOR), end=len(data), field_name="model")
+    stack = [frame]
     position = n_fields = 0
     while True:
-        frame = stack[-1]
         if position >= frame.end:
             if len(stack) == 1:
                 break
             stack.pop()
             _close(frame, stack[-1], data)
+            frame = stack[-1]
             continue
         n_fields += 1
         if n_fields > MAX_FIELDS:
@@ -78,6 +79,7 @@ def strip_payloads(data: bytes | mmap.mmap) -> bytes:
             if position + value > frame.end:
                 raise _broken("the file is cut off", start, stack)
             position = _take(data, item, start, position, position + value, stack)
+            frame = stack[-1]
     stripped = stack[0].content(data, 0)
     if len(stripped) > MAX_STRIPPED_BYTES:
         raise ModelError(f"the graph alone takes {len(stripped):,} bytes", hint="is this really one model?")

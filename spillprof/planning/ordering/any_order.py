@@ -14,9 +14,9 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import Buffer, BufferKind, Program, Step
+from spillprof.model.program import Buffer, BufferKind, Program
 from spillprof.planning.highs import quiet_solver
-from spillprof.planning.liveness import step_least_bytes
+from spillprof.planning.liveness import least_by_step
 from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.residents import resident_inputs
 
@@ -74,12 +74,13 @@ def _rows(program: Program, options: PlanningOptions, sizes: Numbers) -> list[_R
         always = _mask(b for b in used if program.buffers[b].kind is BufferKind.WEIGHT and movable[b])
     n_bytes = -(-len(sizes) // 8)
     rows: dict[tuple[int, bytes], _Row] = {}
-    for step, known, wanted in zip(program.steps, *_known_and_wanted(program, movable), strict=True):
+    for i, (known, wanted) in enumerate(zip(*_known_and_wanted(program, movable), strict=True)):
+        step = program.steps[i]
         forced = (known & wanted | always) & ~_mask((*step.reads, *step.writes))
         packed = forced.to_bytes(n_bytes, "little")
         bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), bitorder="little")
         buffers = np.flatnonzero(bits).astype(np.int64)
-        excess = int(sizes[buffers].sum()) + _least_demand(program, step) - pool
+        excess = int(sizes[buffers].sum()) + _least_demand(program, i) - pool
         if excess > 0 and len(buffers):
             rows[excess, packed] = _Row(excess_bytes=min(excess, int(sizes[buffers].sum())), buffers=buffers)
     chosen: list[_Row] = []
@@ -118,10 +119,11 @@ def _known_and_wanted(program: Program, movable: Sequence[bool]) -> tuple[list[i
     return known, wanted
 
 
-def _least_demand(program: Program, step: Step) -> int:
-    """Pool bytes of a step in any order: operands may die there, and its result take the place of one of them."""
+def _least_demand(program: Program, i: int) -> int:
+    """Pool bytes of step ``i`` in any order: operands may die there, and its result take the place of one of them."""
+    step = program.steps[i]
     saved = 0 if step.updates else max((program.buffers[b].size_bytes for b in step.may_overwrite), default=0)
-    return step_least_bytes(program, step) - saved
+    return int(least_by_step(program)[i]) - saved
 
 
 def _mask(buffers: Iterable[int]) -> int:
