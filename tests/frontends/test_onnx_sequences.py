@@ -154,6 +154,14 @@ def test_branches_that_give_different_sequences_count_the_larger() -> None:
     assert any("the larger is taken" in a.what for a in graph.assumptions)
 
 
+@pytest.mark.parametrize("op_type", ["Shape", "Size", "Identity", "SequenceConstruct", "SplitToSequence"])
+def test_operator_without_outputs_gives_nothing_and_one_with_too_many_is_refused(op_type: str) -> None:
+    rest = node("Relu", "x", "y")
+    assert read(model([node(op_type, "x", ""), rest], [X], "y")).tensors["y"].shape == (10, 4)
+    with pytest.raises(ShapeError, match="output"):
+        read(model([node(op_type, "x", "a b"), rest], [X], "y"))
+
+
 def test_long_sequence_is_known_by_its_type_alone() -> None:
     nodes = [node("SplitToSequence", "x", "q"), node("SequenceAt", "q i", "y")]
     graph = read(model(nodes, [value("x", [1 << 40, 4])], "y", initializers=[ints("i", 0)]))

@@ -84,7 +84,7 @@ def sequence_found(
 ) -> SequenceFound | None:
     """What an operator on sequences or optionals gives; None for other operators, and where it cannot be told."""
     rule = _RULES.get(node.op_type) if node.domain == "" else None
-    if rule is None:
+    if rule is None or not node.outputs:
         return None
     try:
         return rule(_Case(node=node, settings=settings, types=types, values=values, inferred=inferred))

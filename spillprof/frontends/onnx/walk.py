@@ -210,7 +210,7 @@ def _contents(
     """The outputs' contents, if they follow from what is known."""
     if node.domain != "":
         return None
-    if node.op_type in ("Shape", "Size"):
+    if node.op_type in ("Shape", "Size") and len(node.outputs) == 1:
         return _shape_contents(node, settings, types[0] if types else None)
     if not can_fold(node.op_type) or any(
         value is None for value, name in zip(values, node.inputs, strict=True) if name
