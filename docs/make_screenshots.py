@@ -50,8 +50,8 @@ class Shot:
 
 TIMELINE = "section:has(> h2[id^='timeline']):visible"
 SHOTS = (
-    Shot(name="report-top", page="first.html", height=1120),
-    Shot(name="report-top-dark", page="first.html", scheme="dark", height=1120),
+    Shot(name="report-top", page="first.html", height=1410),
+    Shot(name="report-top-dark", page="first.html", scheme="dark", height=1410),
     Shot(name="report-timeline", page="first.html", first=TIMELINE, above=70, height=1240),
     Shot(name="report-phone", page="first.html", width=390, height=844),
     Shot(name="sweep", page="sizes.html", first="figure >> nth=0", height=620),

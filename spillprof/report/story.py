@@ -92,7 +92,7 @@ def _operator(story: OperatorStory) -> Iterator[str]:
     if story.bystanders:
         waiting = [
             f"{label(b.buffer, 24)} ({format_size(b.size_bytes)}, "
-            f"{'not read again' if b.next_use_step is None else f'next read by #{b.next_use_step}'})"
+            f"{'not read again in this run' if b.next_use_step is None else f'next read by #{b.next_use_step}'})"
             for b in story.bystanders
         ]
         yield f"Beside it: {_listed(waiting)}."
