@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from spillprof.analysis.inspection import Inspection, OperatorFact, TensorFact
 from spillprof.model.control_flow import ControlFlow
+from spillprof.model.dtypes import UNSIZED_DTYPES
 from spillprof.model.program import BufferKind
 from spillprof.report.text import cells, count_of, label, ljust, printable, rjust
 from spillprof.units import format_size, format_size_exact
 
 NAME_WIDTH = 48
 MAX_REMARKS = 12
+MAX_BODIES = 4
 
 
 def render(inspection: Inspection, *, top: int, color: bool) -> str:
@@ -44,8 +46,7 @@ def _tensors(rows: Sequence[TensorFact], total: int, strong: Callable[[str], str
     if rows:
         table = [("size", "type", "shape", "kind", "live", "tensor")]
         table += [
-            (format_size(t.nbytes), t.dtype, "x".join(map(str, t.shape)) or "scalar", str(t.kind), _live(t),
-             label(t.name, NAME_WIDTH))
+            (format_size(t.nbytes), t.dtype, _shape(t), str(t.kind), _live(t), label(t.name, NAME_WIDTH))
             for t in rows
         ]  # fmt: skip
         yield ""
@@ -71,10 +72,14 @@ def _control_flow(rows: Sequence[ControlFlow], total: int, strong: Callable[[str
         for row in rows:
             name = label(f"{row.inside}/{row.name}" if row.inside else row.name, NAME_WIDTH)
             kind = row.op_type if row.is_unfolded else f"{row.op_type}, one step"
-            table += [
+            bodies = [
                 (f"{b.runs:,}", f"{b.operators:,}", f"{b.macs:,}", format_size(b.peak_live_bytes), b.name, kind, name)
                 for b in row.bodies
             ]
+            if len(bodies) > MAX_BODIES:  # of a loop in which sizes change: one for each trip
+                left_out = f"{len(bodies) - 2:,} more"
+                bodies[1:-1] = [("...", "", "", "", left_out, kind, name)]
+            table += bodies
         yield ""
         yield strong(f"Control flow ({len(rows):,} of {total:,}, one run of each body)")
         yield from _aligned(table, right=(0, 1, 2, 3))
@@ -85,6 +90,13 @@ def _aligned(table: Sequence[Sequence[str]], *, right: Sequence[int]) -> Iterabl
     for row in table:
         placed = (rjust(c, w) if i in right else ljust(c, w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
         yield ("  " + "  ".join(placed)).rstrip()
+
+
+def _shape(tensor: TensorFact) -> str:
+    """Its sizes; a sequence has none."""
+    if tensor.dtype in UNSIZED_DTYPES - {"string"}:
+        return "-"
+    return "x".join(map(str, tensor.shape)) or "scalar"
 
 
 def _live(tensor: TensorFact) -> str:

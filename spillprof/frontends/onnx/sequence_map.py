@@ -20,8 +20,13 @@ def as_loop(node: Node, scope: Scope) -> Sequence[Node]:
 
     ``ModelError`` if body and operator do not match. Inputs that are no sequences are the same for each element.
     """
-    (body,) = node.bodies
-    if not node.inputs or len(body.inputs) != len(node.inputs) or len(body.outputs) < len(node.outputs):
+    body = node.bodies[0]
+    if (
+        len(node.bodies) > 1
+        or not node.inputs
+        or len(body.inputs) != len(node.inputs)
+        or len(body.outputs) < len(node.outputs)
+    ):
         raise ModelError("the body of a SequenceMap does not match its inputs and outputs", where=(place(node),))
     stem = f"{node.name}/sequence map"
     count = len(node.outputs)
