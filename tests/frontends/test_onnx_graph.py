@@ -221,3 +221,19 @@ def test_same_bytes_same_graph() -> None:
     nodes = [node("Add", f"t{rng.integers(i + 1)} t{i}", f"t{i + 1}") for i in range(60)]
     data = model(nodes, [value("t0", ["N", 3])], "t60")
     assert read(data, batch=2) == read(data, batch=2)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("Relu", "x", "y"), node("Abs", "x", "y")],
+        [node("Relu", "y", "z"), node("Abs", "z", "y")],
+        [node("Relu", "nothing", "y")],
+        [node("Loop", "- - x", "y", body=body([node("Relu", "x", "r")], "r"))],
+        [node("If", "x", "y", then_branch=body([node("Relu", "x", "r")], "r"))],
+    ],
+)
+def test_every_refusal_says_what_to_do(nodes: list[onnx.NodeProto]) -> None:
+    with pytest.raises(ModelError) as caught:
+        read(model(nodes, X, "y"))
+    assert caught.value.hint

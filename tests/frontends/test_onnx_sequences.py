@@ -140,10 +140,10 @@ def test_map_over_a_sequence_of_unknown_length_needs_its_elements_alone() -> Non
 
 
 def test_map_whose_body_does_not_match_is_refused() -> None:
-    twice = mapped("q", [value("a", None)])
+    twice = mapped("q z", [value("a", None), value("b", None)])
     twice.attribute.append(onnx.AttributeProto(name="more", type=onnx.AttributeProto.GRAPH, g=twice.attribute[0].g))
     with pytest.raises(ModelError, match="does not match"):
-        read(sequence_input(model([twice], [], "out"), "q", [3, 4]))
+        read(sequence_input(model([twice], [Z], "out"), "q", [3, 4]))
     with pytest.raises(ModelError, match="does not match"):
         read(sequence_input(model([mapped("q", [value("a", None), value("b", None)])], [], "out"), "q", [3, 4]))
 

@@ -32,6 +32,7 @@ MAX_FILE_BYTES = 1 << 32
 """Of one model file: twice where protobuf ends. Whoever has larger weights keeps them in files beside it."""
 
 _CHUNK_BYTES = 1 << 20
+_UNSOUND_HINT = "the file is damaged, or its exporter made a mistake: onnx.checker may say more; export it again"
 _NO_DIMS: Mapping[str, int] = {}
 _NO_SHAPES: Mapping[str, tuple[int, ...]] = {}
 _NO_BRANCHES: Mapping[str, str] = {}
@@ -67,9 +68,10 @@ def read_onnx(
         with open(path, "rb") as file:
             stripped, sha256 = _contents(file, shown)
     except IsADirectoryError:
-        raise ModelError("this is a directory, not a model file", where=(shown,)) from None
+        hint = "give the model file that is in it"
+        raise ModelError("this is a directory, not a model file", where=(shown,), hint=hint) from None
     except FileNotFoundError:
-        raise ModelError("there is no such file", where=(shown,)) from None
+        raise ModelError("there is no such file", where=(shown,), hint="check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise _unreadable(error, shown) from error
     return _graph(stripped, shown, sha256, bindings)
@@ -137,7 +139,8 @@ def _check_size(size_bytes: int, shown: str) -> None:
 
 def _unreadable(error: Exception, shown: str) -> ModelError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return ModelError(f"the file cannot be read: {reason.lower()}", where=(shown,))
+    hint = "is it a file that this user may read?"
+    return ModelError(f"the file cannot be read: {reason.lower()}", where=(shown,), hint=hint)
 
 
 def _stripped(data: bytes | mmap.mmap, shown: str) -> bytes:
@@ -156,9 +159,8 @@ def _graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -> Grap
     try:
         graph = _sized_graph(stripped, shown, sha256, bindings)
     except ModelError as error:
-        if shown in error.where:
-            raise
-        raise type(error)(error.message, where=(shown, *error.where), hint=error.hint) from error
+        where = error.where if shown in error.where else (shown, *error.where)
+        raise type(error)(error.message, where=where, hint=error.hint or _UNSOUND_HINT) from error
     _read.put((sha256, bindings.key), graph)
     return graph
 
