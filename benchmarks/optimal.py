@@ -1,10 +1,12 @@
 """How far strategy ``optimal`` is from the proven lower bound on real models: a Markdown table.
 
     python benchmarks/optimal.py MODELS [--dims FILE.csv] [--seconds 10] [--shares 0.25,0.5,0.75,0.9]
+    python benchmarks/optimal.py --random 10000,100000 [--seconds 30]
 
 MODELS is a folder of ONNX files; the CSV has columns ``file`` and ``dims`` (JSON). Every model runs at each share of
 its peak live bytes, with weights streamed and cached. Every plan is verified; a case is an error if the bound is not
-below ``optimal``, or ``optimal`` not below every strategy.
+below ``optimal``, or ``optimal`` not below every strategy. ``--random``: random programs of so many operators at a
+third of the memory that holds them without spills, as ``benchmarks/scale.py`` makes them.
 """
 
 import argparse
@@ -16,10 +18,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from scale import random_graph
+
+from spillprof.analysis.occupancy import in_use_by_step
 from spillprof.errors import SpillprofError
 from spillprof.frontends.onnx import read_onnx
 from spillprof.known import bound_of, optimum_of, plans_of
-from spillprof.lowering.fitting import fit
+from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.model.graph import Graph
@@ -27,8 +32,10 @@ from spillprof.model.program import Program
 from spillprof.model.target import Target, load_target
 from spillprof.planning.bounding.certify import certificate_of
 from spillprof.planning.bounding.reduction import reduce
-from spillprof.planning.liveness import live_bytes_by_step
+from spillprof.planning.covering import planners_covering
+from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
+from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 from spillprof.verify.certificate import check_certificate
@@ -130,6 +137,35 @@ def _spilled(program: Program, target: Target, strategy: str, planning: Planning
     return count_traffic(program, plan).spill_bytes
 
 
+def random_row(n: int, seconds: float) -> str:
+    """A Markdown line: how far plans of one random program of ``n`` operators are from the bound, in CPU seconds."""
+    graph, lowering, planning = random_graph(n), LoweringOptions(), PlanningOptions(optimize_seconds=seconds)
+    target = load_target("generic-npu")
+    boundless = unlimited(lower(graph, target, lowering), target, lowering)
+    ideal = make_plan(boundless, target, "none", planning)
+    demand = max(step_demand_bytes(boundless, step) for step in boundless.steps)
+    target = target.with_overrides(sram_bytes=max(int(in_use_by_step(boundless, ideal).max()) // 3, demand))
+    fitted = fit(lower(graph, target, lowering), target, lowering)
+    start = time.process_time()
+    bound = bound_of(fitted, planning)
+    bound_s = time.process_time() - start
+    spilled = {s: _spilled(fitted, target, s, planning) for s in CHEAP_STRATEGIES}
+    start = time.process_time()
+    optimum = optimum_of(fitted, target, planning)
+    optimum_s = time.process_time() - start
+    assert verify(fitted, optimum.plans[0]) == ()
+    best = count_traffic(fitted, optimum.plans[0]).spill_bytes
+    assert optimum.bound.cost <= best <= min(spilled.values())
+    chosen = optimum.choices[0].cost + planners_covering(fitted, planning).forced_cost
+
+    def above(nbytes: int) -> str:
+        return f"+{100 * (nbytes / bound.cost - 1):.1f} %"
+
+    others = " | ".join(above(nbytes) for nbytes in spilled.values())
+    gaps = len(reduce(bound.problem).gaps)
+    return f"| {n:,} | {gaps:,} | {bound_s:.0f} s | {above(chosen)} | {above(best)}, {optimum_s:.0f} s | {others} |"
+
+
 def table(found: list[Case]) -> Iterator[str]:
     """Markdown lines."""
     names = list(CHEAP_STRATEGIES)
@@ -165,11 +201,19 @@ def summary(found: list[Case]) -> Iterator[str]:
 def main() -> None:
     """Print the table, then what it comes to."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", type=Path)
+    parser.add_argument("models", type=Path, nargs="?")
+    parser.add_argument("--random", default="")
     parser.add_argument("--dims", type=Path)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--shares", default="0.25,0.5,0.75,0.9")
     args = parser.parse_args()
+    if args.random:
+        print("| operators | gaps | bound | choice of gaps | optimal | " + " | ".join(CHEAP_STRATEGIES) + " |")
+        for n in args.random.split(","):
+            print(random_row(int(n), args.seconds), flush=True)
+        return
+    if args.models is None:
+        parser.error("MODELS or --random is needed")
     found: list[Case] = []
     for case in cases(args.models, args.dims, [float(s) for s in args.shares.split(",")], args.seconds):
         found.append(case)

@@ -4,7 +4,7 @@ The chosen gaps say what is off-chip and when; packing gives every residency blo
 it can beyond the chosen gaps. Where addresses given step by step do as well, they are taken.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from spillprof.model.plan import Plan
 from spillprof.model.program import BufferKind, Program
@@ -47,25 +47,20 @@ def plan_exchanged(
     program: Program,
     target: Target,
     chosen: list[tuple[GapOption, int]],
-    starts: Sequence[list[tuple[GapOption, int]]],
+    start: list[tuple[GapOption, int]],
     strategy: str,
     options: PlanningOptions,
     effort: Effort,
 ) -> tuple[Plan, bool]:
     """The plan that is found by exchanging gaps until all has an address; whether the effort was enough.
 
-    ``starts``: choices of gaps to begin with, of which the one that costs least once it is placed is improved.
-    ``chosen``: the gaps that would be spent if addresses were of no matter.
+    ``start``: the gaps to begin with. ``chosen``: those that would be spent if addresses were of no matter.
     """
-    builder = BlockBuilder(program, options)
-    exchanges = [
-        Exchange(program, builder, options, {(gap.buffer, gap.last_use): step for gap, step in start})
-        for start in starts
-    ]
-    best = min(exchanges, key=lambda exchange: (not exchange.complete, exchange.bytes_moved))
-    in_time = best.improve(effort)
+    given = {(gap.buffer, gap.last_use): step for gap, step in start}
+    exchange = Exchange(program, BlockBuilder(program, options), options, given)
+    in_time = exchange.improve(effort)
     off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
-    return _assemble(program, target, off, best.packing(), strategy, options), in_time
+    return _assemble(program, target, off, exchange.packing(), strategy, options), in_time
 
 
 def _spills_no_more(plan: Plan, chosen: Mapping[Gap, int]) -> bool:

@@ -159,7 +159,7 @@ def test_what_is_undone_leaves_no_trace(seed: int) -> None:
 def test_the_plan_is_legal_and_moves_what_the_exchange_says(seed: int) -> None:
     p, options = random_program(seed, max_steps=24), options_of(seed)
     chosen = choose_gaps(p, target(), options)
-    plan, in_time = plan_exchanged(p, target(), chosen, [chosen], "interval", options, Effort(sweeps=2))
+    plan, in_time = plan_exchanged(p, target(), chosen, chosen, "interval", options, Effort(sweeps=2))
     assert in_time
     assert verify(p, plan) == ()
     exchange = Exchange(p, BlockBuilder(p, options), options, chosen_gaps(p, options))

@@ -12,9 +12,10 @@ import numpy as np
 from spillprof.planning.optimal.cover import Cover
 
 _ROUNDS_A_COLUMN = 40
-_MOST_ROUNDS = 12_000
-_MOST_COLUMNS = 20_000
-_MOST_VISITS = 1_000_000
+_MOST_ROUNDS = 12_000  # or, in a problem of more than 5,000 columns,
+_LEAST_ROUNDS_A_COLUMN = 2.4
+_MOST_COLUMNS = 150_000
+_MOST_VISITS = 10_000_000
 _RUINED = 4  # columns at most
 
 
@@ -28,7 +29,8 @@ def improve(cover: Cover, target_cost: int, deadline_s: float) -> bool:
     if len(reduced.gaps) > _MOST_COLUMNS or reduced.visits > _MOST_VISITS or not len(reduced.steps):
         return True
     search = _Search(cover)
-    for number in range(min(_MOST_ROUNDS, _ROUNDS_A_COLUMN * len(reduced.gaps))):
+    n = len(reduced.gaps)
+    for number in range(min(max(_MOST_ROUNDS, int(_LEAST_ROUNDS_A_COLUMN * n)), _ROUNDS_A_COLUMN * n)):
         if cover.cost <= target_cost:
             break
         if number % 64 == 0 and time.process_time() > deadline_s:

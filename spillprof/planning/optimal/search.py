@@ -102,7 +102,7 @@ def _with_room(
         program,
         target,
         choice.gaps,
-        [choice.gaps, *(found.gaps for found in roomy[:1])],
+        roomy[0].gaps if roomy else choice.gaps,
         OPTIMAL,
         options,
         Effort(sweeps=_SWEEPS, out_of_time=lambda: time.process_time() > deadline_s),
