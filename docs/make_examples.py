@@ -77,7 +77,8 @@ def _environment() -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("SPILLPROF_") and name != "COLUMNS"
     }
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
+    always = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
+    return {**kept, **always, "SPILLPROF_OPTIMIZE_SECONDS": "600"}  # on a busy machine the search takes longer
 
 
 def _shown(output: str, wanted: str | None) -> str:
