@@ -184,6 +184,14 @@ const charts = (() => {
     remember("steps", range && `${range[0]}-${range[1]}`);
     return change((node, own) => Plotly.relayout(node, { "xaxis.range": rangeOf(own), "xaxis.dtick": ticksOf(own).dtick }));
   }
+  // By button: about the step that is marked, else the middle; a move keeps the width.
+  function zoomBy(factor, shift) {
+    const [low, high] = range || [0, steps];
+    const width = Math.min(Math.max((high - low) * factor, 1), steps);
+    const middle = factor !== 1 && marked !== null && marked >= low && marked < high ? marked + 0.5 : (low + high) / 2 + shift * width;
+    const start = Math.min(Math.max(Math.round(middle - width / 2), 0), steps - Math.ceil(width));
+    return zoom(width >= steps ? null : [start, start + Math.ceil(width)]);
+  }
   function setAxis(time) {
     inTime = time;
     remember("x", time ? "time" : null);
@@ -202,6 +210,8 @@ const charts = (() => {
   });
   for (const node of all("[data-figure]")) { seen.observe(node); here.observe(node); }
   for (const button of all("[data-reset]")) button.addEventListener("click", () => zoom(null));
+  for (const button of all("[data-zoom]")) button.addEventListener("click", () => zoomBy(Number(button.dataset.zoom), 0));
+  for (const button of all("[data-pan]")) button.addEventListener("click", () => zoomBy(1, Number(button.dataset.pan)));
   for (const button of all("[data-axis]")) button.addEventListener("click", () => setAxis(button.dataset.axis === "time"));
   if (inTime) setAxis(true);
   addEventListener("beforeprint", () => {

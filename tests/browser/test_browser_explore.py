@@ -94,6 +94,24 @@ def test_zoom_in_time_keeps_the_same_steps_on_the_other_axis(opening: Any, pages
     _wait_for_ranges(opened.page, 4, 10)
 
 
+def test_buttons_zoom_and_move_all_charts_by_keyboard(opening: Any, pages: dict[str, Path]) -> None:
+    opened = opening(pages["unet"])
+    opened.draw_everything()
+    page = opened.page
+    for button, low, high in (
+        ("[data-zoom='0.5']", 6, 18), ("[data-pan='0.5']", 12, 24), ("[data-pan='0.5']", 12, 24),
+        ("[data-zoom='0.5']", 15, 21), ("[data-pan='-0.5']", 12, 18), ("[data-zoom='2']", 9, 21),
+        ("[data-zoom='2']", 0, 24),
+    ):  # fmt: skip
+        page.focus(f"{VIEW} {button}")
+        page.keyboard.press("Enter")
+        _wait_for_ranges(page, low, high)
+    assert "steps=" not in page.evaluate("location.hash")
+    page.evaluate("page.tell('pick', 20)")
+    page.click(f"{VIEW} [data-zoom='0.5']")
+    _wait_for_ranges(page, 12, 24)  # the step that is marked stays in it
+
+
 def test_clock_turns_steps_into_seconds_and_back(opening: Any, pages: dict[str, Path]) -> None:
     page = opening(pages["unet"]).page
     for step in (0, 3.25, 11, 23.5, 24):
