@@ -14,7 +14,7 @@ from spillprof.planning.options import PlanningOptions
 from spillprof.sweep.blame import blame
 from spillprof.sweep.cases import Source, make_study
 from spillprof.sweep.curves import cliffs
-from spillprof.sweep.local import InProcess
+from spillprof.sweep.local import InProcess, Processes
 from spillprof.sweep.run import Run
 
 TARGET = load_target("generic-npu")
@@ -48,3 +48,21 @@ def test_the_blamed_buffer_is_the_one_whose_spill_bytes_rise_most(corpus: Path, 
         assert cliff.step is not None
         assert forcing[cliff.step].name == cliff.operator
         assert cliff.buffer in forcing[cliff.step].victims
+
+
+def test_processes_blame_the_same(corpus: Path) -> None:
+    name = "densenet121_legacy"
+    graph = read_onnx(str(corpus / "models" / f"{name}.onnx"), dims={}, shapes={}, batch=None)
+    study, cases = make_study(
+        [Source(model=name, graph=graph, dims={}, binding={})], TARGET, [{}], LoweringOptions(), PlanningOptions()
+    )
+    run = Run(cases, [("best-fit", "lru")], {})
+    run.at(RANGES[name], InProcess(study), lambda done, total: None)
+    found = cliffs(run.rows())
+    runner = Processes(study, 2)
+    try:
+        blamed = blame(runner, cases, found)
+    finally:
+        runner.close()
+    assert blamed == blame(InProcess(study), cases, found)
+    assert any(cliff.operator for cliff in blamed)
