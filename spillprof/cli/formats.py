@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Content = str | Iterable[bytes]
 _Render = Callable[["Profile"], Content]
 
-TABLES = ("operators", "buffers", "spills", "steps", "events", "suggestions", "results")
+TABLES = ("operators", "buffers", "spills", "steps", "events", "suggestions", "sizes", "results")
 """Tables that ``.NAME.csv`` asks for; ``.csv`` alone is the first."""
 
 ANNOTATED_SUFFIX = ".spill.onnx"

@@ -31,6 +31,7 @@ SUGGESTION_COLUMNS = (
     "change", "argument", "strategy", "spill_bytes", "latency_s", "energy_j", "saves_s", "saves_bytes", "saves_j",
     "costs",
 )  # fmt: skip
+SIZE_COLUMNS = ("sram_bytes", "strategy", "spill_bytes", "spill_bytes_lower", "latency_s", "reason")
 RESULT_COLUMNS = (
     "strategy", "feasible", "reason", "spill_bytes", "spill_write_bytes", "spill_read_bytes", "streamed_bytes",
     "spill_count", "reload_count", "clean_eviction_count", "fragmentation_spill_bytes", "compaction_count",
@@ -133,6 +134,12 @@ def steps_table(profile: Profile) -> pd.DataFrame:
 def suggestions_table(profile: Profile) -> pd.DataFrame:
     """One row for each change that was simulated, best first."""
     return _frame(SUGGESTION_COLUMNS, (_plain(s, SUGGESTION_COLUMNS) for s in profile.suggestions))
+
+
+def sizes_table(profile: Profile) -> pd.DataFrame:
+    """One row for each size of SRAM and strategy that was tried, by size; none where none was."""
+    points = profile.size_curve.points if profile.size_curve else ()
+    return _frame(SIZE_COLUMNS, (_plain(point, SIZE_COLUMNS) for point in points))
 
 
 def results_table(profile: Profile) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from profiles import HOSTILE_NAMES, MIB, make_profile
 
 from spillprof.model.profile import Profile
 from spillprof.model.size_curve import SizeCurve
+from spillprof.report import tables
 from spillprof.report.html import render
 from spillprof.report.size_figures import size_section
 from spillprof.report.sweep_command import sweep_command
@@ -94,3 +95,11 @@ def test_a_tiled_run_is_swept_around_its_own_size_and_settings_stay_in_front(pro
 @pytest.mark.parametrize("command", HOSTILE_NAMES)
 def test_any_command_gives_words_for_a_shell(profile: Profile, command: str) -> None:
     assert shlex.split(sweep_command(replace(profile, command=command)))[:2] == ["spillprof", "sweep"]
+
+
+def test_points_are_a_table_too(profile: Profile) -> None:
+    lines = tables.render_csv(tables.sizes_table(profile)).splitlines()
+    assert lines[0] == "sram_bytes,strategy,spill_bytes,spill_bytes_lower,latency_s,reason"
+    assert lines[1] == f"{16 * MIB},interval,,,,step 41 needs 20 MiB at once"
+    assert lines[4] == f"{32 * MIB},interval,{200 * MIB},{100 * MIB},0.012,"
+    assert len(tables.sizes_table(replace(profile, size_curve=None))) == 0
