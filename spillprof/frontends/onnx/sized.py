@@ -57,7 +57,8 @@ def finished_graph(body: Body, operators: Sequence[Operator], scope: Scope, sess
         tensors[name] = Tensor(
             name=name, dtype=known.dtype, shape=known.sized_shape, kind=scope.kind_of(name), elements=elements
         )
-        _tell_of_size(known, elements, session)
+        if known.dtype in UNSIZED_DTYPES:
+            _tell_of_size(known, elements, session)
     if unknown:
         options = " ".join(quoted(advice(name, scope.type_of(name))) for name in unknown[:_LISTED])
         raise ShapeError("the size of a tensor stays unknown", where=unknown[:_LISTED], hint=f"give it: {options}")
@@ -73,8 +74,6 @@ def finished_graph(body: Body, operators: Sequence[Operator], scope: Scope, sess
 
 def _tell_of_size(known: ValueType, elements: Sequence[tuple[str, tuple[int, ...]]], session: Session) -> None:
     """Counts what is assumed of the size of a value that is no plain tensor."""
-    if known.dtype not in UNSIZED_DTYPES:
-        return
     if known.members is None:
         session.tally.assume(f"a value of type {known.dtype} is counted as 0 bytes")
     elif unsized := next((dtype for dtype, _ in elements if dtype in UNSIZED_DTYPES), None):

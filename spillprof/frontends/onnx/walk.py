@@ -66,7 +66,7 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
 
 def _spelled_out(node: Node, scope: Scope, session: Session) -> Sequence[Node]:
     """The operators that one is made of: itself, but for a SequenceMap."""
-    if not is_sequence_map(node):
+    if not node.bodies or not is_sequence_map(node):
         return (node,)
     if id(node) not in session.spelled_out:
         session.spelled_out[id(node)] = as_loop(node, scope)
