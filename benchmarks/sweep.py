@@ -92,7 +92,9 @@ def loopback() -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]]]:
             start("scheduler", *common, "--port", "0")
             while not file.exists() or not file.read_text("utf-8").strip():
                 time.sleep(0.05)
-            workers = [start("worker", *common, "--no-nanny", "--nthreads", "1") for _ in range(2)]
+            workers = [
+                start("worker", *common, "--no-nanny", "--nthreads", "1", "--death-timeout", "60") for _ in range(2)
+            ]
             yield json.loads(file.read_text("utf-8"))["address"], workers
         finally:
             for process in reversed(processes):

@@ -60,7 +60,7 @@ def loopback(tmp_path: Path) -> Iterator[Loopback]:
             assert scheduler.poll() is None, "the scheduler did not start"
             assert time.monotonic() < deadline, "the scheduler did not start in time"
             time.sleep(0.05)
-        worker = ("worker", *common, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1")
+        worker = ("worker", *common, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1", "--death-timeout", "60")
         workers = [start(*worker) for _ in range(2)]
         processes += workers
         yield Loopback(address=json.loads(file.read_text("utf-8"))["address"], workers=workers)
