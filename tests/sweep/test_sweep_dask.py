@@ -18,7 +18,7 @@ from spillprof.errors import UsageError
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph, Operator, Tensor, TensorKind
 from spillprof.model.target import load_target
-from spillprof.planning.options import STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
 from spillprof.report.sweep_data import render_json
 from spillprof.sweep.cases import Source, make_study
 from spillprof.sweep.cluster import Cluster
@@ -90,8 +90,8 @@ def study() -> tuple[Study, list[Case]]:
     return make_study(sources, load_target("generic-npu"), [{}], LoweringOptions(), PlanningOptions())
 
 
-PAIRS = list(product(("best-fit",), STRATEGIES))
-SIZES = [1024 * n for n in range(16, 40, 3)]
+PAIRS = list(product(("best-fit",), ("lru", "interval", "optimal")))
+SIZES = [1024 * n for n in range(16, 40, 5)]
 
 
 def _text(study: tuple[Study, list[Case]], rows: tuple[Row, ...]) -> str:
