@@ -7,6 +7,7 @@ from spillprof.units import format_time
 
 _SIZE_UNITS = (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40), ("PiB", 2**50), ("EiB", 2**60))
 _TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+_ENERGY_UNITS = (("pJ", 1e-12), ("nJ", 1e-9), ("µJ", 1e-6), ("mJ", 1e-3), ("J", 1.0))
 MISSING = "-"
 
 
@@ -38,6 +39,11 @@ def size_scale(sizes_bytes: Sequence[int | None]) -> Scale:
 def time_scale(times_s: Sequence[float | None]) -> Scale:
     """The unit of the largest time, with as many decimals as the column deserves."""
     return _scale(times_s, _TIME_UNITS, threshold=999.5)
+
+
+def energy_scale(energies_j: Sequence[float | None]) -> Scale:
+    """The unit of the largest energy, with as many decimals as the column deserves."""
+    return _scale(energies_j, _ENERGY_UNITS, threshold=999.5)
 
 
 def size_column(sizes_bytes: Sequence[int | None]) -> tuple[str, ...]:

@@ -9,14 +9,13 @@ from typing import Any
 from spillprof.model.profile import Profile
 from spillprof.model.result import OperatorCost, Result
 from spillprof.model.story import Absence
-from spillprof.report.columns import MISSING, Scale, size_scale, time_scale
+from spillprof.report.columns import MISSING, Scale, energy_scale, size_scale, time_scale
 from spillprof.report.demand import wanted_bytes
 from spillprof.report.figures import MAX_LIVE, largest_residencies
 from spillprof.report.story import COLUMNS as ABSENCE_COLUMNS
 from spillprof.report.story import absence_row
 from spillprof.report.text import label
 from spillprof.report.verdict import shown_cause
-from spillprof.units import format_energy
 
 HTML_ROWS = 100
 """Rows that are real HTML: they show without JavaScript and in print."""
@@ -33,11 +32,12 @@ class Kind(StrEnum):
     COUNT = "count"
     SIZE = "size"  # bytes
     TIME = "time"  # seconds
+    ENERGY = "energy"  # joules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column; ``scale`` is that of sizes and times."""
+    """A column; ``scale`` is that of sizes, times and energies."""
 
     title: str
     kind: Kind
@@ -59,7 +59,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataTable:
-    """Rows of raw values: names made printable, sizes in bytes, times in seconds."""
+    """Rows of raw values: names made printable, sizes in bytes, times in seconds, energies in joules."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -212,10 +212,10 @@ def suggestions_table(profile: Profile) -> DataTable:
     return make_table(
         "What would help most (each re-simulated)",
         (("change", Kind.TEXT), ("saves", Kind.TIME), ("latency", Kind.TIME), ("spill bytes", Kind.SIZE),
-         ("saves bytes", Kind.SIZE), ("saves energy", Kind.TEXT), ("under", Kind.TEXT), ("costs", Kind.TEXT)),
+         ("saves bytes", Kind.SIZE), ("saves energy", Kind.ENERGY), ("under", Kind.TEXT), ("costs", Kind.TEXT)),
         profile.suggestions,
         lambda s: (label(s.argument, 400), s.saves_s, s.latency_s, s.spill_bytes, s.saves_bytes,
-                   format_energy(s.saves_j), s.strategy, label(s.costs, 80)),
+                   s.saves_j, s.strategy, label(s.costs, 80)),
         limit=HTML_ROWS,
     )  # fmt: skip
 
@@ -247,7 +247,7 @@ def make_table(
 ) -> DataTable:
     """A table of one row an item, at most ``limit``, each column of sizes or times in one unit."""
     rows = tuple(row(item) for item in items[:limit])
-    scales = {Kind.SIZE: size_scale, Kind.TIME: time_scale}
+    scales = {Kind.SIZE: size_scale, Kind.TIME: time_scale, Kind.ENERGY: energy_scale}
     described = tuple(
         Column(title=title, kind=kind, scale=scales[kind]([r[i] for r in rows]) if kind in scales else None)
         for i, (title, kind) in enumerate(columns)
