@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import Opened, barriers
 from profiles import HOSTILE_NAMES, make_profile
-from test_browser_report import Opened, barriers, browser  # noqa: F401 - a fixture
 
 from spillprof.diff import compare
 from spillprof.model.profile import Profile
@@ -50,7 +50,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["light", "dark"])
-def opened(browser: Any, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:  # noqa: F811
+def opened(browser: Any, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:
     opened = Opened(browser, page_file, scheme=request.param)
     yield opened
     opened.page.close()
@@ -83,7 +83,7 @@ def test_a_strategy_is_chosen_and_its_table_filtered(opened: Opened) -> None:
     assert opened.errors == []
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, page_file: Path) -> None:  # noqa: F811
+def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, page_file: Path) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.goto(page_file.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -91,14 +91,14 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, page_file: Pa
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_comparison_has_no_serious_barrier(browser: Any, page_file: Path, scheme: str) -> None:  # noqa: F811
+def test_the_comparison_has_no_serious_barrier(browser: Any, page_file: Path, scheme: str) -> None:
     opened = Opened(browser, page_file, scheme=scheme)
     assert barriers(opened.page) == []
     opened.check_and_close()
 
 
 def test_the_comparison_prints_with_its_figures_and_without_its_controls(
-    browser: Any,  # noqa: F811
+    browser: Any,
     page_file: Path,
     tmp_path: Path,
 ) -> None:
@@ -115,7 +115,7 @@ def test_the_comparison_prints_with_its_figures_and_without_its_controls(
     opened.check_and_close()
 
 
-def test_rows_are_copied_as_they_are_filtered_and_sorted_by_change(browser: Any, page_file: Path) -> None:  # noqa: F811
+def test_rows_are_copied_as_they_are_filtered_and_sorted_by_change(browser: Any, page_file: Path) -> None:
     opened = Opened(browser, page_file)
     page = opened.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -1,57 +1,16 @@
 """What a reader does with the report of a real model: time axis, one step, the graph, print; and who cannot see it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import SAMPLES, VIEW, barriers
 from profiles import HOSTILE_NAMES, make_profile
-from test_browser_report import Opened, barriers, browser  # noqa: F401 - a fixture
 
-from spillprof.frontends.onnx import read_onnx
-from spillprof.model.profile import Profile
-from spillprof.model.target import load_target
-from spillprof.pipeline import AnalyzeOptions, WhatIf, analyze
 from spillprof.report.html import render
 
 pytestmark = pytest.mark.browser
-
-SAMPLES = {"transformer_blocks": 1200 << 10, "unet": 1200 << 10, "three_branch": 64 << 20}
-"""Sample models, and an SRAM at which they spill."""
-VIEW = "[data-view]:not([hidden])"
-
-
-def _analyzed(name: str) -> Profile:
-    graph = read_onnx(str(Path(__file__).parents[2] / "sample_models" / f"{name}.onnx"), dims={}, shapes={}, batch=None)
-    target = load_target("generic-npu").with_overrides(sram_bytes=SAMPLES[name])
-    return analyze(
-        graph, target, AnalyzeOptions(strategies=("lru", "interval"), what_if=WhatIf.ON), command="spillprof analyze"
-    )
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The report of each sample model."""
-    folder = tmp_path_factory.mktemp("pages")
-    paths = {name: folder / f"{name}.html" for name in SAMPLES}
-    for name, path in paths.items():
-        path.write_text(render(_analyzed(name)), "utf-8")
-    return paths
-
-
-@pytest.fixture
-def opening(browser: Any) -> Iterator[Any]:  # noqa: F811
-    """Opens pages, and checks at the end that none asked for anything or failed."""
-    opened: list[Opened] = []
-
-    def _open(path: Path, **options: Any) -> Opened:
-        opened.append(Opened(browser, path, **options))
-        return opened[-1]
-
-    yield _open
-    for one in opened:
-        one.check_and_close()
 
 
 def _wait_for_ranges(page: Any, low: float, high: float) -> None:

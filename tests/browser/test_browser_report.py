@@ -1,38 +1,15 @@
 """The HTML report in headless Chromium: no error, no request, names inert, tables and charts work."""
 
-import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from browsing import Opened
 from profiles import HOSTILE_NAMES, make_profile
 
 from spillprof.report.html import render
 
 pytestmark = pytest.mark.browser
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-
-
-def _missing(reason: str) -> None:
-    if os.environ.get("SPILLPROF_REQUIRE_BROWSER") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        _missing("playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        _missing("no chromium on this machine")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -57,42 +34,6 @@ def report(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(render(replace(profile, results=tuple(results), peak_buffers=peak, model=model)), "utf-8")
     return path
-
-
-class Opened:
-    """A page, and everything that it must not do."""
-
-    def __init__(self, browser, path: Path, *, width: int = 1280, scheme: str = "light", fragment: str = ""):
-        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        self.errors: list[str] = []
-        self.requests: list[str] = []
-        self.dialogs: list[str] = []
-        self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
-        self.page.on("pageerror", lambda e: self.errors.append(str(e)))
-        self.page.on("request", lambda r: self.requests.append(r.url))
-        self.page.on("dialog", lambda d: (self.dialogs.append(d.message), d.dismiss()))
-        self.page.goto(path.as_uri() + fragment)
-        self.page.wait_for_selector("html[data-ready=true]", state="attached")
-
-    def draw_everything(self) -> None:
-        for node in self.page.query_selector_all("[data-figure]"):
-            if node.is_visible():
-                node.scroll_into_view_if_needed()
-                node.wait_for_selector(".main-svg", state="attached")
-
-    def check_and_close(self) -> None:
-        assert self.errors == []
-        assert self.dialogs == []
-        assert [url for url in self.requests if not url.startswith(("file://", "data:", "blob:"))] == []
-        assert len([url for url in self.requests if url.startswith("file://")]) == 1
-        self.page.close()
-
-
-def barriers(page) -> list[str]:
-    """Serious barriers for assistive technology that axe-core finds."""
-    page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
-    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in ("serious", "critical")]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")])

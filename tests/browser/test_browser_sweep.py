@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import Opened
 from profiles import HOSTILE_NAMES
-from test_browser_report import Opened, browser  # noqa: F401 - a fixture
 
 from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.options import LoweringOptions
@@ -42,7 +42,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["light", "dark"])
-def opened(browser: Any, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:  # noqa: F811
+def opened(browser: Any, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:
     opened = Opened(browser, page_file, scheme=request.param)
     yield opened
     opened.page.close()

@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_browser_explore import SAMPLES, VIEW, opening, pages  # noqa: F401 - fixtures
-from test_browser_report import Opened, browser  # noqa: F401 - a fixture
+from browsing import SAMPLES, VIEW, Opened
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_reader_uses_every_part_of_the_page(opening: Any, pages: dict[str, Path], name: str) -> None:  # noqa: F811
+def test_a_reader_uses_every_part_of_the_page(opening: Any, pages: dict[str, Path], name: str) -> None:
     opened = opening(pages[name])
     page = opened.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
