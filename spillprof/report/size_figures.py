@@ -88,7 +88,9 @@ def _spill_figure(profile: Profile, rows: Sequence[Row], found: Sequence[Knee], 
     proven = next((r.spill_bytes_lower for r in rows if r.sram_bytes == profile.target.sram_bytes), None)
     if proven is not None and profile.bounds is not None and proven < profile.bounds.spill_bytes_lower:
         exact = format_size_pair(profile.bounds.spill_bytes_lower, proven)
-        notes.append(f"The bound is proven by quick methods here: {exact[1]} in this memory, {exact[0]} above.")
+        notes.append(
+            f"The bound drawn is proven by quick methods: {exact[1]} in this memory; all methods prove {exact[0]}."
+        )
     return replace(drawn, note=" ".join(notes))
 
 
