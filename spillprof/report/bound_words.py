@@ -2,7 +2,8 @@
 
 from spillprof.model.profile import Bounds, Profile
 from spillprof.model.story import ANY_CHANGE
-from spillprof.units import format_size, format_size_exact, format_size_pair
+from spillprof.planning.options import OPTIMAL
+from spillprof.units import format_size, format_size_exact, format_size_pair, format_time
 
 NOTHING, FORCED = "nothing must spill", "operators that cannot fit"
 
@@ -21,7 +22,7 @@ CHECK = "spillprof verify MODEL --certificate PROFILE.json, with the same option
 
 
 def bound_scope(profile: Profile) -> str:
-    """What the lower bound claims, in one sentence, and shortly by what."""
+    """What the lower bound claims, and shortly by what; beside it, that the fewest bytes are not the least time."""
     given = [
         (profile.oversized, "the same operands tiled through DRAM"),
         (profile.config.get("pin"), "the same dedicated slots"),
@@ -32,7 +33,8 @@ def bound_scope(profile: Profile) -> str:
     same = f", with {shared}," if shared else ""
     short = shortly(profile.bounds) if profile.bounds else ""
     how = f" ({short})" if short else ""
-    return f"Lower bound{how}: no plan in this order of operators{same} spills less.{_in_any_order(profile)}"
+    claim = f"Lower bound{how}: no plan in this order of operators{same} spills less."
+    return claim + _in_any_order(profile) + _slower(profile)
 
 
 def shortly(bounds: Bounds) -> str:
@@ -87,3 +89,18 @@ def search_sentences(profile: Profile) -> list[str]:
 def _in_any_order(profile: Profile) -> str:
     nbytes = profile.bounds.any_order_bytes if profile.bounds else None
     return f" In any order at least {format_size(nbytes)} must spill." if nbytes else ""
+
+
+def _slower(profile: Profile) -> str:
+    """That strategy ``optimal``, which looks for the fewest bytes, is not the fastest, where it is not."""
+    feasible = [result for result in profile.results if result.feasible]
+    fewest = next((result for result in feasible if result.strategy == OPTIMAL), None)
+    fastest = min(feasible, key=lambda result: result.latency_s, default=None)
+    if fewest is None or fastest is None or fastest.spill_bytes <= fewest.spill_bytes:
+        return ""
+    if fastest.latency_s >= fewest.latency_s:
+        return ""
+    saved = format_time(fewest.latency_s - fastest.latency_s)
+    return (
+        f" Fewest bytes are not the least time: {fastest.strategy} moves more than optimal, but ends {saved} earlier."
+    )

@@ -111,3 +111,24 @@ def test_capacity_is_left_in_the_best_order_only_where_one_was_searched(searched
 def test_kinds_are_not_worded_as_runs_that_nobody_made():
     lead = replace(lead_result(PLAIN), causes=None)
     assert meaning("capacity", lead) == "more was needed at once than fits"
+
+
+def searched(spill_bytes: int, latency_s: float) -> Profile:
+    """PLAIN with a result of ``optimal`` beside the others."""
+    lead = lead_result(PLAIN)
+    found = replace(lead, strategy="optimal", spill_bytes=spill_bytes, latency_s=latency_s)
+    return replace(PLAIN, results=(*PLAIN.results, found))
+
+
+def test_fewest_bytes_in_more_time_are_said_on_every_page():
+    lead = lead_result(PLAIN)
+    sentence = f"not the least time: {lead.strategy} moves more than optimal, but ends 1 ms earlier."
+    for page in pages(searched(lead.spill_bytes - 1, lead.latency_s + 1e-3)):
+        assert sentence in page
+
+
+def test_nothing_is_said_where_the_fewest_bytes_are_fastest_too():
+    lead = lead_result(PLAIN)
+    assert "not the least time" not in bound_scope(searched(lead.spill_bytes - 1, lead.latency_s - 1e-9))
+    assert "not the least time" not in bound_scope(searched(lead.spill_bytes, lead.latency_s + 1e-3))
+    assert "not the least time" not in bound_scope(PLAIN)
