@@ -1,51 +1,23 @@
 """Real models from end to end: each is analysed, or refused with an error of ours."""
 
-import csv
-import json
-import os
-import re
 from functools import cache
-from pathlib import Path
 from random import Random
 
 import pytest
+from corpus_models import MODELS, graph_of, needs_models
 
 from spillprof.errors import SpillprofError
-from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Views, WeightsPolicy
-from spillprof.model.graph import Graph, TensorKind
+from spillprof.model.graph import TensorKind
 from spillprof.model.profile import Profile
 from spillprof.model.program import BufferKind
 from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
 
-CORPUS = Path(os.environ.get("SPILLPROF_CORPUS", Path(__file__).parents[2] / "shared" / "corpus"))
 MIB8 = 8 << 20
 MANY_OPERATORS = 3000
-
-
-def models() -> dict[str, dict[str, int]]:
-    """Dimensions to bind, by file name. ``?NAME.AXIS`` is an unnamed dimension of an input."""
-    index = CORPUS / "models.csv"
-    if not index.is_file():
-        return {}
-    rows = csv.DictReader(index.read_text(encoding="utf-8").splitlines())
-    return {
-        row["file"]: {
-            re.sub(r"^\?(.*)\.(\d+)$", r"\1[\2]", key): size for key, size in json.loads(row["dims"] or "{}").items()
-        }
-        for row in rows
-    }
-
-
-MODELS = models()
-
-
-@cache
-def read(file: str) -> Graph:
-    return read_onnx(CORPUS / "models" / file, dims=MODELS[file])
 
 
 @cache
@@ -70,15 +42,15 @@ def check(profile: Profile) -> None:
         assert bool(r.streamed_bytes) <= bool(profile.oversized)
 
 
-@pytest.mark.skipif(not MODELS, reason=f"no model corpus at {CORPUS} (set SPILLPROF_CORPUS)")
+@needs_models
 @pytest.mark.parametrize("file", MODELS or ["absent"])
 def test_every_model_is_analysed_at_8_mib(file: str) -> None:
-    profile = analyze(read(file), machine(MIB8), AnalyzeOptions(strategies=("lru", "interval")))
+    profile = analyze(graph_of(file), machine(MIB8), AnalyzeOptions(strategies=("lru", "interval")))
     assert len(profile.results) == 2
     check(profile)
 
 
-@pytest.mark.skipif(not MODELS, reason=f"no model corpus at {CORPUS} (set SPILLPROF_CORPUS)")
+@needs_models
 @pytest.mark.parametrize(
     "file",
     [
@@ -89,7 +61,7 @@ def test_every_model_is_analysed_at_8_mib(file: str) -> None:
 )
 def test_quantised_networks_hold_bytes_between_their_layers(file: str) -> None:
     """All but the float image at the start and the float result at the end, in 8 bits; and as much for weights."""
-    graph = read(file)
+    graph = graph_of(file)
     program = lower(graph, machine(MIB8), LoweringOptions())
     wide = [b for b in program.buffers if graph.tensors[b.name].dtype not in ("int8", "uint8")]
     assert {b.kind for b in wide} <= {BufferKind.INPUT, BufferKind.OUTPUT}
@@ -99,11 +71,11 @@ def test_quantised_networks_hold_bytes_between_their_layers(file: str) -> None:
     assert program.weight_bytes <= stored
 
 
-@pytest.mark.skipif(not MODELS, reason=f"no model corpus at {CORPUS} (set SPILLPROF_CORPUS)")
+@needs_models
 @pytest.mark.parametrize("file", MODELS or ["absent"])
 def test_half_of_the_peak_with_options_from_a_fixed_seed(file: str) -> None:
     rng = Random(file)
-    graph = read(file)
+    graph = graph_of(file)
     if len(graph.operators) > MANY_OPERATORS:
         pytest.skip("too many operators for a quick test")
     strategy = rng.choice(STRATEGIES)

@@ -1,11 +1,10 @@
 """The model as read: live intervals, peak, smallest SRAM."""
 
-import csv
-import json
 from pathlib import Path
 
 import onnx
 import pytest
+from corpus_models import MODELS, graph_of, needs_models
 from graphs import MACHINE, PLAIN, graph
 
 from spillprof.analysis.inspection import inspect_graph
@@ -95,18 +94,19 @@ def test_light_resnet50_peaks_where_independent_packers_say():
     assert found.macs == 4_089_184_256
 
 
+@needs_models
 @pytest.mark.slow
-def test_plain_liveness_of_every_real_model_is_that_of_a_real_run(corpus):
+def test_plain_liveness_of_every_real_model_is_that_of_a_real_run():
     """Except where an operator is a function: its inside is steps here, and was one operator there.
 
     Sizes that depend on the data are bounded from above, so such a model may only show more.
     """
     compared, different = 0, {}
-    for row in csv.DictReader((corpus / "models.csv").read_text("utf-8").splitlines()):
+    for file, row in MODELS.items():
         if row["liveness_from"] != "ort-run" or row["functions"] not in ("", "0"):
             continue
         try:
-            g = read_onnx(corpus / "models" / row["file"], dims=dims(row["dims"]))
+            g = graph_of(file)
         except SpillprofError:
             continue  # refused by the front end: its tests say which
         compared += 1
@@ -115,17 +115,6 @@ def test_plain_liveness_of_every_real_model_is_that_of_a_real_run(corpus):
         expected = int(row["peak_bytes"])
         bounded = any("depends on" in a.what for a in g.assumptions) and found.peak_live_bytes > expected
         if found.peak_live_bytes != expected and not bounded:
-            different[row["file"]] = (found.peak_live_bytes, expected)
+            different[file] = (found.peak_live_bytes, expected)
     assert different == {}
     assert compared >= 60
-
-
-def dims(text):
-    """``{"?x.0": 1}`` is axis 0 of input x, unnamed; other keys name a dimension."""
-    bound = {}
-    for key, value in json.loads(text).items():
-        if key.startswith("?") and "." in key:
-            name, axis = key[1:].rsplit(".", 1)
-            key = f"{name}[{axis}]"
-        bound[key] = value
-    return bound

@@ -16,7 +16,7 @@ from spillprof.pipeline import AnalyzeOptions, WhatIf, analyze
 from spillprof.report.html import render
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     try:
         from playwright.sync_api import sync_playwright
@@ -31,7 +31,7 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The report of each sample model."""
     folder = tmp_path_factory.mktemp("pages")

@@ -1,22 +1,18 @@
 """Real models against the sizes of a real run, and hostile files against what is right for them."""
 
-import csv
 import gzip
 import json
-import os
-import re
 from pathlib import Path
 
 import onnx
 import pytest
+from corpus_models import CORPUS, MODELS, bindings, graph_of, rows
 
 from spillprof.errors import SpillprofError
 from spillprof.frontends.onnx import read_onnx
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.model.dtypes import UNSIZED_DTYPES
 from spillprof.model.graph import Graph, TensorKind
-
-CORPUS = Path(os.environ.get("SPILLPROF_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
 
 ASSUMED: dict[str, dict[str, tuple[int, ...]]] = {
     "fasterrcnn_mobilenet_v3_large_320_fpn_legacy.onnx": {  # boxes that survived in the run: none
@@ -36,23 +32,7 @@ OTHER_PEAK = {
 """Models whose peak of live bytes is not that of the run, and why."""
 
 
-def rows(name: str) -> list[dict[str, str]]:
-    index = CORPUS / name
-    return list(csv.DictReader(index.read_text(encoding="utf-8").splitlines())) if index.is_file() else []
-
-
-MODELS = {row["file"]: row for row in rows("models.csv")}
 HOSTILE = {row["file"]: row["exit_code"] for row in rows("hostile/INDEX.csv")}
-
-
-def bindings(row: dict[str, str]) -> dict[str, int]:
-    """The corpus writes ``?NAME.AXIS`` for what we call ``NAME[AXIS]``."""
-    dims = json.loads(row["dims"])
-    return {re.sub(r"^\?(.+)\.(\d+)$", r"\1[\2]", key): size for key, size in dims.items()}
-
-
-def read_model(file: str) -> Graph:
-    return read_onnx(CORPUS / "models" / file, dims=bindings(MODELS[file]))
 
 
 def live_peak_bytes(graph: Graph) -> int:
@@ -84,9 +64,9 @@ def test_every_tensor_has_the_size_of_the_run(file: str) -> None:
     truth_file = CORPUS / "truth" / (file.removesuffix(".onnx") + ".json.gz")
     if not truth_file.is_file():
         pytest.skip("no run was recorded for this model")
-    bounds = read_model(file)
+    bounds = graph_of(file)
     assumed = ASSUMED.get(file, {})
-    graph = read_onnx(CORPUS / "models" / file, dims=bindings(MODELS[file]), assume=assumed) if assumed else bounds
+    graph = read_onnx(CORPUS / "models" / file, dims=bindings(file), assume=assumed) if assumed else bounds
     compared = 0
     for name, (shape, element) in json.loads(gzip.decompress(truth_file.read_bytes())).items():
         tensor = graph.tensors[name]
@@ -102,7 +82,7 @@ def test_every_tensor_has_the_size_of_the_run(file: str) -> None:
 
 @pytest.mark.parametrize("file", MODELS)
 def test_the_peak_of_live_bytes_is_that_of_the_run(file: str) -> None:
-    peak, expected = live_peak_bytes(read_model(file)), int(MODELS[file]["peak_bytes"])
+    peak, expected = live_peak_bytes(graph_of(file)), int(MODELS[file]["peak_bytes"])
     assert peak > expected if file in OTHER_PEAK else peak == expected
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from corpus_models import graph_of
 from profiles import make_profile, without_spills
 from trace_rules import check_trace
 
@@ -253,18 +254,18 @@ def test_tables_have_a_row_for_each_thing(unet: Profile) -> None:
     assert all(a == "" or a.isdigit() for a in addresses)
 
 
-REAL = {  # model: SRAM, dimensions, weights
-    "densenet121_legacy": (4 << 20, {}, WeightsPolicy.STREAM),
-    "mobilenet_v2_legacy": (8 << 20, {}, WeightsPolicy.CACHED),
-    "llama_2l_bf16_dynamo": (256 << 10, {}, WeightsPolicy.STREAM),
-    "script_if_loop_legacy": (1 << 20, {"b": 1}, WeightsPolicy.CACHED),
+REAL = {  # model: SRAM, weights
+    "densenet121_legacy": (4 << 20, WeightsPolicy.STREAM),
+    "mobilenet_v2_legacy": (8 << 20, WeightsPolicy.CACHED),
+    "llama_2l_bf16_dynamo": (256 << 10, WeightsPolicy.STREAM),
+    "script_if_loop_legacy": (1 << 20, WeightsPolicy.CACHED),
 }
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_exports_of_real_networks_keep_the_rules_of_their_formats(name: str, corpus: Path, tmp_path: Path) -> None:
-    sram_bytes, dims, weights = REAL[name]
-    graph = read_onnx(corpus / "models" / f"{name}.onnx", dims=dims)
+    sram_bytes, weights = REAL[name]
+    graph = graph_of(f"{name}.onnx")
     target = load_target("generic-npu").with_overrides(sram_bytes=sram_bytes)
     options = AnalyzeOptions(strategies=("lru", "interval"), lowering=LoweringOptions(weights=weights))
     profile = analyze(graph, target, options)

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from corpus_models import graph_of
 
-from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.graph import Graph
 from spillprof.model.result import Result
@@ -31,7 +31,7 @@ def _result(graph: Graph, sram_bytes: int) -> Result:
 
 @pytest.mark.parametrize("name", RANGES)
 def test_the_blamed_buffer_is_the_one_whose_spill_bytes_rise_most(corpus: Path, name: str) -> None:
-    graph = read_onnx(str(corpus / "models" / f"{name}.onnx"), dims={}, shapes={}, batch=None)
+    graph = graph_of(f"{name}.onnx")
     source = Source(model=name, graph=graph, dims={}, binding={})
     study, cases = make_study([source], TARGET, [{}], LoweringOptions(), PlanningOptions())
     run = Run(cases, [("best-fit", "lru")], {})
@@ -52,7 +52,7 @@ def test_the_blamed_buffer_is_the_one_whose_spill_bytes_rise_most(corpus: Path, 
 
 def test_processes_blame_the_same(corpus: Path) -> None:
     name = "densenet121_legacy"
-    graph = read_onnx(str(corpus / "models" / f"{name}.onnx"), dims={}, shapes={}, batch=None)
+    graph = graph_of(f"{name}.onnx")
     study, cases = make_study(
         [Source(model=name, graph=graph, dims={}, binding={})], TARGET, [{}], LoweringOptions(), PlanningOptions()
     )

@@ -1,16 +1,12 @@
 """Real models at shares of their peak: the timeline keeps to what no schedule can beat."""
 
-import csv
-import json
 import os
-import re
-from pathlib import Path
 
 import pytest
+from corpus_models import MODELS, graph_of, needs_models
 
 from spillprof.analysis.breakdown import breakdown
 from spillprof.errors import CapacityError
-from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.model.program import Program
@@ -19,7 +15,6 @@ from spillprof.planning.options import Dma, PlanningOptions
 from spillprof.simulation import planned, prepare, sram_limits
 from spillprof.verify import recount
 
-CORPUS = Path(os.environ.get("SPILLPROF_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
 FEW_OPERATORS = int(os.environ.get("SPILLPROF_FEW_OPERATORS", "130"))
 MACHINES = {
     "plain": {},
@@ -29,20 +24,7 @@ MACHINES = {
 }  # fmt: skip
 
 
-def models() -> dict[str, dict[str, int]]:
-    """Dimensions to bind, by file, of the models with few enough operators."""
-    index = CORPUS / "models.csv"
-    if not index.is_file():
-        return {}
-    rows = csv.DictReader(index.read_text(encoding="utf-8").splitlines())
-    return {
-        row["file"]: {re.sub(r"^\?(.*)\.(\d+)$", r"\1[\2]", k): n for k, n in json.loads(row["dims"] or "{}").items()}
-        for row in rows
-        if int(row["nodes"]) <= FEW_OPERATORS
-    }
-
-
-MODELS = models()
+SMALL_MODELS = [file for file, row in MODELS.items() if int(row["nodes"]) <= FEW_OPERATORS]
 
 
 def check(program: Program, target: Target, strategy: str) -> None:
@@ -68,13 +50,12 @@ def check(program: Program, target: Target, strategy: str) -> None:
     assert e.dram_read_j + e.dram_write_j + e.sram_j + e.mac_j == pytest.approx(t.energy_j, rel=1e-9)
 
 
-@pytest.mark.skipif(not MODELS, reason=f"no model corpus at {CORPUS} (set SPILLPROF_CORPUS)")
+@needs_models
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("file", MODELS or ["absent"])
+@pytest.mark.parametrize("file", SMALL_MODELS or ["absent"])
 def test_timeline_bounds_at_shares_of_the_peak(file: str, machine: str) -> None:
-    graph = read_onnx(CORPUS / "models" / file, dims=MODELS[file])
     target = load_target("generic-npu").with_overrides(**MACHINES[machine])
-    prepared = prepare(graph, target, LoweringOptions())
+    prepared = prepare(graph_of(file), target, LoweringOptions())
     smallest, most = sram_limits(prepared, target, PlanningOptions())
     sizes = {max(smallest, int(most * share) // 64 * 64) for share in (0.25, 0.5, 0.75)} | {
         smallest * 3 // 4 // 64 * 64
