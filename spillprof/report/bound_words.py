@@ -65,7 +65,7 @@ def proof_sentence(profile: Profile) -> str:
     lower, checked = format_size_exact(bounds.spill_bytes_lower), format_size_exact(bounds.certified_bytes)
     without = "nothing" if bounds.certified_by == NOTHING else f"{checked}, by {certified}"
     return (
-        f"The bound is what a solver proved of the integer program, {bounds.proven_by}: {lower}. What needs no trust "
+        f"The bound is what a solver proved by {bounds.proven_by}: {lower}. What needs no trust "
         f"in a solver is {without}: its certificate is checked in whole numbers ({CHECK})."
     )
 

@@ -18,6 +18,7 @@ from spillprof.planning.optimal.greedy import complete
 from spillprof.planning.optimal.local_search import improve
 from spillprof.planning.optimal.milp import solve
 from spillprof.planning.optimal.search import COMPLETE
+from spillprof.planning.optimal.step_by_step import solve_step_by_step
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions, WriteBack
 from spillprof.planning.planner import make_plan, optimize
 from spillprof.planning.traffic import count_traffic
@@ -82,6 +83,46 @@ def test_solver_and_bounds_against_all_subsets_of_300_programs() -> None:
         assert count_traffic(p, plan).spill_bytes >= best
         proven += 1
     assert certified > 0.9 * proven  # by integers alone
+
+
+def test_step_by_step_against_all_subsets_of_300_programs() -> None:
+    """Whatever the rows are that tell which ways can still win, and whatever is known already."""
+    improved = 0
+    for p, options, problem in spilling_programs(300):
+        best = cheapest_cover(problem) - problem.forced_cost
+        reduced = reduce(problem)
+        start = Cover(reduced)
+        assert complete(start)
+        for rows in ((), lower_bound(p, options).certificate):
+            for known_cost in (start.cost, best + 1_000_000):
+                solved = solve_step_by_step(reduced, rows, known_cost)
+                assert solved is not None
+                assert solved.lower_cost == best
+                assert (solved.columns is None) == (known_cost == best)
+                if solved.columns is not None:
+                    assert Cover(reduced, solved.columns).covers()
+                    assert Cover(reduced, solved.columns).cost == best
+            improved += start.cost > best
+    assert improved > 20
+
+
+def test_step_by_step_agrees_with_the_integer_program() -> None:
+    """Of problems with many gaps, some of which are open at once with a hundred others: there it gives up."""
+    solved_both = 0
+    for seed in range(40):
+        p = random_program(seed, max_steps=60, capacity_factor=(1.0, 1.2)[seed % 2])
+        problem = covering(p, DEFAULTS)
+        reduced = reduce(problem)
+        start = Cover(reduced)
+        if not problem.gaps or not complete(start):
+            continue
+        found = solve_step_by_step(reduced, lower_bound(p, DEFAULTS).certificate, start.cost)
+        solved = solve(reduced, start.columns(), 10.0)
+        assert solved is not None
+        if found is not None:
+            solved_both += 1
+            assert found.lower_cost == solved.lower_cost
+    assert solved_both > 10
 
 
 def test_optimal_is_legal_and_never_above_another_strategy() -> None:

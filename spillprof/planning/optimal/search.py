@@ -1,4 +1,7 @@
-"""The best plan that can be found: every strategy's choice of gaps and some more, improved, then solved exactly.
+"""The best plan that can be found: every strategy's choice of gaps and some more, then the best of all.
+
+That is solved exactly, step by step where few gaps are open at once; elsewhere the best choice is improved, and an
+integer program is given what time is left.
 
 Gaps are chosen without regard to addresses; the best choices are then placed, and compared with the plans of all
 other strategies, so that the result never spills more than any of them.
@@ -22,12 +25,14 @@ from spillprof.planning.offline import plan_exchanged, plan_offline
 from spillprof.planning.optimal.cover import Cover
 from spillprof.planning.optimal.greedy import complete
 from spillprof.planning.optimal.local_search import improve
-from spillprof.planning.optimal.milp import MOST_COLUMNS, solve
+from spillprof.planning.optimal.milp import MOST_COLUMNS, Solved, solve
+from spillprof.planning.optimal.step_by_step import solve_step_by_step
 from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, PlanningOptions
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.traffic import count_traffic
 
 SOLVER = "MILP (HiGHS)"
+STEP_BY_STEP = "dynamic programming"
 COMPLETE = "complete"
 
 _PLACED = 4  # choices that are placed, best first,
@@ -160,46 +165,60 @@ def _choices(
     goal = bound.cost - problem.forced_cost
     search = COMPLETE
     if min(found.values()) > goal:
-        deadline_s = time.process_time() + options.optimize_seconds
-        best = Cover(reduced, min(found.items(), key=lambda item: item[1])[0])
-        in_time = improve(best, goal, time.process_time() + options.optimize_seconds / 2)
-        found[tuple(best.columns())] = best.cost
-        if best.cost > goal:
-            bound, search = _solved(reduced, problem, bound, best, deadline_s, found)
-            if not in_time and search != COMPLETE:
-                search = _cut_off(options)
-            if search == "time":
-                search = _cut_off(options)
+        rows = bound.certificate if _is_bounded(problem, bound) else ()
+        solved = solve_step_by_step(reduced, rows, min(found.values()))
+        if solved is not None:
+            bound = _with(solved, STEP_BY_STEP, reduced, problem, bound, found)
+        else:
+            bound, search = _searched(reduced, problem, options, bound, found)
     cheapest = min(found.values())
     near = sorted((cost, columns) for columns, cost in found.items() if cost <= _NEAR * cheapest)
     choices = tuple(Choice(cost, _named(problem, reduced, columns)) for cost, columns in near[:_PLACED])
     return choices, bound, search
 
 
-def _solved(
-    reduced: Reduced,
-    problem: Covering,
-    bound: Bound,
-    best: Cover,
-    deadline_s: float,
-    found: dict[tuple[int, ...], int],
+def _searched(
+    reduced: Reduced, problem: Covering, options: PlanningOptions, bound: Bound, found: dict[tuple[int, ...], int]
 ) -> tuple[Bound, str]:
-    """The bound and the end of the search after the solver; what it found is added."""
+    """The bound after the best choice was improved and the integer program solved, and how that ended."""
+    goal, deadline_s = bound.cost - problem.forced_cost, time.process_time() + options.optimize_seconds
+    best = Cover(reduced, min(found.items(), key=lambda item: item[1])[0])
+    in_time = improve(best, goal, time.process_time() + options.optimize_seconds / 2)
+    found[tuple(best.columns())] = best.cost
+    if best.cost <= goal:
+        return bound, COMPLETE
     solved = solve(reduced, best.columns(), deadline_s - time.process_time())
     if solved is None:
-        large = len(reduced.gaps) > MOST_COLUMNS
-        return bound, f"too large to solve exactly: {len(reduced.gaps):,} gaps" if large else "time"
+        if len(reduced.gaps) > MOST_COLUMNS and in_time:
+            return bound, f"too large to solve exactly: {len(reduced.gaps):,} gaps"
+        return bound, _cut_off(options)
+    bound = _with(solved, SOLVER, reduced, problem, bound, found)
+    if solved.stopped == "time" or (solved.stopped and not in_time):
+        return bound, _cut_off(options)
+    return bound, solved.stopped or COMPLETE
+
+
+def _with(
+    solved: Solved, by: str, reduced: Reduced, problem: Covering, bound: Bound, found: dict[tuple[int, ...], int]
+) -> Bound:
+    """The bound with what a solver proved; what it found is added."""
     if solved.columns is not None:
         cover = Cover(reduced, solved.columns)
         if complete(cover):  # it is complete, but for the solver's tolerances
             cover.prune(cover.columns())
             found[tuple(cover.columns())] = cover.cost
-    # Where operands may leave early or buffers be freed earlier than our planners do, its bound is not of all plans.
-    same = (problem.gaps, problem.excess_bytes) == (bound.problem.gaps, bound.problem.excess_bytes)
-    if same and solved.lower_cost is not None and solved.lower_cost + problem.forced_cost > bound.cost:
-        cost = min(solved.lower_cost, *found.values()) + problem.forced_cost
-        bound = replace(bound, cost=cost, proven_by=SOLVER)
-    return bound, COMPLETE if not solved.stopped else solved.stopped
+    if not _is_bounded(problem, bound) or solved.lower_cost is None:
+        return bound
+    cost = min(solved.lower_cost, *found.values()) + problem.forced_cost
+    return replace(bound, cost=cost, proven_by=by) if cost > bound.cost else bound
+
+
+def _is_bounded(problem: Covering, bound: Bound) -> bool:
+    """Whether the bound is of the same problem.
+
+    Where operands may leave early or buffers be freed earlier than our planners do, theirs is not that of all plans.
+    """
+    return (problem.gaps, problem.excess_bytes) == (bound.problem.gaps, bound.problem.excess_bytes)
 
 
 def _cut_off(options: PlanningOptions) -> str:
