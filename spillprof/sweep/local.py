@@ -63,7 +63,7 @@ class Processes:
     def _finished(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
-            given = self._study, gc.get_threshold()
+            given = self._study, gc.isenabled()
             self._pool = ProcessPoolExecutor(self._count, mp_context=spawn, initializer=_adopt, initargs=given)
         submitted: dict[Future[Result], int] = {}
         with _interrupts_ignored():  # processes that start meanwhile inherit it: only this one answers Ctrl-C
@@ -76,9 +76,10 @@ class Processes:
 _adopted: list[Study] = []
 
 
-def _adopt(study: Study, thresholds: tuple[int, int, int]) -> None:
-    """Of the process that started this one, also how often it looks for cycles: every other second goes there else."""
-    gc.set_threshold(*thresholds)
+def _adopt(study: Study, seeks_cycles: bool) -> None:
+    """Of the process that started this one, also whether it seeks cycles: every other second goes there else."""
+    if not seeks_cycles:
+        gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _adopted[:] = [study]
 

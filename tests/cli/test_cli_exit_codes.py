@@ -1,5 +1,6 @@
 """Exit codes and the form of errors, through the real entry point in a fresh process or in this one."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -175,3 +176,26 @@ def _raise(failure: BaseException, monkeypatch: pytest.MonkeyPatch, *options: st
     monkeypatch.setattr(command, "callback", fail)
     monkeypatch.setenv("NO_COLOR", "1")
     return run(["info", "targets", *options])
+
+
+@pytest.mark.parametrize("of_the_caller", [True, False])
+@pytest.mark.parametrize("arguments", [["info", "targets"], ["analyze", "no_such_file.onnx"]])
+def test_the_collector_is_off_in_a_command_and_afterwards_as_the_caller_had_it(
+    arguments: list[str], of_the_caller: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[bool] = []
+    main = group.main
+
+    def watched(*args: object, **kwargs: object) -> object:
+        seen.append(gc.isenabled())
+        return main(*args, **kwargs)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(group, "main", watched)
+    try:
+        if not of_the_caller:
+            gc.disable()
+        run(arguments)
+        seen.append(gc.isenabled())
+    finally:
+        gc.enable()
+    assert seen == [False, of_the_caller]
