@@ -3,6 +3,7 @@
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
+from spillprof.model.fast_init import fast_init
 from spillprof.model.plan import Plan, Spill, TransferKind
 from spillprof.model.program import BufferKind, Program
 from spillprof.model.result import KindBytes
@@ -12,6 +13,7 @@ from spillprof.planning.options import PlanningOptions, Release
 CAPACITY, LIFETIME, FRAGMENTATION, OVERSIZED = "capacity", "lifetime", "fragmentation", "oversized"
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
     """What one spill moves beyond the compulsory."""

@@ -8,18 +8,19 @@ from spillprof.lowering.draft import Task
 from spillprof.lowering.families import KNOWN_DOMAINS
 from spillprof.model.graph import Graph, Operator, Tensor
 
+_ALL_WHOLE: Mapping[str, Fraction] = {}
 _Reads = Mapping[int, int]
 """Elements that are read at most, by input position; inputs not named are read whole."""
 
 
-def parts_read(task: Task, graph: Graph) -> dict[str, Fraction]:
+def parts_read(task: Task, graph: Graph) -> Mapping[str, Fraction]:
     """Share of a tensor that a task reads, for those that it reads in part: more than one reading adds up.
 
     A tensor is never read more than once as a whole: rows that repeat are counted, up to the size of the table.
     """
     rule = _RULES.get(task.lead.op_type) if task.lead.domain in KNOWN_DOMAINS else None
     if rule is None:
-        return {}
+        return _ALL_WHOLE
     shares: dict[str, Fraction] = {}
     try:
         elements = rule(task.lead, graph)

@@ -1,6 +1,6 @@
 """Storage that tensors share: views, and results written in place."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import replace
 
 from spillprof.lowering.draft import Draft, Task
@@ -9,6 +9,7 @@ from spillprof.model.program import Buffer, BufferKind
 from spillprof.model.target import Target
 
 _IN_PLACE = ELEMENTWISE | STACKS
+_ANY_VIEW = VIEWS | STRIDED_VIEWS | PARTS
 
 
 def share_views(draft: Draft, target: Target) -> Draft:
@@ -18,6 +19,8 @@ def share_views(draft: Draft, target: Target) -> Draft:
     Transpose too on a target that reads strided views. Concat always copies. Chains of views end at the tensor that
     was written first.
     """
+    if not draft.has_some_of(_ANY_VIEW):
+        return draft
     views: dict[str, str] = dict(draft.views)
     strided: set[str] = set(draft.strided)
     used = {name for task in draft.tasks for name in task.inputs} | set(draft.graph.outputs)
@@ -34,31 +37,31 @@ def share_views(draft: Draft, target: Target) -> Draft:
     return replace(draft, tasks=tuple(tasks), views=views, strided=frozenset(strided))
 
 
-def overwritable(task: Task, operands: Sequence[tuple[str, Buffer]], written: Buffer, draft: Draft) -> tuple[int, ...]:
+def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft: Draft) -> tuple[int, ...]:
     """Buffers that a task may overwrite with its result, should they die there; in operand order.
 
     Only elementwise tasks write in place, and those that stack slices.
 
-    ``operands`` are the tensors that it reads, each with its buffer. Graph outputs, weights, dedicated buffers and
-    buffers of another size are never overwritten, nor is one that the task reads through a strided view.
+    ``operands`` are the distinct buffers that it reads. Graph outputs, weights, dedicated buffers and buffers of
+    another size are never overwritten, nor is one that the task reads through a strided view.
     """
     if not is_one_of(task.lead, _IN_PLACE) or written.dedicated or written.payload_bytes == 0:
         return ()
-    through_strides = {buffer.index for name, buffer in operands if name in draft.strided}
+    through_strides = {draft.storage(name) for name in draft.strided.intersection(task.inputs)}
     found = [
         buffer.index
-        for _, buffer in operands
+        for buffer in operands
         if (buffer.kind is BufferKind.ACTIVATION or buffer.kind is BufferKind.INPUT)
         and not buffer.dedicated
         and buffer.size_bytes == written.size_bytes
         and buffer.payload_bytes == written.payload_bytes
-        and buffer.index not in through_strides
+        and buffer.name not in through_strides
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(found)
 
 
 def _is_view(task: Task, draft: Draft, used: Container[str], target: Target) -> bool:
-    if not task.inputs or not task.outputs:
+    if not is_one_of(task.lead, _ANY_VIEW) or not task.inputs or not task.outputs:
         return False
     tensors = draft.graph.tensors
     source, result = tensors[task.inputs[0]], tensors[task.outputs[0]]

@@ -1,6 +1,6 @@
 """How the cost of an operator is known: multiply-accumulates counted, bytes alone, or not at all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
 
@@ -55,8 +55,12 @@ def mac_rule(domain: str, op_type: str) -> Callable[[Operands], int] | None:
     return PRODUCT_RULES.get(op_type) or ATTENTION_RULES.get(op_type)
 
 
-def stated_assumptions(op: Operator) -> Iterator[str]:
+def stated_assumptions(op: Operator) -> Iterable[str]:
     """What sizes and costs take as true, for an operator whose definition leaves it open."""
+    return _stated(op) if op.op_type in _OPEN or op.domain == ML_DOMAIN else ()
+
+
+def _stated(op: Operator) -> Iterator[str]:
     if op.domain not in KNOWN_DOMAINS:
         return
     if op.domain == "com.microsoft.nchwc" and op.op_type == "ReorderInput":
@@ -103,6 +107,7 @@ ASSUMED = {
     **dict.fromkeys(("MoE", "QMoE"), "each row of a mixture of experts goes to an expert that no other row needs"),
 }
 
+_OPEN = frozenset({"ReorderInput", "Einsum", *PAST, *ASSUMED})
 _CONTROL_FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 
 _ML_BYTES = frozenset({

@@ -18,5 +18,7 @@ def remove_dead(draft: Draft) -> Draft:
         if not task.outputs or not needed.isdisjoint(task.outputs):
             live.append(task)
             needed.update(task.inputs)
+    if len(live) == len(draft.tasks):
+        return draft
     removed = sum(len(t.members) for t in draft.tasks) - sum(len(t.members) for t in live)
     return replace(draft, tasks=tuple(reversed(live)), removed_operators=draft.removed_operators + removed)

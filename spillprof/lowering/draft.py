@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 from spillprof.lowering.blocks import Block
 from spillprof.model.control_flow import ControlFlow
+from spillprof.model.fast_init import fast_init
 from spillprof.model.graph import Graph, Operator
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """Operators that will run as one step, and the tensors that cross its border."""
@@ -37,6 +39,10 @@ class Draft:
         """The tensor that was written first into the storage of ``tensor``."""
         return self.views.get(tensor, tensor)
 
+    def has_some_of(self, family: frozenset[str]) -> bool:
+        """Whether an operator of one of these types leads a task, in whatever domain."""
+        return not family.isdisjoint({task.lead.op_type for task in self.tasks})
+
     def is_weight(self, tensor: str) -> bool:
         """Whether the tensor is known before the run."""
         return self.views.get(tensor, tensor) in self.weights
@@ -44,9 +50,9 @@ class Draft:
 
 def task_of(op: Operator) -> Task:
     """A task of one operator."""
-    return Task(
-        lead=op,
-        members=(op,),
-        inputs=tuple(name for name in (*op.inputs, *op.captures) if name),
-        outputs=tuple(name for name in op.outputs if name),
-    )
+    inputs = (*op.inputs, *op.captures)
+    return Task(lead=op, members=(op,), inputs=_present(inputs), outputs=_present(op.outputs))
+
+
+def _present(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(filter(None, names)) if "" in names else names

@@ -36,13 +36,15 @@ def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
     views = dict(draft.views)
     tasks: list[Task] = []
     for task in draft.tasks:
-        if not _folds(task, draft, weights, views):
+        if not (_reads_weights_alone(task, weights, views) and _may_fold(task, draft)):
             tasks.append(task)
         elif options.views is Views.SHARE and _rearranges(task, draft.graph):
             views[task.outputs[0]] = views.get(task.inputs[0], task.inputs[0])
         else:
             for name in task.outputs:
                 weights[name] = _stored_bytes(name, task, weights, views, draft.graph, options.fuse)
+    if len(tasks) == len(draft.tasks):
+        return draft
     folded = sum(len(t.members) for t in draft.tasks) - sum(len(t.members) for t in tasks)
     return replace(draft, tasks=tuple(tasks), weights=weights, views=views, folded_operators=folded)
 
@@ -57,14 +59,19 @@ def folds_whatever_it_reads(op: Operator) -> bool:
     return is_one_of(op, _SHAPES)
 
 
-def _folds(task: Task, draft: Draft, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
+def _reads_weights_alone(task: Task, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
+    for name in task.inputs:
+        if name not in weights and views.get(name, name) not in weights:
+            return folds_whatever_it_reads(task.lead)
+    return True
+
+
+def _may_fold(task: Task, draft: Draft) -> bool:
     if not task.outputs and task.lead.domain != CONTROL_DOMAIN:
         return False
     if task.lead.name in draft.blocks and not draft.blocks[task.lead.name].is_pure:
         return False
-    if not all(map(folds_where_inputs_do, task.members)):
-        return False
-    return folds_whatever_it_reads(task.lead) or all(views.get(name, name) in weights for name in task.inputs)
+    return all(map(folds_where_inputs_do, task.members))
 
 
 def _rearranges(task: Task, graph: Graph) -> bool:
@@ -76,6 +83,8 @@ def _rearranges(task: Task, graph: Graph) -> bool:
 
 
 def _is_random(op: Operator) -> bool:
+    if not op.subgraphs:
+        return op.op_type in RANDOM
     return op.op_type in RANDOM or any(_is_random(inner) for body in op.subgraphs for inner in body.operators)
 
 

@@ -34,7 +34,7 @@ def fuse_chains(draft: Draft) -> Draft:
 
     Run after views are resolved: a Reshape inside of a chain does not break it.
     """
-    if not any(is_one_of(task.lead, _FIRST) for task in draft.tasks):
+    if not draft.has_some_of(_FIRST):
         return draft
     uses = reading(draft)
     fused: dict[int, Task] = {}

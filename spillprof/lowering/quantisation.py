@@ -33,7 +33,7 @@ def absorb_quantisation(draft: Draft) -> Draft:
     before it if nothing else reads the float value. An operator that only moves data (Reshape, Transpose, ...)
     takes both or neither, so that it can stay a view. Scales and zero points become operands of the step.
     """
-    if not any(is_one_of(task.lead, _QUANTIZE | _DEQUANTIZE) for task in draft.tasks):
+    if not draft.has_some_of(_QUANTIZE | _DEQUANTIZE):
         return draft
     uses = _uses(draft)
     absorbed: set[int] = set()  # QuantizeLinear tasks that ended in the task before them

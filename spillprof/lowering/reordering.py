@@ -47,15 +47,14 @@ def with_updates(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[Step
 def updates_of(steps: Sequence[Touched | Step], buffers: Sequence[Buffer]) -> list[tuple[Update, ...]]:
     """The in-place results of each step: of the first operand that may be overwritten and dies there."""
     last_read = {b: i for i, step in enumerate(steps) for b in step.reads}
-
-    def update(i: int, step: Touched | Step) -> tuple[Update, ...]:
+    updates: list[tuple[Update, ...]] = [()] * len(steps)
+    for i, step in enumerate(steps):
         for old in step.may_overwrite:
             (new,) = step.writes
             if last_read[old] == i and not buffers[old].dedicated and not buffers[new].dedicated:
-                return (Update(old=old, new=new),)
-        return ()
-
-    return [update(i, step) for i, step in enumerate(steps)]
+                updates[i] = (Update(old=old, new=new),)
+                break
+    return updates
 
 
 def _renumbered(program: Program) -> Program:

@@ -1,6 +1,6 @@
 """The order of the steps: file order, made topological where it is not."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
@@ -17,14 +17,30 @@ def first_draft(graph: Graph) -> Draft:
     """
     weights = {name: tensor.nbytes for name, tensor in graph.tensors.items() if tensor.kind is TensorKind.WEIGHT}
     tasks = [task_of(op) for op in graph.operators]
-    tasks = [task for task in tasks if not task.outputs or any(name not in weights for name in task.outputs)]
+    if weights:
+        tasks = [task for task in tasks if not task.outputs or not all(name in weights for name in task.outputs)]
+    present = {*graph.inputs, *(name for name, t in graph.tensors.items() if t.kind is not TensorKind.ACTIVATION)}
+    if _runs_as_it_is(graph, tasks, present):
+        return Draft(graph=graph, tasks=tuple(tasks), weights=weights, notes=graph.notes)
     writers = _writers(tasks)
-    _check_reads(graph, tasks, writers, weights.keys())
+    _check_reads(graph, tasks, writers, present)
     order = _topological_order(tasks, writers)
     notes = graph.notes
     if any(a > b for a, b in pairwise(order)):
         notes = (*notes, "operators are not in topological order in the file: sorted, file order kept where possible")
     return Draft(graph=graph, tasks=tuple(tasks[i] for i in order), weights=weights, notes=notes)
+
+
+def _runs_as_it_is(graph: Graph, tasks: Sequence[Task], present: Set[str]) -> bool:
+    """Whether each task reads only what is there by then, and no tensor is written twice."""
+    there = set(present)
+    written = 0
+    for task in tasks:
+        if not there.issuperset(task.inputs):
+            return False
+        there.update(task.outputs)
+        written += len(task.outputs)
+    return len(there) == len(present) + written and there.issuperset(graph.outputs)
 
 
 def _writers(tasks: Sequence[Task]) -> dict[str, int]:
@@ -38,8 +54,7 @@ def _writers(tasks: Sequence[Task]) -> dict[str, int]:
     return writers
 
 
-def _check_reads(graph: Graph, tasks: Sequence[Task], writers: dict[str, int], weights: object) -> None:
-    present = {*graph.inputs, *(name for name, t in graph.tensors.items() if t.kind is not TensorKind.ACTIVATION)}
+def _check_reads(graph: Graph, tasks: Sequence[Task], writers: dict[str, int], present: Set[str]) -> None:
     for task in tasks:
         for name in task.inputs:
             if name not in writers and name not in present:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from spillprof.model.dtypes import tensor_bytes
+from spillprof.model.fast_init import fast_init
 
 AttributeValue = int | float | str | bytes | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 """An operator attribute as plain Python. Tensor-valued attributes are left out; graphs are in ``subgraphs``."""
@@ -21,6 +22,7 @@ class TensorKind(StrEnum):
     ACTIVATION = "activation"  # written by an operator
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
     """An SSA value: written by one operator, or present at the start; never changed."""
@@ -34,7 +36,8 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Size in bytes, without alignment or padding. 0 for a sequence of unknown elements."""
-        return tensor_bytes(self.shape, self.dtype) + sum(tensor_bytes(shape, dtype) for dtype, shape in self.elements)
+        dense = tensor_bytes(self.shape, self.dtype)
+        return dense + sum([tensor_bytes(shape, dtype) for dtype, shape in self.elements]) if self.elements else dense
 
 
 class TripBasis(StrEnum):
@@ -58,6 +61,7 @@ class Trips:
     basis: TripBasis
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One node of the graph."""

@@ -6,6 +6,8 @@ Planners make plans; the verifier, the timeline and the reports take plans, whoe
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spillprof.model.fast_init import fast_init
+
 
 class TransferKind(StrEnum):
     """Why bytes move between SRAM and DRAM."""
@@ -21,6 +23,7 @@ class TransferKind(StrEnum):
         return self is TransferKind.FETCH or self is TransferKind.RELOAD
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
     """A maximal stretch of ticks ``[start, end)`` in which a buffer is on-chip at one address."""
@@ -31,6 +34,7 @@ class Segment:
     address: int
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
     """One DMA transfer of a whole buffer. Issued when step ``issue_step`` is about to start.
@@ -48,6 +52,7 @@ class Transfer:
     segment: int
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spill:
     """One gap in which a buffer that is still to be read is off-chip."""
@@ -63,6 +68,7 @@ class Spill:
     fragmentation: bool = False  # the free bytes would have sufficed
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedOperand:
     """An operand of an oversized step that is tiled through DRAM, once."""

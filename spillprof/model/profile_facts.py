@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spillprof.model.control_flow import ControlFlow
+from spillprof.model.fast_init import fast_init
 from spillprof.model.graph import Assumption
 
 
@@ -85,6 +86,7 @@ class OpTimeFacts:
     unused: tuple[str, ...]  # the first of those
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFact:
     """A scheduled step, and where it stands under the roofline if nothing spills."""
@@ -114,6 +116,7 @@ class ConvolutionFacts:
     fell_back: int  # those that would run with a faster algorithm if memory did not matter
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferFact:
     """A buffer of the program: who writes it, and who reads it. What ties the steps together."""

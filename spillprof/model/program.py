@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from spillprof.model.control_flow import ControlFlow
+from spillprof.model.fast_init import fast_init
 from spillprof.model.graph import Assumption
 
 
@@ -34,6 +35,7 @@ class BufferKind(StrEnum):
     WEIGHT = "weight"  # constant; in DRAM at the start
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
     """Storage of a tensor and of its views. Written once (or present at the start); contents never change."""
@@ -52,6 +54,7 @@ class Buffer:
         return self.kind in (BufferKind.INPUT, BufferKind.WEIGHT)
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
     """Memory that exists only during one step, in the phases ``first`` to ``last`` inclusive."""
@@ -71,6 +74,7 @@ def largest_phase_bytes(workspaces: Iterable[Workspace]) -> int:
     return max(by_phase)
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
     """How a convolution is computed."""
@@ -81,6 +85,7 @@ class Convolution:
     blocks: int = 1  # in which the matrix of im2col is made and multiplied, one after another
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
     """In-place result: ``new`` takes over the address of ``old``, which dies in this step. Sizes are equal.
@@ -92,6 +97,7 @@ class Update:
     new: int
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One scheduled operation. Buffers are given by index, each at most once in ``reads`` and in ``writes``."""
@@ -122,6 +128,7 @@ class Step:
     recomputes: str = ""  # the buffer whose contents it makes a second time; empty for the operators of the model
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
     """Part of SRAM taken off first. Reservations lie one after the other from address 0."""

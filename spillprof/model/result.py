@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from spillprof.model.fast_init import fast_init
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseBytes:
@@ -35,6 +37,7 @@ class Ideal:
     peak_bytes: int  # SRAM that it would use
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCost:
     """What one step costs under a strategy. Only steps with a figure are listed, dearest first.
@@ -58,6 +61,7 @@ class OperatorCost:
     bound: str | None = None  # as in StepFact, with these bytes
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferCost:
     """A buffer that was spilled or streamed, dearest first."""
@@ -86,6 +90,7 @@ class Oscillation:
     tried: bool = True  # False: not re-simulated, only the dearest are
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One transfer, spill or move, in the order of the steps that issue them."""
@@ -116,6 +121,7 @@ class RunTimes:
     bus_background_bytes_per_s: tuple[float, ...]
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillArc:
     """A spill from eviction to reload, for the timeline: operators between, idle time, waiting time."""
@@ -132,6 +138,7 @@ class SpillArc:
     wait_s: float  # stall of the next use that this buffer's reload is blamed for
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residency:
     """A rectangle of the address map: steps x addresses."""

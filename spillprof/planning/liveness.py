@@ -6,12 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spillprof.model.fast_init import fast_init
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step, largest_phase_bytes
 from spillprof.planning.once import once_per_steps
 
 Bytes = npt.NDArray[np.int64]
 
 
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetime:
     """When a buffer is written and read, in steps."""
