@@ -9,14 +9,16 @@ The moves of one step happen together, after its writes and before its reads: bu
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from operator import attrgetter, lt
 from typing import Any
 
 from spillprof.model.plan import Plan
 from spillprof.model.program import PHASES_PER_STEP, Program
 from spillprof.verify.contents import operands, outputs, segments, streams, updates, weights_steady
+from spillprof.verify.facts import gather
 from spillprof.verify.memory import blocks_in_use, overlaps, places, scratch
 from spillprof.verify.recount import recount
-from spillprof.verify.rules import Rule, Violation, gather
+from spillprof.verify.rules import Rule, Violation
 from spillprof.verify.spills import spills
 from spillprof.verify.transfers import moves, reads, writes
 
@@ -31,7 +33,7 @@ def verify(program: Program, plan: Plan) -> tuple[Violation, ...]:
     facts, blocks = gather(program, plan), blocks_in_use(program, plan)
     return tuple(
         chain(
-            places(program, plan, blocks),
+            places(blocks),
             overlaps(blocks),
             scratch(program, plan),
             operands(facts),
@@ -60,8 +62,9 @@ def _malformed(program: Program, plan: Plan) -> Iterator[Violation]:
     }  # fmt: skip
     for what, entries in records.items():
         present = [field for field in limits if entries and hasattr(entries[0], field)]
-        if all(_in_range(entries, field, limits[field]) for field in present) and (
-            "start" not in present or all(entry.start < entry.end for entry in entries)
+        columns = {field: list(map(attrgetter(field), entries)) for field in present}
+        if all(min(columns[field]) >= 0 and max(columns[field]) < limits[field] for field in present) and (
+            "start" not in present or all(map(lt, columns["start"], columns["end"]))
         ):
             continue  # all is well: no need to look for who is to blame
         for k, entry in enumerate(entries):
@@ -72,8 +75,3 @@ def _malformed(program: Program, plan: Plan) -> Iterator[Violation]:
             if "start" in present and entry.start >= entry.end:
                 message = f"{what} {k}: ticks {entry.start} to {entry.end} are no stretch of time"
                 yield Violation(rule=Rule.MALFORMED, message=message)
-
-
-def _in_range(entries: Sequence[Any], field: str, limit: int) -> bool:
-    values: list[int] = [getattr(entry, field) for entry in entries]
-    return min(values) >= 0 and max(values) < limit

@@ -3,98 +3,124 @@
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
-from operator import attrgetter
-from typing import NamedTuple
+from dataclasses import dataclass
+
+import numpy as np
 
 from spillprof.model.plan import Plan
 from spillprof.model.program import PHASES_PER_STEP, Phase, Program
+from spillprof.verify.columns import Integers, column
 from spillprof.verify.rules import Rule, Violation
 
 STREAM_STAGING = "stream staging"
 """Purpose of the scratch through which operands are streamed."""
 
 
-class Block(NamedTuple):
-    """Bytes ``[address, top)`` in use during ticks ``[start, end)``."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Blocks:
+    """Bytes ``[address, top)`` in use during ticks ``[start, end)``, by start, then address."""
 
-    start: int
-    end: int
-    address: int
-    top: int
-    buffer: int | None  # None: scratch
-    name: str
+    program: Program
+    plan: Plan
+    start: Integers
+    end: Integers
+    address: Integers
+    top: Integers
+    buffer: Integers  # -1: scratch
+    record: Integers  # index into Plan.segments, then Plan.scratch
+
+    def name(self, k: int) -> str:
+        """What lies there."""
+        if self.buffer[k] >= 0:
+            return f"'{self.program.buffers[self.buffer[k]].name}'"
+        return self.plan.scratch[int(self.record[k]) - len(self.plan.segments)].purpose
+
+    def violation(self, k: int, rule: Rule, message: str) -> Violation:
+        """What is wrong with block ``k``."""
+        step, buffer = int(self.start[k]) // PHASES_PER_STEP, int(self.buffer[k])
+        return Violation(
+            rule=rule, message=f"{self.name(k)} {message}", step=step, buffer=None if buffer < 0 else buffer
+        )
 
 
-def blocks_in_use(program: Program, plan: Plan) -> list[Block]:
-    """Everything that takes space, by start. A segment stays until its last write has been issued."""
-    held = [segment.end for segment in plan.segments]
-    for t in plan.transfers:
-        if not t.kind.is_read and PHASES_PER_STEP * t.issue_step == held[t.segment] + 1:
-            held[t.segment] += 1
-    blocks = []
-    for s, end in zip(plan.segments, held, strict=True):
-        buffer = program.buffers[s.buffer]
-        blocks.append(Block(s.start, end, s.address, s.address + buffer.size_bytes, s.buffer, f"'{buffer.name}'"))
-    for x in plan.scratch:
-        blocks.append(Block(x.start, x.end, x.address, x.address + x.size_bytes, None, x.purpose))
-    return sorted(blocks, key=attrgetter("start", "address"))
+def blocks_in_use(program: Program, plan: Plan) -> Blocks:
+    """Everything that takes space. A segment stays until its last write has been issued."""
+    held, segment = column(plan.segments, "end"), column(plan.transfers, "segment")
+    leaving = PHASES_PER_STEP * column(plan.transfers, "issue_step") == held[segment] + 1
+    leaving &= np.array([not transfer.kind.is_read for transfer in plan.transfers], dtype=bool)
+    held[segment[leaving]] += 1
+    buffer = np.concatenate([column(plan.segments, "buffer"), np.full(len(plan.scratch), -1)])
+    size = column(program.buffers, "size_bytes")[column(plan.segments, "buffer")]
+    start, address = (
+        np.concatenate([column(plan.segments, field), column(plan.scratch, field)]) for field in ("start", "address")
+    )
+    end = np.concatenate([held, column(plan.scratch, "end")])
+    top = address + np.concatenate([size, column(plan.scratch, "size_bytes")])
+    order = np.lexsort((address, start))
+    return Blocks(
+        program=program,
+        plan=plan,
+        start=start[order],
+        end=end[order],
+        address=address[order],
+        top=top[order],
+        buffer=buffer[order],
+        record=order,
+    )
 
 
-def places(program: Program, plan: Plan, blocks: list[Block]) -> Iterator[Violation]:
+def places(blocks: Blocks) -> Iterator[Violation]:
     """Rules RESERVED, OUT_OF_RANGE and MISALIGNED."""
+    program, plan = blocks.program, blocks.plan
     reserved = program.reserved_bytes
     capacities = [c for c in (program.capacity_bytes, plan.capacity_bytes) if c is not None]
     capacity = min(capacities, default=None)  # a plan that names none must still fit the program's
     if plan.reserved_bytes != reserved:
         message = f"the plan reserves {plan.reserved_bytes} bytes, the program {reserved}"
         yield Violation(rule=Rule.RESERVED, message=message)
-    slots: dict[int, tuple[int, int]] = {}
+    slot, slot_end = np.full((2, len(program.buffers) + 1), -1)  # the last one is that of scratch
     address = 0
     for reservation in program.reservations:
         if reservation.buffer is not None:
-            slots[reservation.buffer] = (address, reservation.size_bytes)
+            slot[reservation.buffer], slot_end[reservation.buffer] = address, address + reservation.size_bytes
         address += reservation.size_bytes
-    for block in blocks:
-        broken: Rule | None = None
-        if block.buffer is not None and program.buffers[block.buffer].dedicated:
-            slot, size = slots.get(block.buffer, (-1, 0))
-            if block.address != slot or block.top > slot + size:
-                broken = Rule.RESERVED
-        elif block.address < reserved or (capacity is not None and block.top > capacity):
-            broken = Rule.OUT_OF_RANGE
-        if broken is None and block.address % program.alignment_bytes:
-            broken = Rule.MISALIGNED
-        if broken is not None:
-            message = f"{block.name} lies at bytes {block.address} to {block.top}"
-            yield Violation(rule=broken, message=message, step=block.start // PHASES_PER_STEP, buffer=block.buffer)
+    dedicated = np.array([*(buffer.dedicated for buffer in program.buffers), False], dtype=bool)[blocks.buffer]
+    misplaced = (blocks.address != slot[blocks.buffer]) | (blocks.top > slot_end[blocks.buffer])
+    outside = blocks.address < reserved
+    if capacity is not None:
+        outside |= blocks.top > capacity
+    misaligned = blocks.address % program.alignment_bytes != 0
+    broken = np.where(dedicated, misplaced, outside)
+    for k in np.flatnonzero(broken | misaligned).tolist():
+        rule = Rule.MISALIGNED if not broken[k] else Rule.RESERVED if dedicated[k] else Rule.OUT_OF_RANGE
+        yield blocks.violation(k, rule, f"lies at bytes {blocks.address[k]} to {blocks.top[k]}")
 
 
-def overlaps(blocks: list[Block]) -> Iterator[Violation]:
+def overlaps(blocks: Blocks) -> Iterator[Violation]:
     """A sweep over time; the blocks in use, sorted by address, stay disjoint: only neighbours can clash."""
-    blocks = [block for block in blocks if block.top > block.address]
-    leaving = iter(sorted(blocks, key=attrgetter("end")))
-    next_out = next(leaving, None)
+    start, end, address, top = (column.tolist() for column in (blocks.start, blocks.end, blocks.address, blocks.top))
+    taking = np.flatnonzero(blocks.top > blocks.address)
+    leaving = iter(taking[np.argsort(blocks.end[taking], kind="stable")].tolist())
+    next_out = next(leaving, -1)
     addresses: list[int] = []
-    at_address: dict[int, Block] = {}
-    for block in blocks:
-        while next_out is not None and next_out.end <= block.start:
-            if at_address.get(next_out.address) is next_out:
-                del at_address[next_out.address]
-                del addresses[bisect_left(addresses, next_out.address)]
-            next_out = next(leaving, None)
-        i = bisect_right(addresses, block.address)
-        clash: Block | None = None
-        if i and at_address[addresses[i - 1]].top > block.address:
+    at_address: dict[int, int] = {}
+    for k in taking.tolist():
+        while end[next_out] <= start[k]:  # block k itself is still to leave: there is a next one
+            if at_address.get(address[next_out]) == next_out:
+                del at_address[address[next_out]]
+                del addresses[bisect_left(addresses, address[next_out])]
+            next_out = next(leaving)
+        i = bisect_right(addresses, address[k])
+        if i and top[at_address[addresses[i - 1]]] > address[k]:
             clash = at_address[addresses[i - 1]]
-        elif i < len(addresses) and addresses[i] < block.top:
+        elif i < len(addresses) and addresses[i] < top[k]:
             clash = at_address[addresses[i]]
-        if clash is None:
-            addresses.insert(i, block.address)
-            at_address[block.address] = block
         else:
-            message = f"{block.name} at byte {block.address} overlaps {clash.name} at byte {clash.address}"
-            step = block.start // PHASES_PER_STEP
-            yield Violation(rule=Rule.OVERLAP, message=message, step=step, buffer=block.buffer)
+            addresses.insert(i, address[k])
+            at_address[address[k]] = k
+            continue
+        message = f"at byte {address[k]} overlaps {blocks.name(clash)} at byte {address[clash]}"
+        yield blocks.violation(k, Rule.OVERLAP, message)
 
 
 def scratch(program: Program, plan: Plan) -> Iterator[Violation]:
@@ -104,11 +130,11 @@ def scratch(program: Program, plan: Plan) -> Iterator[Violation]:
         given[scratch.step].append(scratch)
     streaming = {s.step for s in plan.streamed}
     for i, step in enumerate(program.steps):
+        if not step.workspaces and i not in streaming:
+            continue
         needs = [(w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
         if i in streaming:
             needs.append((STREAM_STAGING, step.stream_staging_bytes, Phase.READ, Phase.WRITE))
-        if not needs:
-            continue
         for purpose, size, first, last in sorted(needs, key=lambda need: -need[1]):
             start, end = PHASES_PER_STEP * i + first, PHASES_PER_STEP * i + last + 1
             fitting = [x for x in given[i] if x.purpose == purpose and x.size_bytes >= size]

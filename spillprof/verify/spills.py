@@ -1,12 +1,14 @@
 """Spill records: one for each eviction of a buffer that is still to be read."""
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from spillprof.model.plan import Spill
 from spillprof.model.program import PHASES_PER_STEP, BufferKind
-from spillprof.verify.rules import Facts, Rule, Violation
+from spillprof.verify.facts import NEVER, Facts
+from spillprof.verify.rules import Rule, Violation
 
 
 class _Eviction(NamedTuple):
@@ -41,44 +43,36 @@ def spills(f: Facts) -> Iterator[Violation]:
 
 def _evictions(f: Facts) -> Iterator[_Eviction]:
     """What the segments say: a gap for each segment that ends while its buffer is still to be read."""
-    written_at: dict[int, int] = {}  # the first write of each buffer by a transfer
-    for transfer in f.plan.transfers:
-        if not transfer.kind.is_read:
-            written_at.setdefault(transfer.buffer, transfer.issue_step)
-    for b, own in enumerate(f.segments):
-        uses = sorted(f.reads[b] + f.streamed_reads[b]) if f.streamed_reads[b] else f.reads[b]
-        for k, after in zip(own, [*own[1:], None], strict=False):
-            end = f.plan.segments[k].end
-            evict_step = -(-end // PHASES_PER_STEP)
-            next_use = bisect_left(uses, evict_step)
-            if next_use == len(uses) or (after is not None and f.is_moved(after)):
-                continue
-            needed = uses[next_use]
-            start = PHASES_PER_STEP * needed
-            if (needed, b) not in f.streamed and f.covering(b, start, start + 1) is None:
-                continue  # an absent operand, which is reported as such
-            last_use = uses[next_use - 1] if next_use else f.write_step[b]
-            yield _Eviction(
-                buffer=b,
-                evict_step=evict_step,
-                needed_step=needed,
-                last_use_step=-1 if last_use is None else last_use,
-                written=written_at.get(b, evict_step + 1) <= evict_step,
-                reloaded=(needed, b) not in f.streamed,
-            )
+    rows, t = f.stays, f.transfers
+    evict = -(-rows.end // PHASES_PER_STEP)
+    needed = f.reads.following(rows.buffer, evict)
+    moves_on = np.zeros(len(evict), dtype=bool)
+    moves_on[rows.before[f.is_moved]] = True
+    reloaded = f.loaded_reads.following(rows.buffer, evict) == needed
+    at = PHASES_PER_STEP * needed
+    absent = reloaded & (rows.covering(rows.buffer, at, at + 1) < 0)  # an operand, which is reported as such
+    evicted = np.flatnonzero((needed >= 0) & ~moves_on & ~absent)
+    buffer, evict, needed, reloaded = rows.buffer[evicted], evict[evicted], needed[evicted], reloaded[evicted]
+    last_use = f.reads.preceding(buffer, evict)
+    last_use = np.where(last_use < 0, f.write_step[buffer], last_use)
+    written_at = np.full(len(f.kind), NEVER)  # the first write of each buffer by a transfer
+    np.minimum.at(written_at, t.buffer[~t.is_read], t.issue_step[~t.is_read])
+    columns = (buffer, evict, needed, last_use, written_at[buffer] <= evict, reloaded)
+    return map(_Eviction._make, zip(*(values.tolist() for values in columns), strict=True))
 
 
 def _may_be_recorded(f: Facts, spill: Spill) -> bool:
     """Gaps that are no eviction before a use of this run, and yet worth a record."""
-    b, n_steps, written = spill.buffer, len(f.program.steps), f.write_step[spill.buffer]
-    reads = sorted(f.reads[b] + f.streamed_reads[b])
-    uses = reads if written is None else [written, *reads]
+    b, n_steps, written = spill.buffer, len(f.program.steps), int(f.write_step[spill.buffer])
+    reads = f.reads.of(b)
+    uses = reads if written < 0 else [written, *reads]
     if spill.needed_step is not None and spill.needed_step < n_steps:  # streamed out before, so never evicted
         at = uses.index(spill.needed_step) if spill.needed_step in uses else 0
         return at > 0 and (uses[at - 1], b) in f.streamed and uses[at - 1] < spill.evict_step <= spill.needed_step
     if not uses or spill.last_use_step != uses[-1] or uses[-1] >= spill.evict_step:
         return False
-    leaves = any(-(-f.plan.segments[k].end // PHASES_PER_STEP) == spill.evict_step for k in f.segments[b])
+    own = slice(*np.searchsorted(f.stays.buffer, (b, b + 1)).tolist())
+    leaves = spill.evict_step in (-(-f.stays.end[own] // PHASES_PER_STEP)).tolist()
     if not leaves and (uses[-1], b) not in f.streamed:
         return False
     if spill.needed_step is None:  # dead, but written back by a runtime that does not know

@@ -1,92 +1,105 @@
 """What moves: reads from DRAM, writes to it, compaction moves."""
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
-from spillprof.model.plan import Transfer, TransferKind
+import numpy as np
+
+from spillprof.model.plan import TransferKind
 from spillprof.model.program import PHASES_PER_STEP, BufferKind
-from spillprof.verify.rules import Facts, Rule, Violation
+from spillprof.verify.columns import Flags
+from spillprof.verify.facts import Check, Facts, wrong
+from spillprof.verify.rules import Rule, Violation
 
 
 def reads(f: Facts) -> Iterator[Violation]:
     """A read fills a segment of its own, in time for the first use there, from a valid DRAM copy."""
-    for filling in f.fills:
-        for n_before, t in enumerate(filling):
-            transfer = f.plan.transfers[t]
-            problem = _common(f, transfer) or _read(f, transfer, n_before)
-            if problem:
-                yield _bad(f, transfer, problem)
-            elif f.copied_at[transfer.buffer] > transfer.issue_step:
-                message = f"{f.name(transfer.buffer)} is read back at step {transfer.issue_step}, but DRAM has no copy"
-                yield Violation(
-                    rule=Rule.NO_DRAM_COPY, message=message, step=transfer.issue_step, buffer=transfer.buffer
-                )
-
-
-def _read(f: Facts, transfer: Transfer, n_before: int) -> str:
-    segment, b = f.plan.segments[transfer.segment], transfer.buffer
-    if n_before or f.holds_data_at_start(transfer.segment):
-        return "its space holds the data already"
-    if segment.start != PHASES_PER_STEP * transfer.issue_step:
-        return f"its space is held from tick {segment.start}, not from its issue on"
-    at = bisect_left(f.reads[b], transfer.issue_step)
-    first_use = f.reads[b][at] if at < len(f.reads[b]) else None
-    if first_use is None or PHASES_PER_STEP * first_use >= segment.end:
-        return "nobody reads it before it leaves again"
-    if transfer.needed_step != first_use:
-        return f"it is needed at step {first_use}, not {transfer.needed_step}"
-    return _kind_of_read(f, transfer)
-
-
-def _kind_of_read(f: Facts, transfer: Transfer) -> str:
-    b, kind = transfer.buffer, f.program.buffers[transfer.buffer].kind
-    came_before = f.before(transfer.segment) is not None or (
-        bool(f.streamed_reads[b]) and f.streamed_reads[b][0] < transfer.issue_step
+    t, rows = f.transfers, f.stays
+    row, start = rows.row_of[t.segment], PHASES_PER_STEP * t.issue_step
+    first_use = f.loaded_reads.following(t.buffer, t.issue_step)
+    useless = (first_use < 0) | (PHASES_PER_STEP * first_use >= rows.end[row])
+    is_first = _is_first_load(f)
+    checks: tuple[Check, ...] = (
+        *_common(f),
+        (_is_second_fill(f) | f.is_given[row], lambda k: "its space holds the data already"),
+        (
+            rows.start[row] != start,
+            lambda k: f"its space is held from tick {rows.start[row[k]]}, not from its issue on",
+        ),
+        (useless, lambda k: "nobody reads it before it leaves again"),
+        (t.needed_step != first_use, lambda k: f"it is needed at step {first_use[k]}, not {t.needed_step[k]}"),
+        (_is_of_wrong_kind(f, is_first), lambda k: f"it is {'the first' if is_first[k] else 'not the first'} load"),
     )
-    first = not came_before and kind in (BufferKind.INPUT, BufferKind.WEIGHT)
-    cold_or_steady = first and kind is BufferKind.WEIGHT and f.program.weights_persist
-    if first != (transfer.kind is TransferKind.FETCH) and not cold_or_steady:
-        return f"it is {'the first' if first else 'not the first'} load"
-    return ""
+    checks = tuple((flags & t.is_read, say) for flags, say in checks)
+    yield from (_bad(f, k, problem) for k, problem in wrong(*checks))
+    no_copy = t.is_read & (f.copied_at[t.buffer] > t.issue_step) & ~np.logical_or.reduce([flags for flags, _ in checks])
+    for k in np.flatnonzero(no_copy).tolist():
+        b, step = int(t.buffer[k]), int(t.issue_step[k])
+        message = f"{f.name(b)} is read back at step {step}, but DRAM has no copy"
+        yield Violation(rule=Rule.NO_DRAM_COPY, message=message, step=step, buffer=b)
+
+
+def _is_second_fill(f: Facts) -> Flags:
+    """Whether an earlier read fills the same segment."""
+    reads_at = np.flatnonzero(f.transfers.is_read)
+    second = f.transfers.is_read.copy()
+    second[reads_at[np.unique(f.transfers.segment[reads_at], return_index=True)[1]]] = False
+    return second
+
+
+def _is_first_load(f: Facts) -> Flags:
+    """Whether nothing of a buffer that DRAM holds from the start came on-chip before."""
+    t = f.transfers
+    came_before = f.stays.before[f.stays.row_of[t.segment]] >= 0
+    came_before |= f.streamed_reads.preceding(t.buffer, t.issue_step) >= 0
+    return ~came_before & f.is_kind(BufferKind.INPUT, BufferKind.WEIGHT)[t.buffer]
+
+
+def _is_of_wrong_kind(f: Facts, is_first: Flags) -> Flags:
+    """Whether a first load is no fetch, or another is one; a cached weight's first load may be either."""
+    is_fetch = np.array([kind is TransferKind.FETCH for kind in f.transfers.kind], dtype=bool)
+    cold_or_steady = is_first & f.is_kind(BufferKind.WEIGHT)[f.transfers.buffer] & f.program.weights_persist
+    wrong_kind: Flags = (is_first != is_fetch) & ~cold_or_steady
+    return wrong_kind
 
 
 def writes(f: Facts) -> Iterator[Violation]:
     """A write takes data that is there, before it goes. Transfers are listed in issue order."""
-    latest = 0
-    for transfer in f.plan.transfers:
-        problem = f"listed after one of step {latest}" if transfer.issue_step < latest else ""
-        latest = max(latest, transfer.issue_step)
-        if not transfer.kind.is_read:
-            problem = problem or _common(f, transfer) or _write(f, transfer)
-        if problem:
-            yield _bad(f, transfer, problem)
+    t, rows = f.transfers, f.stays
+    row, at = rows.row_of[t.segment], PHASES_PER_STEP * t.issue_step
+    latest = np.maximum.accumulate(t.issue_step)
+    is_drain = np.array([kind is TransferKind.DRAIN for kind in t.kind], dtype=bool)
+    landed = np.full(len(f.fill_count), -1)
+    np.maximum.at(landed, t.segment[t.is_read], t.needed_step[t.is_read])
+    absent = (at < rows.start[row]) | ((f.write_step[t.buffer] >= 0) & (t.issue_step <= f.write_step[t.buffer]))
+    gone_late = (t.issue_step > t.needed_step) | (t.needed_step > len(f.program.steps))
+    of_writes: tuple[Check, ...] = (
+        *_common(f),
+        (is_drain & ~f.is_kind(BufferKind.OUTPUT)[t.buffer], lambda k: "it is not a graph output"),
+        (absent, lambda k: "it is not there yet"),
+        (t.issue_step <= landed[t.segment], lambda k: "its reload need not have landed yet"),
+        (rows.end[row] < at - 1, lambda k: f"it has gone at tick {rows.end[row[k]]}"),
+        (gone_late, lambda k: f"it is to be gone at step {t.needed_step[k]}"),
+    )
+    problems = wrong(
+        (t.issue_step < latest, lambda k: f"listed after one of step {latest[k]}"),
+        *((flags & ~t.is_read, say) for flags, say in of_writes),
+    )
+    yield from (_bad(f, k, problem) for k, problem in problems)
 
 
-def _write(f: Facts, transfer: Transfer) -> str:
-    segment, written = f.plan.segments[transfer.segment], f.write_step[transfer.buffer]
-    at = PHASES_PER_STEP * transfer.issue_step
-    if transfer.kind is TransferKind.DRAIN and f.program.buffers[transfer.buffer].kind is not BufferKind.OUTPUT:
-        return "it is not a graph output"
-    if at < segment.start or (written is not None and transfer.issue_step <= written):
-        return "it is not there yet"
-    if any(transfer.issue_step <= f.plan.transfers[t].needed_step for t in f.fills[transfer.segment]):
-        return "its reload need not have landed yet"
-    if segment.end < at - 1:
-        return f"it has gone at tick {segment.end}"
-    if not transfer.issue_step <= transfer.needed_step <= len(f.program.steps):
-        return f"it is to be gone at step {transfer.needed_step}"
-    return ""
+def _common(f: Facts) -> tuple[Check, Check]:
+    """What a transfer must say, read or write."""
+    t, rows = f.transfers, f.stays
+    owner, size = rows.buffer[rows.row_of[t.segment]], f.size_bytes[t.buffer]
+    return (
+        (owner != t.buffer, lambda k: f"its segment belongs to {f.name(owner[k])}"),
+        (t.size_bytes != size, lambda k: f"it has {size[k]} bytes, not {t.size_bytes[k]}"),
+    )
 
 
-def _common(f: Facts, transfer: Transfer) -> str:
-    size = f.program.buffers[transfer.buffer].size_bytes
-    if f.plan.segments[transfer.segment].buffer != transfer.buffer:
-        return f"its segment belongs to {f.name(f.plan.segments[transfer.segment].buffer)}"
-    return f"it has {size} bytes, not {transfer.size_bytes}" if transfer.size_bytes != size else ""
-
-
-def _bad(f: Facts, transfer: Transfer, problem: str) -> Violation:
+def _bad(f: Facts, k: int, problem: str) -> Violation:
+    transfer = f.plan.transfers[k]
     message = f"{transfer.kind} of {f.name(transfer.buffer)} issued at step {transfer.issue_step}: {problem}"
     return Violation(rule=Rule.BAD_TRANSFER, message=message, step=transfer.issue_step, buffer=transfer.buffer)
 
@@ -94,8 +107,9 @@ def _bad(f: Facts, transfer: Transfer, problem: str) -> Violation:
 def moves(f: Facts) -> Iterator[Violation]:
     """Each compaction move is whole, and starts one segment."""
     joined = Counter(
-        (s.buffer, s.start, s.address) for k, s in enumerate(f.plan.segments) if f.is_moved(k)
-    )  # fmt: skip
+        (int(f.stays.buffer[row]), int(f.stays.start[row]), int(f.stays.address[row]))
+        for row in np.flatnonzero(f.is_moved).tolist()
+    )
     for move in f.plan.moves:
         key = (move.buffer, PHASES_PER_STEP * move.step, move.to_address)
         joined[key] -= 1

@@ -1,0 +1,151 @@
+"""What the checks know about the program and the plan at hand."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from spillprof.model.plan import Plan, TransferKind
+from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program
+from spillprof.verify.columns import Flags, Integers, Stays, Uses, column, integers, stays, uses
+
+NEVER = 1 << 62
+"""A step that never comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Transfers:
+    """The transfers of a plan, in its order."""
+
+    kind: list[TransferKind]
+    is_read: Flags
+    buffer: Integers
+    size_bytes: Integers
+    issue_step: Integers
+    needed_step: Integers
+    segment: Integers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Facts:
+    """Program and plan. Columns are by buffer where nothing else is said."""
+
+    program: Program
+    plan: Plan
+    kind: list[BufferKind]
+    size_bytes: Integers
+    dedicated: Flags
+    write_step: Integers  # -1: present at the start
+    streamed: set[tuple[int, int]]  # (step, buffer) that the plan streams
+    reads: Uses  # of all steps
+    writes: Uses
+    loaded_reads: Uses  # those of operands that are on-chip
+    streamed_reads: Uses  # the others
+    stays: Stays
+    transfers: Transfers
+    fill_count: Integers  # by segment: reads that fill it
+    is_moved: Flags  # by row of ``stays``: it starts with a compaction move from the segment before it
+    is_given: Flags  # by row: it needs no transfer: written, moved, or on-chip before the run
+    copied_at: Integers  # the first step at which DRAM holds a copy
+    moved_from: dict[tuple[int, int, int], int]  # (buffer, tick, new address): old address
+
+    def name(self, buffer: int) -> str:
+        """The buffer's name, quoted."""
+        return f"'{self.program.buffers[buffer].name}'"
+
+    def is_kind(self, *kinds: BufferKind) -> Flags:
+        """Whether a buffer is of one of these kinds."""
+        return np.array([kind in kinds for kind in self.kind], dtype=bool)
+
+
+Check = tuple[Flags, Callable[[int], str]]
+"""Which rows are wrong, and what to say of such a row."""
+
+
+def wrong(*checks: Check) -> Iterator[tuple[int, str]]:
+    """(row, what is wrong with it) of each row that fails a check: the first that it fails."""
+    failed = np.logical_or.reduce([flags for flags, _ in checks])
+    for row in np.flatnonzero(failed).tolist():
+        yield row, next(say(row) for flags, say in checks if flags[row])
+
+
+def gather(program: Program, plan: Plan) -> Facts:
+    """Index a program and a plan whose indices are all valid."""
+    n, steps = len(program.buffers), program.steps
+    reads, writes = uses([step.reads for step in steps]), uses([step.writes for step in steps])
+    streamed = {(s.step, s.buffer) for s in plan.streamed}
+    loaded_reads, streamed_reads = reads.split(streamed)
+    kind = [buffer.kind for buffer in program.buffers]
+    write_step = np.full(n, -1)
+    write_step[writes.buffer] = writes.step
+    rows = stays(plan.segments, PHASES_PER_STEP * len(steps))
+    transfers = _transfers(plan)
+    moved_from = {(m.buffer, PHASES_PER_STEP * m.step, m.to_address): m.from_address for m in plan.moves}
+    fill_count = np.bincount(transfers.segment[transfers.is_read], minlength=len(plan.segments))
+    is_moved = _is_moved(rows, moved_from)
+    on_chip = np.array([_is_on_chip_before(program, plan, k) for k in kind], dtype=bool)
+    written_here = (write_step >= 0)[rows.buffer] & (
+        rows.start == PHASES_PER_STEP * write_step[rows.buffer] + Phase.COMPUTE
+    )
+    left_there = (rows.start == 0) & on_chip[rows.buffer] & (fill_count[rows.segment] == 0)
+    return Facts(
+        program=program,
+        plan=plan,
+        kind=kind,
+        size_bytes=column(program.buffers, "size_bytes"),
+        dedicated=np.array([buffer.dedicated for buffer in program.buffers], dtype=bool),
+        write_step=write_step,
+        streamed=streamed,
+        reads=reads,
+        writes=writes,
+        loaded_reads=loaded_reads,
+        streamed_reads=streamed_reads,
+        stays=rows,
+        transfers=transfers,
+        fill_count=fill_count,
+        is_moved=is_moved,
+        is_given=written_here | is_moved | left_there,
+        copied_at=_copied_at(program, plan, write_step, transfers, streamed),
+        moved_from=moved_from,
+    )
+
+
+def _transfers(plan: Plan) -> Transfers:
+    kind = [transfer.kind for transfer in plan.transfers]
+    return Transfers(
+        kind=kind,
+        is_read=np.array([k is TransferKind.FETCH or k is TransferKind.RELOAD for k in kind], dtype=bool),
+        buffer=column(plan.transfers, "buffer"),
+        size_bytes=column(plan.transfers, "size_bytes"),
+        issue_step=column(plan.transfers, "issue_step"),
+        needed_step=column(plan.transfers, "needed_step"),
+        segment=column(plan.transfers, "segment"),
+    )
+
+
+def _is_moved(rows: Stays, moved_from: dict[tuple[int, int, int], int]) -> Flags:
+    moved = np.zeros(len(rows.start), dtype=bool)
+    if not moved_from:
+        return moved
+    for row in np.flatnonzero((rows.before >= 0) & (rows.end[rows.before] == rows.start)).tolist():
+        to = int(rows.buffer[row]), int(rows.start[row]), int(rows.address[row])
+        moved[row] = moved_from.get(to) == rows.address[rows.before[row]]
+    return moved
+
+
+def _is_on_chip_before(program: Program, plan: Plan, kind: BufferKind) -> bool:
+    """Whether buffers of this kind may be on-chip before the run starts."""
+    return (kind is BufferKind.WEIGHT and program.weights_persist) or (
+        kind is BufferKind.INPUT and plan.inputs_resident
+    )
+
+
+def _copied_at(
+    program: Program, plan: Plan, write_step: Integers, transfers: Transfers, streamed: set[tuple[int, int]]
+) -> Integers:
+    copied_at = np.where([buffer.in_dram_at_start for buffer in program.buffers], 0, NEVER).astype(np.int64)
+    out = integers(b for i, b in streamed if write_step[b] == i)
+    copied_at[out] = write_step[out] + 1
+    writes = ~transfers.is_read
+    np.minimum.at(copied_at, transfers.buffer[writes], transfers.issue_step[writes])
+    return copied_at
