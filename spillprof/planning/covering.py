@@ -9,15 +9,27 @@ back (``WriteBack.ALWAYS``), a gap costs its own write instead.
 Costs are integers: bytes, or whatever a ``Price`` makes of the bytes of one transfer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import compress, pairwise
 from math import gcd
 
+import numpy as np
+
 from spillprof.model.program import BufferKind, Program
-from spillprof.planning.gaps import GapOption, StepDemand, gap_options, locked_bytes, unspilled_bytes
-from spillprof.planning.liveness import demand_by_step, least_by_step, lifetimes
+from spillprof.planning.gaps import (
+    GapOption,
+    Ranges,
+    StepDemand,
+    gap_options,
+    locked_bytes,
+    ranges_of,
+    streamed_uses,
+    unspilled_bytes,
+)
+from spillprof.planning.liveness import Bytes, demand_by_step, least_by_step, lifetimes
+from spillprof.planning.once import once_per_program
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 
 Price = Callable[[int], int]
@@ -47,15 +59,19 @@ class Covering:
     forced_cost: int  # of what every plan moves: streamed operands and what they force
 
     @cached_property
-    def over_full_before(self) -> tuple[int, ...]:
-        """Steps with excess before each step, and in all. Shape (n_steps + 1,)."""
-        return tuple(accumulate((nbytes > 0 for nbytes in self.excess_bytes), initial=0))
+    def ranges(self) -> Ranges:
+        """The steps that each gap covers."""
+        return ranges_of(self.gaps)
+
+    @cached_property
+    def covered(self) -> Bytes:
+        """Steps with excess in each range. Shape (n_ranges,), int64."""
+        return _over_full(self.excess_bytes, self.ranges)
 
     @cached_property
     def visits(self) -> int:
         """How many (gap, step with excess) pairs there are: the work of looking at each."""
-        before = self.over_full_before
-        return sum(before[end] - before[start] for gap in self.gaps for start, end in gap.ranges)
+        return int(self.covered.sum())
 
     @cached_property
     def spanning(self) -> dict[int, tuple[int, ...]]:
@@ -92,47 +108,59 @@ def _covering(
 ) -> Covering:
     if program.capacity_bytes is None:
         raise ValueError("infinite memory has nothing to cover")
+    gaps, excess = _over_capacity(program, options, demand, room_bytes)
+    copied = {b for b, _, _ in streamed_uses(program)}  # their one write is forced
+    each_writes = options.writeback is WriteBack.ALWAYS
+    sizes = {gap.size_bytes for gap in gaps}
+    read, write = ({size: price(size) for size in sizes} for price in (prices.read, prices.write))
+    own_writes: dict[int, int] = {}
+    for b, size in {gap.buffer: gap.size_bytes for gap in gaps}.items():
+        buffer = program.buffers[b]
+        own_writes[b] = 0 if buffer.in_dram_at_start or buffer.kind is BufferKind.OUTPUT else write[size]
+    return Covering(
+        gaps=gaps,
+        excess_bytes=excess,
+        gap_costs=tuple(
+            (0 if gap.next_use is None else read[gap.size_bytes]) + (own_writes[gap.buffer] if each_writes else 0)
+            for gap in gaps
+        ),
+        write_costs={b: 0 if each_writes or b in copied else cost for b, cost in own_writes.items()},
+        forced_cost=_forced_cost(program, options, prices),
+    )
+
+
+@once_per_program
+def _over_capacity(
+    program: Program, options: PlanningOptions, demand: StepDemand, room_bytes: int
+) -> tuple[tuple[GapOption, ...], tuple[int, ...]]:
+    """Gaps that cover a step with excess, and the excess of each step."""
     gaps = gap_options(program, options)
-    pool = program.capacity_bytes - program.reserved_bytes
+    pool = (program.capacity_bytes or 0) - program.reserved_bytes
     locked = locked_bytes(program, options, demand)
     excess = tuple(
         max(0, nbytes - pool, min(nbytes - pool + room_bytes, nbytes - least))
         for nbytes, least in zip(unspilled_bytes(program, options, gaps, demand), locked, strict=True)
     )
-    before = tuple(accumulate((nbytes > 0 for nbytes in excess), initial=0))
-    relevant = tuple(g for g in gaps if any(before[end] > before[start] for start, end in g.ranges))
+    rows = ranges_of(gaps)
+    is_relevant = np.zeros(len(gaps), dtype=bool)
+    is_relevant[rows.gap[_over_full(excess, rows) > 0]] = True
+    relevant = tuple(compress(gaps, is_relevant.tolist()))
     unit = gcd(*(gap.size_bytes for gap in relevant)) or 1  # whole buffers go: nothing less than a unit is of use
-    excess = tuple(-(-nbytes // unit) * unit for nbytes in excess)
-    copied = {b for b, _, _ in _streamed(program)}  # their one write is forced
-    each_writes = options.writeback is WriteBack.ALWAYS
-    gap_costs: list[int] = []
-    write_costs: dict[int, int] = {}
-    for gap in relevant:
-        buffer = program.buffers[gap.buffer]
-        reload = 0 if gap.next_use is None else prices.read(gap.size_bytes)
-        written_anyway = buffer.in_dram_at_start or buffer.kind is BufferKind.OUTPUT
-        write = 0 if written_anyway else prices.write(gap.size_bytes)
-        gap_costs.append(reload + (write if each_writes else 0))
-        write_costs[gap.buffer] = 0 if each_writes or gap.buffer in copied else write
-    return Covering(
-        gaps=relevant,
-        excess_bytes=excess,
-        gap_costs=tuple(gap_costs),
-        write_costs=write_costs,
-        forced_cost=_forced_cost(program, options, prices),
-    )
+    return relevant, tuple(-(-nbytes // unit) * unit for nbytes in excess)
 
 
-def _streamed(program: Program) -> Iterator[tuple[int, int, bool]]:
-    """(buffer, step, whether it is written) of each streamed operand."""
-    for i, step in enumerate(program.steps):
-        yield from ((b, i, False) for b in step.streamed_reads)
-        yield from ((b, i, True) for b in step.streamed_writes)
+def _over_full(excess_bytes: Sequence[int], rows: Ranges) -> Bytes:
+    """Steps with excess in each range."""
+    before = np.concatenate([[0], np.cumsum(np.array(excess_bytes, dtype=np.int64) > 0)])
+    steps: Bytes = before[rows.end] - before[rows.start]
+    return steps
 
 
 def _forced_cost(program: Program, options: PlanningOptions, prices: Prices) -> int:
     """Of what streamed operands and their neighbours move in every plan, beyond what infinite memory moves too."""
-    streamed = list(_streamed(program))
+    streamed = streamed_uses(program)
+    if not streamed:
+        return 0
     streamed_in = {(b, i) for b, i, written in streamed if not written}
     streamed_out = {(b, i) for b, i, written in streamed if written}
     lives = lifetimes(program)

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import numpy as np
 
 from spillprof.model.program import BufferKind, Program
 from spillprof.planning.liveness import Bytes, Lifetime, demand_by_step, lifetimes
-from spillprof.planning.once import once_per_program
+from spillprof.planning.once import once_per_program, once_per_steps
 from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs
@@ -35,6 +38,28 @@ class GapOption:
         return sum(end - start for start, end in self.ranges)
 
 
+class Ranges(NamedTuple):
+    """The steps that need not hold gaps, one row a range."""
+
+    gap: Bytes  # position of the gap in the list of gaps
+    start: Bytes
+    end: Bytes
+
+
+def ranges_of(gaps: Sequence[GapOption]) -> Ranges:
+    """The ranges of gaps, in their order. Shapes (n_ranges,), int64."""
+    rows = [(g, start, end) for g, gap in enumerate(gaps) for start, end in gap.ranges]
+    return Ranges(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+
+
+@once_per_steps
+def streamed_uses(program: Program) -> tuple[tuple[int, int, bool], ...]:
+    """(buffer, step, whether it is written) of each streamed operand, by step."""
+    streaming = [(i, s) for i, s in enumerate(program.steps) if s.streamed_reads or s.streamed_writes]
+    reads = [(b, i, False) for i, step in streaming for b in step.streamed_reads]
+    return tuple(sorted(reads + [(b, i, True) for i, s in streaming for b in s.streamed_writes], key=lambda u: u[1]))
+
+
 @once_per_program
 def gap_options(program: Program, options: PlanningOptions) -> tuple[GapOption, ...]:
     """Every gap that a planner may choose, in program order.
@@ -47,7 +72,7 @@ def gap_options(program: Program, options: PlanningOptions) -> tuple[GapOption, 
     fixed = resident_inputs(program, options)
     lives = lifetimes(program)
     releases = release_steps(program, lives, options.release)
-    streamed = {(b, i) for i, s in enumerate(program.steps) for b in (*s.streamed_reads, *s.streamed_writes)}
+    streamed = {(b, i) for b, i, _ in streamed_uses(program)}
     overwritten = {u.old for step in program.steps for u in step.updates}
     found: list[GapOption] = []
     for buffer, life, release in zip(program.buffers, lives, releases, strict=True):
@@ -73,6 +98,8 @@ def gap_options(program: Program, options: PlanningOptions) -> tuple[GapOption, 
 def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand = demand_by_step) -> list[int]:
     """Pool bytes that each step needs whatever is spilled. Shape (n_steps,)."""
     fixed = resident_inputs(program, options)
+    if not fixed:
+        return list(demand(program).tolist())
     overwritten = {u.old: i for i, step in enumerate(program.steps) for u in step.updates}
     sizes = {b: program.buffers[b].size_bytes for b in fixed if not program.buffers[b].dedicated}
     change = [0] * (len(program.steps) + 1)
@@ -80,7 +107,7 @@ def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand 
     for b, size in sizes.items():
         change[overwritten.get(b, len(program.steps) - 1) + 1] -= size  # an in-place result ends an input's stay
     return [
-        held + needed - (sum(sizes.get(b, 0) for b in step.reads) if sizes else 0)
+        held + needed - sum(sizes.get(b, 0) for b in step.reads)
         for held, needed, step in zip(accumulate(change), demand(program).tolist(), program.steps, strict=False)
     ]
 
@@ -89,13 +116,14 @@ def unspilled_bytes(
     program: Program, options: PlanningOptions, gaps: Sequence[GapOption], demand: StepDemand = demand_by_step
 ) -> list[int]:
     """Pool bytes in use at each step if none of the gaps is spent off-chip. Shape (n_steps,)."""
-    change = [0] * (len(program.steps) + 1)
-    for gap in gaps:
-        for start, end in gap.ranges:
-            change[start] += gap.size_bytes
-            change[end] -= gap.size_bytes
+    rows = ranges_of(gaps)
+    size = np.array([gap.size_bytes for gap in gaps], dtype=np.int64)[rows.gap]
+    change = np.zeros(len(program.steps) + 1, dtype=np.int64)
+    np.add.at(change, rows.start, size)
+    np.subtract.at(change, rows.end, size)
+    idle = np.cumsum(change[:-1])
     return [
-        locked + idle for locked, idle in zip(locked_bytes(program, options, demand), accumulate(change), strict=False)
+        locked + nbytes for locked, nbytes in zip(locked_bytes(program, options, demand), idle.tolist(), strict=True)
     ]
 
 

@@ -12,7 +12,7 @@ def certificate_of(
     program: Program, options: PlanningOptions, problem: Covering, rows: tuple[Row, ...], proven_bytes: int
 ) -> Certificate:
     """The certificate of what the rows prove about a fitted program."""
-    names = buffer_names(program)
+    names = buffer_names(program) if any(row.apart for row in rows) else []
 
     def named(row: Row) -> CertificateRow:
         apart = [problem.gaps[g] for g in row.apart]

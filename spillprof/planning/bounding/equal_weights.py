@@ -12,10 +12,9 @@ def equal_weights(problem: Covering) -> tuple[Row, ...]:
     The bound is concave in the weight, so narrowing an interval around its maximum finds it.
     """
     steps = [i for i, excess in enumerate(problem.excess_bytes) if excess]
-    before = problem.over_full_before
     sizes = np.array([gap.size_bytes for gap in problem.gaps], dtype=np.float64)
     costs = np.array(problem.gap_costs, dtype=np.float64)
-    covered = np.array([sum(before[e] - before[s] for s, e in gap.ranges) for gap in problem.gaps], dtype=np.float64)
+    covered = np.bincount(problem.ranges.gap, problem.covered, minlength=len(problem.gaps))
     buffers, owner = np.unique([gap.buffer for gap in problem.gaps], return_inverse=True)
     writes = np.array([problem.write_costs[b] for b in buffers.tolist()], dtype=np.float64)
     excess = float(sum(problem.excess_bytes))

@@ -5,7 +5,6 @@ at most. Each step is compared with the last one kept, forwards and backwards in
 gaps. A gap that covers no step that is left stays on-chip; the others are intervals of the steps that are left.
 """
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spillprof.planning.covering import Covering
+from spillprof.planning.gaps import Ranges
 
 Integers = npt.NDArray[np.int64]
 _PASSES = 6
@@ -25,7 +25,7 @@ class Reduced:
     steps: list[int]
     needs: Integers  # bytes to take off each row
     gaps: list[int]  # index into Covering.gaps of each column
-    ranges: list[tuple[tuple[int, int], ...]]  # rows that each column covers
+    covered: Ranges  # rows that each column covers
     sizes: Integers  # bytes, by column
     costs: Integers  # of each column alone
     buffers: list[int]  # Program buffer of each column
@@ -34,7 +34,15 @@ class Reduced:
     @cached_property
     def visits(self) -> int:
         """(column, row) pairs."""
-        return sum(end - start for ranges in self.ranges for start, end in ranges)
+        return int((self.covered.end - self.covered.start).sum())
+
+    @cached_property
+    def ranges(self) -> list[tuple[tuple[int, int], ...]]:
+        """Rows that each column covers."""
+        found: list[list[tuple[int, int]]] = [[] for _ in self.gaps]
+        for c, start, end in zip(*(column.tolist() for column in self.covered), strict=True):
+            found[c].append((start, end))
+        return [_joined(sorted(ranges)) for ranges in found]
 
     @cached_property
     def members(self) -> list[Integers]:
@@ -55,18 +63,16 @@ def reduce(problem: Covering) -> Reduced:
         if len(kept) == len(steps) and number:
             break
         steps = kept
-    gaps, all_ranges = [], []
-    for g, gap in enumerate(problem.gaps):
-        ranges = _joined(sorted((bisect_left(steps, start), bisect_left(steps, end)) for start, end in gap.ranges))
-        if ranges:
-            gaps.append(g)
-            all_ranges.append(ranges)
+    starts, ends = (np.searchsorted(steps, at) for at in (problem.ranges.start, problem.ranges.end))
+    left = np.flatnonzero(starts < ends)
+    used, columns = np.unique(problem.ranges.gap[left], return_inverse=True)
+    gaps = used.tolist()
     buffers = [problem.gaps[g].buffer for g in gaps]
     return Reduced(
         steps=steps,
         needs=np.array([problem.excess_bytes[i] for i in steps], dtype=np.int64),
         gaps=gaps,
-        ranges=all_ranges,
+        covered=Ranges(columns, starts[left], ends[left]),
         sizes=np.array([problem.gaps[g].size_bytes for g in gaps], dtype=np.int64),
         costs=np.array([problem.gap_costs[g] for g in gaps], dtype=np.int64),
         buffers=buffers,
@@ -75,46 +81,56 @@ def reduce(problem: Covering) -> Reduced:
 
 
 def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Without what is empty; what meets becomes one."""
+    """What meets becomes one."""
     joined: list[tuple[int, int]] = []
     for start, end in ranges:
         if joined and joined[-1][1] == start:
             joined[-1] = (joined[-1][0], end)
-        elif start < end:
+        else:
             joined.append((start, end))
     return tuple(joined)
 
 
 def _forwards(problem: Covering, steps: list[int]) -> list[int]:
     """Steps that the last kept one before them does not imply."""
-    ends = sorted((end, start, gap.size_bytes) for gap in problem.gaps for start, end in gap.ranges)
+    starts, ends, sizes = _sorted_ranges(problem, problem.ranges.end)
+    excess = problem.excess_bytes
     kept: list[int] = []
     at = only_there = 0  # bytes of gaps that cover the last kept step and ended since
+    last = -1  # the last kept step
     for i in steps:
-        while at < len(ends) and ends[at][0] <= i:
-            end, start, size = ends[at]
-            if kept and start <= kept[-1] < end:
-                only_there += size
+        while at < len(ends) and ends[at] <= i:
+            if starts[at] <= last < ends[at]:
+                only_there += sizes[at]
             at += 1
-        if not kept or problem.excess_bytes[i] + only_there > problem.excess_bytes[kept[-1]]:
+        if last < 0 or excess[i] + only_there > excess[last]:
             kept.append(i)
-            only_there = 0
+            last, only_there = i, 0
     return kept
 
 
 def _backwards(problem: Covering, steps: list[int]) -> list[int]:
     """Steps that the next kept one after them does not imply."""
-    starts = sorted(((start, end, gap.size_bytes) for gap in problem.gaps for start, end in gap.ranges), reverse=True)
+    starts, ends, sizes = _sorted_ranges(problem, -problem.ranges.start)
+    excess = problem.excess_bytes
     kept: list[int] = []
     at = only_there = 0
+    last = -1
     for i in reversed(steps):
-        while at < len(starts) and starts[at][0] > i:
-            start, end, size = starts[at]
-            if kept and start <= kept[-1] < end:
-                only_there += size
+        while at < len(starts) and starts[at] > i:
+            if starts[at] <= last < ends[at]:
+                only_there += sizes[at]
             at += 1
-        if not kept or problem.excess_bytes[i] + only_there > problem.excess_bytes[kept[-1]]:
+        if last < 0 or excess[i] + only_there > excess[last]:
             kept.append(i)
-            only_there = 0
+            last, only_there = i, 0
     kept.reverse()
     return kept
+
+
+def _sorted_ranges(problem: Covering, by: Integers) -> tuple[list[int], list[int], list[int]]:
+    """(start, end, bytes of its gap) of each range, in ascending order of ``by``."""
+    order = np.argsort(by, kind="stable")
+    sizes = np.array([gap.size_bytes for gap in problem.gaps], dtype=np.int64)[problem.ranges.gap]
+    starts, ends, nbytes = (column[order].tolist() for column in (problem.ranges.start, problem.ranges.end, sizes))
+    return starts, ends, nbytes

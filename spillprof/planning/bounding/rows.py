@@ -37,6 +37,8 @@ def proven_cost(problem: Covering, rows: Sequence[Row]) -> int:
     In very large problems the rows are read in their weaker form, with whole sizes and without a set A, which takes
     one pass over the gaps.
     """
+    if not rows:
+        return problem.forced_cost
     total, paid = (_row_by_row if problem.visits <= MANY_VISITS else _whole_sizes)(problem, rows)
     unpaid: dict[int, int] = {}
     for gap, cost, pays in zip(problem.gaps, problem.gap_costs, paid, strict=True):
@@ -68,6 +70,7 @@ def _whole_sizes(problem: Covering, rows: Sequence[Row]) -> tuple[int, list[int]
             weights[row.step] += row.weight
     before = list(accumulate(weights, initial=0))
     total = sum(weight * need for weight, need in zip(weights, problem.excess_bytes, strict=True))
-    return total, [
-        gap.size_bytes * sum(before[end] - before[start] for start, end in gap.ranges) for gap in problem.gaps
-    ]
+    paid = [0] * len(problem.gaps)
+    for g, start, end in zip(*(column.tolist() for column in problem.ranges), strict=True):
+        paid[g] += problem.gaps[g].size_bytes * (before[end] - before[start])
+    return total, paid
