@@ -98,7 +98,7 @@ def test_half_of_the_peak_with_options_from_a_fixed_seed(file: str) -> None:
             start=rng.choice(list(Start)),
         ),
     )
-    roomy = analyze(graph, machine(16 << 30), AnalyzeOptions(strategies=(), lowering=options.lowering))
+    roomy = analyze(graph, machine(16 << 30), AnalyzeOptions(strategies=("none",), lowering=options.lowering))
     sram = max(roomy.model.peak_live_bytes // 2, 4096)
     refused: SpillprofError | None = None
     try:

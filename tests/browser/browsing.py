@@ -1,25 +1,35 @@
 """What tests in a browser share: pages that are watched, barriers, the sample models that are shown."""
 
 from pathlib import Path
+from typing import Any
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 SAMPLES = {"transformer_blocks": 1200 << 10, "unet": 1200 << 10, "three_branch": 64 << 20}
 """Sample models, and an SRAM at which they spill."""
 VIEW = "[data-view]:not([hidden])"
 
+_tabs: list[Any] = []
+"""Empty tabs that nobody uses. A new one costs more than all that most tests do: it has compiled no script yet."""
+
 
 class Opened:
-    """A page, and everything that it must not do."""
+    """A file in a tab, and everything that it must not do."""
 
     def __init__(self, browser, path: Path, *, width: int = 1280, scheme: str = "light", fragment: str = ""):
-        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         self.errors: list[str] = []
         self.requests: list[str] = []
         self.dialogs: list[str] = []
-        self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
-        self.page.on("pageerror", lambda e: self.errors.append(str(e)))
-        self.page.on("request", lambda r: self.requests.append(r.url))
-        self.page.on("dialog", lambda d: (self.dialogs.append(d.message), d.dismiss()))
+        self.page = _tabs.pop() if _tabs else browser.new_page()
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(color_scheme=scheme, media="screen")
+        self._watched = {
+            "console": lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None,
+            "pageerror": lambda e: self.errors.append(str(e)),
+            "request": lambda r: self.requests.append(r.url),
+            "dialog": lambda d: (self.dialogs.append(d.message), d.dismiss()),
+        }
+        for event, listener in self._watched.items():
+            self.page.on(event, listener)
         self.page.goto(path.as_uri() + fragment)
         self.page.wait_for_selector("html[data-ready=true]", state="attached")
 
@@ -34,7 +44,11 @@ class Opened:
         assert self.dialogs == []
         assert [url for url in self.requests if not url.startswith(("file://", "data:", "blob:"))] == []
         assert len([url for url in self.requests if url.startswith("file://")]) == 1
-        self.page.close()
+        for event, listener in self._watched.items():
+            self.page.remove_listener(event, listener)
+        self.page.evaluate("localStorage.clear()")
+        self.page.goto("about:blank")
+        _tabs.append(self.page)
 
 
 def barriers(page) -> list[str]:

@@ -1,6 +1,5 @@
 """The page of a comparison in headless Chromium: no error, no request, names inert, tables that sort and filter."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,19 +48,15 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["light", "dark"])
-def opened(browser: Any, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:
-    opened = Opened(browser, page_file, scheme=request.param)
-    yield opened
-    opened.page.close()
+@pytest.fixture
+def opened(opening: Any, page_file: Path) -> Opened:
+    found: Opened = opening(page_file)
+    return found
 
 
 def test_the_page_asks_for_nothing_and_runs_no_name(opened: Opened) -> None:
     page = opened.page
     page.wait_for_timeout(200)
-    assert opened.errors == []
-    assert opened.dialogs == []
-    assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert page.query_selector("main img, main script, main b") is None
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert page.locator("section[aria-labelledby=live] polyline").count() == 2
@@ -80,29 +75,19 @@ def test_a_strategy_is_chosen_and_its_table_filtered(opened: Opened) -> None:
     assert all("stage1" in text for text in shown)
     table.get_by_role("button", name="change", exact=True).click()
     assert table.locator("th[aria-sort]").count() == 1
-    assert opened.errors == []
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, page_file: Path) -> None:
-    page = browser.new_page(viewport={"width": 390, "height": 844})
-    page.goto(page_file.as_uri())
+def test_on_a_phone_nothing_is_wider_than_the_screen(opening: Any, page_file: Path) -> None:
+    page = opening(page_file, width=390).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_comparison_has_no_serious_barrier(browser: Any, page_file: Path, scheme: str) -> None:
-    opened = Opened(browser, page_file, scheme=scheme)
-    assert barriers(opened.page) == []
-    opened.check_and_close()
+def test_the_comparison_has_no_serious_barrier(opening: Any, page_file: Path, scheme: str) -> None:
+    assert barriers(opening(page_file, scheme=scheme).page) == []
 
 
-def test_the_comparison_prints_with_its_figures_and_without_its_controls(
-    browser: Any,
-    page_file: Path,
-    tmp_path: Path,
-) -> None:
-    opened = Opened(browser, page_file)
+def test_the_comparison_prints_with_its_figures_and_without_its_controls(opened: Opened, tmp_path: Path) -> None:
     opened.page.get_by_role("button", name="lru", exact=True).click()
     pdf = opened.page.pdf(path=str(tmp_path / "diff.pdf"))
     assert pdf.startswith(b"%PDF")
@@ -112,11 +97,9 @@ def test_the_comparison_prints_with_its_figures_and_without_its_controls(
     assert opened.page.locator("[data-view]:not([hidden]) [data-table$='/operators'] tbody tr").first.is_visible()
     for control in ("nav", ".tools", ".chooser", "#theme"):
         assert not opened.page.locator(control).first.is_visible(), control
-    opened.check_and_close()
 
 
-def test_rows_are_copied_as_they_are_filtered_and_sorted_by_change(browser: Any, page_file: Path) -> None:
-    opened = Opened(browser, page_file)
+def test_rows_are_copied_as_they_are_filtered_and_sorted_by_change(opened: Opened) -> None:
     page = opened.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="lru", exact=True).click()
@@ -131,4 +114,3 @@ def test_rows_are_copied_as_they_are_filtered_and_sorted_by_change(browser: Any,
     lines = page.evaluate("navigator.clipboard.readText()").splitlines()
     assert len(lines) == shown + 1
     assert "change_bytes" in lines[0]
-    opened.check_and_close()

@@ -1,11 +1,9 @@
 """The page of a sweep in headless Chromium: no error, no request, names inert, charts drawn."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import Opened
 from profiles import HOSTILE_NAMES
 
 from spillprof.frontends.onnx import read_onnx
@@ -41,26 +39,17 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["light", "dark"])
-def opened(browser: Any, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:
-    opened = Opened(browser, page_file, scheme=request.param)
-    yield opened
-    opened.page.close()
-
-
-def test_the_page_asks_for_nothing_and_runs_no_name(opened: Opened) -> None:
-    page = opened.page
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_asks_for_nothing_and_runs_no_name(opening: Any, page_file: Path, scheme: str) -> None:
+    page = opening(page_file, scheme=scheme).page
     for figure in page.query_selector_all("[data-figure]"):
         figure.scroll_into_view_if_needed()
     page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot').length === 9")
-    assert opened.errors == []
-    assert opened.dialogs == []
-    assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert page.query_selector("main img, main script, main b") is None
 
 
-def test_all_points_are_in_a_table_that_sorts(opened: Opened) -> None:
-    page = opened.page
+def test_all_points_are_in_a_table_that_sorts(opening: Any, page_file: Path) -> None:
+    page = opening(page_file).page
     assert page.locator("#points + *").count() > 0
     assert page.locator("[data-table='all/points'] tbody tr").count() == 32
     page.get_by_role("button", name="latency", exact=True).click()

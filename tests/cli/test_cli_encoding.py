@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -22,7 +23,9 @@ def _run(*arguments, **environment):
     )
 
 
+@cache
 def _analyze(**environment):
+    """What a pipe gets: of a process of its own, whose stdout really has that encoding."""
     done = _run(
         "analyze", UNET, "--sram", "12MB", "--strategy", "lru", "--what-if", "off", "--no-report", **environment
     )

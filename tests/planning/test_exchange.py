@@ -17,7 +17,7 @@ from spillprof.planning.exchange.pack import Effort, Exchange
 from spillprof.planning.exchange.times import Times, shared_ticks
 from spillprof.planning.gaps import Gap, gap_options
 from spillprof.planning.offline import plan_exchanged
-from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions, Release, WriteBack
+from spillprof.planning.options import PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.traffic import count_traffic
@@ -182,8 +182,6 @@ def test_long_program_of_blocks_in_the_middle_spills_nothing() -> None:
     buffers = {f"{name}{m}": size for m in range(motifs) for name, size in (("a", 20), ("b", 20), ("c", 20), ("n", 40))}
     steps = [spec for m in range(motifs) for spec in (f"-> a{m} b{m} c{m}", f"a{m} c{m} ->", f"-> n{m}", f"b{m} ->")]
     p = program(buffers, steps, capacity=60)
-    others = [count_traffic(p, make_plan(p, target(), s, DEFAULTS)).spill_bytes for s in CHEAP_STRATEGIES]
-    assert min(others) >= 0
     plan = make_plan(p, target(), "optimal", DEFAULTS)
     assert verify(p, plan) == ()
     assert count_traffic(p, plan).spill_bytes == 0

@@ -1,6 +1,7 @@
 """A sweep against single analyses, run by run, process by process."""
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -29,6 +30,7 @@ PAIRS = list(product(("first-fit", "best-fit"), ("lru", "interval")))
 SIZES = [MIB // 2, 3 * MIB // 2, 2 * MIB]
 
 
+@cache
 def _read(name: str) -> Graph:
     return read_onnx(str(SAMPLES / f"{name}.onnx"), dims={}, shapes={}, batch=None)
 
