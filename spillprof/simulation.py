@@ -7,7 +7,7 @@ for each memory and bandwidth, ``Points.totals`` for each strategy and placement
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from spillprof.analysis.attribution import eviction_count
+from spillprof.analysis.attribution import evictions
 from spillprof.analysis.occupancy import in_use_by_step
 from spillprof.issue_times import best_issue_times
 from spillprof.kept import Kept
@@ -272,7 +272,7 @@ def _totals(program: Program, plan: Plan, timeline: Timeline) -> Totals:
         spill_write_bytes=traffic.spill_write_bytes,
         spill_read_bytes=traffic.spill_read_bytes,
         streamed_bytes=traffic.streamed_bytes,
-        spill_count=eviction_count(plan),
+        spill_count=len(evictions(plan)),
         compaction_count=len(plan.moves),
         peak_bytes=int(in_use_by_step(program, plan).max(initial=plan.reserved_bytes)),
         latency_s=timeline.makespan_s,

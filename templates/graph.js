@@ -32,7 +32,7 @@
       found.set(`${b}:${i}`, gap);
     };
     spills.buffer.forEach((b, k) => {
-      const moves = (spills.moved[k] & 1) + (spills.moved[k] >> 1);
+      const moves = (spills.moved[k] & 1) + ((spills.moved[k] >> 1) & 1);
       if (moves) add(b, spills.needed[k], sizes[b] * moves, data.views[page.view].causes[spills.cause[k]]);
     });
     streams.buffer.forEach((b, k) => {

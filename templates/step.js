@@ -65,7 +65,7 @@ const steps = (() => {
       const parts = [["written back", cell("written")], ["reloaded", cell("reloaded")], ["streamed", cell("streamed")]].filter(([, bytes]) => bytes);
       if (parts.length) told.push(`Because of this step ${parts.map(([what, bytes]) => `${size(bytes)} are ${what}`).join(", ")}${cell("cause") ? `; cause: ${cell("cause")}` : ""}.`);
     }
-    const out = spills(view, (k) => s.evict[k] === i && s.needed[k] > i);
+    const out = spills(view, (k) => s.evict[k] === i && s.needed[k] > i && !(s.moved[k] & 4)); // 4: streamed, never here
     if (out.length) told.push(`Sent away before it: ${listed(out, (k) => `${named(s.buffer[k])} (needed again at ${link(s.needed[k])}, ${s.moved[k] & 1 ? "written back" : "a copy was in DRAM"})`)}.`);
     const back = spills(view, (k) => s.needed[k] === i && s.moved[k] & 2);
     if (back.length) told.push(`Brought back for it: ${listed(back, (k) => `${named(s.buffer[k])} (away since ${link(s.evict[k])})`)}.`);

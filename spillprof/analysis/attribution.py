@@ -62,10 +62,10 @@ def charges(program: Program, plan: Plan, options: PlanningOptions) -> tuple[Cha
     return tuple(found)
 
 
-def eviction_count(plan: Plan) -> int:
-    """How many spills took a buffer that was still to be read out of SRAM."""
+def evictions(plan: Plan) -> list[Spill]:
+    """The spills that took a buffer that was still to be read out of SRAM, in the order of ``plan.spills``."""
     streamed = {(s.buffer, s.step) for s in plan.streamed}
-    return sum(_is_eviction(spill, streamed) for spill in plan.spills)
+    return [spill for spill in plan.spills if _is_eviction(spill, streamed)]
 
 
 def bytes_by_kind(charged: Sequence[Charge], streamed_bytes: int) -> KindBytes:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spillprof.analysis.attribution import evictions
 from spillprof.analysis.hotspots import STREAMED_WEIGHTS
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
@@ -101,8 +102,8 @@ def _evictions(program: Program, plan: Plan) -> list[_Found]:
             ),
             -1,
         )
-        for s in plan.spills
-        if not s.written and s.needed_step is not None
+        for s in evictions(plan)
+        if not s.written
     ]
 
 

@@ -1,4 +1,4 @@
-"""Each spill from eviction to reload."""
+"""Each spill from eviction to reload, and each stretch that a buffer spends off-chip after a streamed use."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from spillprof.model.timeline import Timeline
 
 
 def spill_arcs(program: Program, plan: Plan, charged: Sequence[Charge], timeline: Timeline) -> tuple[SpillArc, ...]:
-    """Spills of buffers that come back within the run, in the order of ``plan.spills``."""
+    """Stretches off-chip of buffers that come back within the run, in the order of ``plan.spills``."""
     starts, ends, stalls = timeline.step_start_s, timeline.step_end_s, timeline.stall_s
     n = len(program.steps)
     arcs = []
@@ -36,6 +36,7 @@ def spill_arcs(program: Program, plan: Plan, charged: Sequence[Charge], timeline
                 cause=charge.kind,
                 idle_s=float(starts[spill.needed_step] - ends[spill.last_use_step]),
                 wait_s=float(stalls[spill.needed_step]) if waits else 0.0,
+                evicted=charge.evicted,
             )
         )
     return tuple(arcs)

@@ -136,6 +136,7 @@ class SpillArc:
     cause: str
     idle_s: float  # from the end of the last use to the start of the next
     wait_s: float  # stall of the next use that this buffer's reload is blamed for
+    evicted: bool = True  # False: the step that used it before streamed it, so that it did not lie in SRAM
 
 
 @fast_init
@@ -212,3 +213,8 @@ class Result:
     residencies: tuple[Residency, ...] = ()
     events: tuple[Event, ...] = ()
     times: RunTimes | None = None  # None with residencies and events left out: saved without them, or infeasible
+
+    @property
+    def spills(self) -> tuple[SpillArc, ...]:
+        """The arcs of buffers that left SRAM."""
+        return tuple(arc for arc in self.arcs if arc.evicted)

@@ -87,21 +87,22 @@ def _spills(result: Result) -> str:
 
 
 def _arcs(result: Result) -> str:
-    if not result.arcs and result.spill_count:  # weights that stay from run to run
-        return (
-            f"No arc: {count_of(result.spill_count, 'spill')} of buffers that were last used in the run before, or are "
-            "needed in the next."
-        )
-    if not result.arcs:
+    arcs = result.spills
+    wrapped = result.spill_count - len(arcs)  # of weights that stay from run to run
+    elsewhere = "of buffers that were last used in the run before, or are needed in the next"
+    if not arcs and wrapped:
+        return f"No arc: {count_of(wrapped, 'spill')} {elsewhere}."
+    if not arcs:
         return "No buffer leaves the memory while it is still to be read."
-    between = [max(arc.needed_step - arc.evict_step - 1, 0) for arc in result.arcs]
-    waited = [arc.wait_s for arc in result.arcs if arc.wait_s > 0]
+    between = [max(arc.needed_step - arc.evict_step - 1, 0) for arc in arcs]
+    waited = [arc.wait_s for arc in arcs if arc.wait_s > 0]
     waits = (
         f"{len(waited):,} of them are waited for, {format_time(sum(waited))} in all" if waited else "none is waited for"
     )
     return (
-        f"{count_of(len(result.arcs), 'spill')}, each an arc from eviction to next use, as high as the buffer is "
+        f"{count_of(len(arcs), 'spill')}, each an arc from eviction to next use, as high as the buffer is "
         f"large. {count_of(int(median(between)), 'step')} lie between in the median, {max(between):,} at most; {waits}."
+        f"{f' {wrapped:,} more {elsewhere}.' if wrapped else ''}"
     )
 
 

@@ -73,12 +73,21 @@ def signed_time(delta_s: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """``61 %``; a small share keeps a digit: ``0.4 %``; None is ``-``."""
-    if share is None:
-        return MISSING
-    value = 100 * share
-    digits = f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):,.0f}"
-    return "0 %" if value == 0 else f"{'−' if value < 0 and digits != '0.0' else ''}{digits} %"
+    """``61 %``; a small share keeps a digit: ``0.4 %``; what is not 0 never looks so: ``<0.1 %``; None is ``-``."""
+    return MISSING if share is None else _percent(share, decimals=1 if abs(share) < 0.0995 else 0)
+
+
+def part_percent(share: float) -> str:
+    """``61.2 %``: a digit whatever the size, so that the parts of a whole add up to 100 %, but for that digit."""
+    return _percent(share, decimals=1)
+
+
+def _percent(share: float, *, decimals: int) -> str:
+    if share == 0:
+        return "0 %"
+    if abs(share) < 0.0005:
+        return "<0.1 %"
+    return f"{'−' if share < 0 else ''}{abs(100 * share):,.{decimals}f} %"
 
 
 def _scale(values: Sequence[float | None], units: Sequence[tuple[str, float]], *, threshold: float) -> Scale:

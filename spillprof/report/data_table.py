@@ -146,7 +146,7 @@ def spills_table(result: Result) -> DataTable:
 
 def arcs_table(result: Result) -> DataTable:
     """Every spill, those first that keep most bytes away for longest."""
-    heaviest = sorted(result.arcs, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
+    heaviest = sorted(result.spills, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
     return make_table(
         f"Spills from eviction to reload under {result.strategy}",
         (("buffer", Kind.TEXT), ("size", Kind.SIZE), ("evicted at step", Kind.COUNT), ("needed at step", Kind.COUNT),

@@ -123,7 +123,7 @@ def arcs_figure(profile: Profile, result: Result) -> Figure:
             marker={"color": color, "size": 5, "symbol": "circle" if written else "diamond"},
             text=[_hover_text(arc) for arc in chosen], hovertemplate="%{text}<extra></extra>",
         ))  # fmt: skip
-    note = _left_out(len(arcs), len(result.arcs), "spills, the largest")
+    note = _left_out(len(arcs), len(result.spills), "spills, the largest")
     return shared_figure("arcs", traces, "MiB", profile, note=note, hovermode="closest")
 
 
@@ -238,7 +238,7 @@ def peak_curve(values: Sequence[int]) -> Curve:
 
 def largest_arcs(result: Result) -> list[SpillArc]:
     """At most ``MAX_ARCS`` spills, those with the most bytes x steps, in time order."""
-    by_weight = sorted(result.arcs, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
+    by_weight = sorted(result.spills, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
     return sorted(by_weight[:MAX_ARCS], key=lambda a: (a.evict_step, a.needed_step))
 
 

@@ -15,7 +15,7 @@ from spillprof.report import figures
 from spillprof.report.bound_words import bound_scope, proof_sentence, search_sentences
 from spillprof.report.cause_words import meaning
 from spillprof.report.chart_words import chart_sentences, live_summary, trend_summary
-from spillprof.report.columns import percent
+from spillprof.report.columns import part_percent
 from spillprof.report.overview import cards, strategy_rows
 from spillprof.report.page_data import has_graph, limits_note, page_data
 from spillprof.report.plain_markdown import to_html
@@ -59,7 +59,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        size=format_size, size_exact=format_size_exact, time=format_time, rate=format_rate, percent=percent, name=label
+        size=format_size,
+        size_exact=format_size_exact,
+        time=format_time,
+        rate=format_rate,
+        share=part_percent,
+        name=label,
     )
     made.globals.update(count_of=count_of, html_rows=tables.HTML_ROWS)
     return made

@@ -6,7 +6,7 @@ from typing import Any
 
 from spillprof.model.profile import Profile
 from spillprof.model.profile_facts import StepFact
-from spillprof.report.columns import percent
+from spillprof.report.columns import part_percent
 from spillprof.report.data_table import BRIEF_ROWS, DataTable, Kind, make_table
 from spillprof.report.figures import BLUE, GREY, MAX_POINTS, ORANGE, TEAL, Figure
 from spillprof.report.text import count_of, label
@@ -68,7 +68,7 @@ def roofline_summary(profile: Profile) -> str:
         return "No step takes any time."
     shares = {bound: sum(_alone_s(step) for step in profile.steps if step.bound == bound) / total_s for bound in _STYLE}
     ranked = sorted((item for item in shares.items() if item[1] > 0), key=lambda item: -item[1])
-    parts = ", ".join(f"{percent(share)} by {bound}" for bound, share in ranked)
+    parts = ", ".join(f"{part_percent(share)} by {bound}" for bound, share in ranked)
     steps = count_of(len(profile.steps), "step")
     return f"The time of {steps}, each taken alone and nothing spilled, is bound {parts}."
 

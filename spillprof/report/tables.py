@@ -95,7 +95,7 @@ def spills_table(profile: Profile) -> pd.DataFrame:
                 a.written, a.reloaded, a.cause, a.idle_s, a.wait_s,
             )
             for result in profile.results
-            for a in result.arcs
+            for a in result.spills
         ),
     )  # fmt: skip
 

@@ -14,7 +14,14 @@ from spillprof.model.result import Result
 from spillprof.model.story import Suggestion
 from spillprof.report import memory_strip
 from spillprof.report.bound_words import bound_scope, proof_word, search_sentences
-from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
+from spillprof.report.columns import (
+    comparison_size_column,
+    part_percent,
+    percent,
+    signed_time,
+    size_column,
+    time_column,
+)
 from spillprof.report.narrow import GLUE, fitting, glued, least_width
 from spillprof.report.op_times import op_times_sentence
 from spillprof.report.story import COLUMNS, absence_row, story_paragraphs
@@ -166,7 +173,7 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
         chosen = ", least spill time" if len(profile.results) > 1 else ""
         yield _line(Text.assemble((f"why ({lead.strategy}{chosen}): ", "bold"), why_line(lead)))
     if lead.breakdown is not None and lead.latency_s:
-        where = " · ".join(f"{part} {percent(s / lead.latency_s)}" for part, s in time_parts(lead.breakdown) if s)
+        where = " · ".join(f"{part} {part_percent(s / lead.latency_s)}" for part, s in time_parts(lead.breakdown) if s)
         yield _line(Text.assemble((f"time ({lead.strategy}): ", "bold"), where))
     if lead.compaction_count:
         moved = f"{count_of(lead.compaction_count, 'compaction move')}, {format_size(lead.compaction_bytes)}"

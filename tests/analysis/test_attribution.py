@@ -181,8 +181,9 @@ def test_kinds_operators_buffers_and_events_each_add_up_to_the_spill_bytes(
 
         happened = list_events(p, plan, timeline).events
         assert sum(e.size_bytes for e in happened if e.kind == "reload") == moved.spill_read_bytes
-        assert sum(e.kind == "evict-clean" for e in happened) == sum(
-            not s.written and s.needed_step is not None for s in plan.spills
+        assert sum(e.kind == "evict-clean" for e in happened) == sum(c.evicted and not c.spill.written for c in charged)
+        arcs = spill_arcs(p, plan, charged, timeline)
+        assert sum(a.evicted for a in arcs) == sum(
+            c.evicted and c.spill.last_use_step >= 0 and c.spill.needed_step < len(p.steps) for c in charged
         )
-        assert len(spill_arcs(p, plan, charged, timeline)) <= len(plan.spills)
         assert sum(t.kind is TransferKind.RELOAD for t in plan.transfers) == sum(c.spill.reloaded for c in charged)

@@ -6,6 +6,8 @@ from spillprof.analysis.attribution import charges
 from spillprof.analysis.events import list_events
 from spillprof.analysis.hotspots import buffer_costs, operator_costs
 from spillprof.analysis.spill_timeline import spill_arcs
+from spillprof.lowering.fitting import fit
+from spillprof.lowering.options import LoweringOptions
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.planning.liveness import lifetimes
@@ -95,6 +97,20 @@ def test_a_spill_that_nobody_comes_back_for_in_this_run_is_no_arc() -> None:
     plan = make_plan(p, target(), "lru", OPTIONS)
     assert [s.needed_step for s in plan.spills] == [2, 3]
     assert arcs(p, plan) == 0
+
+
+def test_a_tensor_that_is_streamed_out_does_not_leave_a_memory_in_which_it_never_was() -> None:
+    # Capacity 20: a (40) is written and read through a staging buffer, so that it spills, and is never evicted.
+    p = fit(
+        program({"a": 40, "b": 4}, ["-> a", "a -> b", "b ->"]),
+        target(sram_bytes=20, stream_staging_bytes=4),
+        LoweringOptions(),
+    )
+    plan = make_plan(p, target(), "lru", OPTIONS)
+    charged, timeline = charges(p, plan, OPTIONS), simulate(p, plan, target())
+    assert [(s.buffer, s.evict_step) for s in plan.spills] == [(0, 1)]
+    assert [(a.buffer, a.evicted) for a in spill_arcs(p, plan, charged, timeline)] == [("a", False)]
+    assert {e.kind for e in list_events(p, plan, timeline).events} == {"stream-out", "stream-in"}
 
 
 def test_events_by_step_and_then_by_time() -> None:

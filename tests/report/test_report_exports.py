@@ -244,7 +244,7 @@ def test_side_car_names_operators_and_tensors_of_the_model(unet: Profile) -> Non
 def test_tables_have_a_row_for_each_thing(unet: Profile) -> None:
     for table, expected in (
         (tables.events_table(unet), sum(len(r.events) for r in unet.results)),
-        (tables.spills_table(unet), sum(len(r.arcs) for r in unet.results)),
+        (tables.spills_table(unet), sum(len(r.spills) for r in unet.results)),
         (tables.steps_table(unet), len(unet.steps) * len(unet.results)),
         (tables.suggestions_table(unet), len(unet.suggestions)),
     ):

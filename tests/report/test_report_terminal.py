@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from profiles import CAPACITY, HOSTILE_NAMES, MIB, make_profile, without_spills
 
 from spillprof.report.bound_words import bound_scope
-from spillprof.report.columns import comparison_size_column, percent, signed_time, size_column, time_column
+from spillprof.report.columns import (
+    comparison_size_column,
+    part_percent,
+    percent,
+    signed_time,
+    size_column,
+    time_column,
+)
 from spillprof.report.terminal import render
 from spillprof.report.text import cells, label, printable, shorten_middle
 from spillprof.report.verdict import above_bound, lead_result, verdict
@@ -67,7 +74,15 @@ def test_time_column_and_signs():
     assert time_column([10.2e-3, 0.5e-3, 0, -0.1e-3]) == ("10.20 ms", "0.50 ms", "0", "−0.10 ms")
     assert signed_time(-5e-3) == "−5 ms"
     assert (percent(0.004), percent(0.5), percent(None)) == ("0.4 %", "50 %", "-")
-    assert (percent(-0.3), percent(-0.01), percent(-1e-6)) == ("−30 %", "−1.0 %", "0.0 %")
+    assert (percent(-0.3), percent(-0.01), percent(-1e-6)) == ("−30 %", "−1.0 %", "<0.1 %")
+    assert (percent(0.0), percent(1e-6), percent(12.34)) == ("0 %", "<0.1 %", "1,234 %")
+
+
+def test_parts_of_a_whole_add_up_as_printed() -> None:
+    # As whole percents they would be 25 + 18 + 58 = 101.
+    assert [part_percent(share) for share in (0.246, 0.1763, 0.5757, 0.0019, 0.0001, 0.0)] == [
+        "24.6 %", "17.6 %", "57.6 %", "0.2 %", "<0.1 %", "0 %",
+    ]  # fmt: skip
 
 
 @settings(max_examples=200)
