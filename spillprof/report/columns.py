@@ -83,7 +83,7 @@ def part_percent(share: float) -> str:
 
 
 def _percent(share: float, *, decimals: int) -> str:
-    if share == 0:
+    if abs(share) < 1e-9:  # what rounding leaves of the difference of two equal times
         return "0 %"
     if abs(share) < 0.0005:
         return "<0.1 %"

@@ -75,7 +75,7 @@ def test_time_column_and_signs():
     assert signed_time(-5e-3) == "−5 ms"
     assert (percent(0.004), percent(0.5), percent(None)) == ("0.4 %", "50 %", "-")
     assert (percent(-0.3), percent(-0.01), percent(-1e-6)) == ("−30 %", "−1.0 %", "<0.1 %")
-    assert (percent(0.0), percent(1e-6), percent(12.34)) == ("0 %", "<0.1 %", "1,234 %")
+    assert (percent(0.0), percent(1e-16), percent(1e-6), percent(12.34)) == ("0 %", "0 %", "<0.1 %", "1,234 %")
 
 
 def test_parts_of_a_whole_add_up_as_printed() -> None:
