@@ -1,17 +1,24 @@
-"""Plans and bounds of fitted programs, kept for whoever asks again: strategy ``optimal`` starts from all the others."""
+"""Fitted programs, their plans, runs and bounds, kept for whoever asks again: what is tried starts from all of them."""
 
 from dataclasses import replace
 
+from spillprof.issue_times import best_issue_times
 from spillprof.kept import Kept
+from spillprof.lowering.fitting import fit
+from spillprof.lowering.options import LoweringOptions
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
+from spillprof.model.timeline import Timeline
 from spillprof.planning.bounds import Bound, lower_bound
 from spillprof.planning.optimal.search import Optimum, find_optimum
-from spillprof.planning.options import OPTIMAL, Dma, PlanningOptions
+from spillprof.planning.options import OPTIMAL, Dma, Order, PlanningOptions, Recomputing
 from spillprof.planning.planner import plan_and_choices
+from spillprof.timing.timeline import simulate
 
-_MOST_PLANS = 12  # of one program and then some: plans are large
+_MOST_PLANS = 16  # of one program and then some: plans are large
+_MOST_PROGRAMS = 8
+_MOST_RUNS = 8
 _MOST_BOUNDS = 64
 
 Plans = tuple[tuple[Plan, ...], int]
@@ -21,6 +28,27 @@ _plans: Kept[tuple[Program, Target, Plans]] = Kept(_MOST_PLANS)
 _optima: Kept[tuple[Program, Target, Optimum]] = Kept(_MOST_PLANS)
 _searched: Kept[tuple[Program, Target, Optimum]] = Kept(_MOST_PLANS)
 _bounds: Kept[tuple[Program, Bound]] = Kept(_MOST_BOUNDS)
+_fitted: Kept[tuple[Program, Program]] = Kept(_MOST_PROGRAMS)
+_runs: Kept[tuple[Program, Plan, Target, tuple[Plan, Timeline]]] = Kept(_MOST_RUNS)
+
+
+def fitted_of(program: Program, target: Target, lowering: LoweringOptions) -> Program:
+    """The program fitted to the memory. ``CapacityError`` as ``fit`` raises it."""
+    memory = (target.sram_bytes, target.reserved_bytes, target.alignment_bytes, target.shared_workspace)
+    staging = (target.weight_staging_bytes, target.stream_staging_bytes)
+    key = (id(program), memory, staging, lowering)
+    return _fitted.get_or_make(key, lambda: (program, fit(program, target, lowering)))[1]
+
+
+def run_of(program: Program, on_demand: Plan, target: Target, dma: Dma) -> tuple[Plan, Timeline]:
+    """The plan with its transfers issued when it is best, or on demand, and its timeline."""
+
+    def run() -> tuple[Program, Plan, Target, tuple[Plan, Timeline]]:
+        if dma is Dma.PREFETCH:
+            return program, on_demand, target, best_issue_times(program, on_demand, target)
+        return program, on_demand, target, (on_demand, simulate(program, on_demand, target))
+
+    return _runs.get_or_make((id(program), id(on_demand), id(target), dma), run)[3]
 
 
 def plans_of(program: Program, target: Target, strategy: str, options: PlanningOptions) -> Plans:
@@ -70,7 +98,19 @@ def _kept_plans(program: Program, target: Target, strategy: str, options: Planni
         plan, choices = plan_and_choices(program, target, strategy, options)
         return program, target, ((plan,), choices)
 
-    return _plans.get_or_make((id(program), id(target), strategy, options), make)[2]
+    return _plans.get_or_make((id(program), id(target), strategy, _as_planned(options)), make)[2]
+
+
+def _as_planned(options: PlanningOptions) -> PlanningOptions:
+    """Without what makes another program, or runs and searches otherwise."""
+    return replace(
+        options,
+        dma=Dma.DEMAND,
+        order=Order.FILE,
+        optimize_seconds=0.0,
+        recompute=Recomputing.OFF,
+        recompute_tensor=(),
+    )
 
 
 def _bound_key(program: Program, options: PlanningOptions) -> tuple[int, PlanningOptions]:

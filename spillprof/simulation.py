@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 
 from spillprof.analysis.attribution import evictions
 from spillprof.analysis.occupancy import in_use_by_step
-from spillprof.issue_times import best_issue_times
 from spillprof.kept import Kept
-from spillprof.known import plans_of
-from spillprof.lowering.fitting import fit, min_sram, unlimited
+from spillprof.known import fitted_of, plans_of, run_of
+from spillprof.lowering.fitting import min_sram, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
 from spillprof.model.graph import Graph
@@ -21,7 +20,7 @@ from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.planning.covering import Price, Prices
-from spillprof.planning.options import Dma, Order, PlanningOptions
+from spillprof.planning.options import Order, PlanningOptions
 from spillprof.planning.planner import IDEAL, INTERVAL, make_plan
 from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.strategies.interval import choose_gaps
@@ -30,7 +29,6 @@ from spillprof.planning.traffic import count_traffic
 from spillprof.recompute.search import Recomputation, recomputed
 from spillprof.scheduling import scheduled
 from spillprof.timing.dma import Link, read_link, write_link
-from spillprof.timing.timeline import simulate
 from spillprof.units import LARGEST_SIZE
 from spillprof.verify import verify
 
@@ -136,7 +134,7 @@ def on_machine(prepared: Prepared, target: Target, options: PlanningOptions, ide
     taken as it is. The placement among the options does not matter: infinite memory needs none.
     """
     once = scheduled(prepared.program, target, prepared.lowering, options)
-    fitted = fit(once, target, prepared.lowering)
+    fitted = fitted_of(once, target, prepared.lowering)
     boundless = unlimited(once, target, prepared.lowering)
     if ideal is None or options.order is not Order.FILE or not _alike(ideal.program, boundless):
         ideal = _in_infinite_memory(boundless, target, options)
@@ -155,7 +153,7 @@ def on_machine(prepared: Prepared, target: Target, options: PlanningOptions, ide
     return replace(
         machine,
         program=twice,
-        fitted=fit(twice, target, prepared.lowering),
+        fitted=fitted_of(twice, target, prepared.lowering),
         infinite=_in_infinite_memory(unlimited(twice, target, prepared.lowering), target, options),
     )
 
@@ -165,7 +163,7 @@ def fitted_to(prepared: Prepared, target: Target, options: PlanningOptions) -> P
     once = scheduled(prepared.program, target, prepared.lowering, options)
     recomputation = recomputed(once, target, prepared.lowering, options)
     chosen = recomputation.program if recomputation is not None and recomputation.copies else once
-    return fit(chosen, target, prepared.lowering)
+    return fitted_of(chosen, target, prepared.lowering)
 
 
 def _in_infinite_memory(boundless: Program, target: Target, options: PlanningOptions) -> Ideal:
@@ -242,10 +240,7 @@ def picoseconds(target: Target) -> Prices:
 
 
 def _played(program: Program, on_demand: Plan, target: Target, options: PlanningOptions) -> tuple[Plan, Timeline]:
-    if options.dma is Dma.PREFETCH:
-        plan, timeline = best_issue_times(program, on_demand, target)
-    else:
-        plan, timeline = on_demand, simulate(program, on_demand, target)
+    plan, timeline = run_of(program, on_demand, target, options.dma)
     violations = verify(program, plan)
     if violations:
         raise AssertionError(f"strategy {plan.strategy} made an illegal plan: {violations[0]}")

@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spillprof.errors import CapacityError
-from spillprof.issue_times import best_issue_times
 from spillprof.kept import Kept
-from spillprof.known import plans_of, search_end
-from spillprof.lowering.fitting import fit
+from spillprof.known import fitted_of, plans_of, run_of, search_end
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_recomputed
 from spillprof.model.plan import Plan
@@ -16,7 +14,7 @@ from spillprof.model.profile import RecomputedOperator, RecomputeFacts
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.optimal.search import COMPLETE
-from spillprof.planning.options import Dma, PlanningOptions, Recomputing
+from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.traffic import count_traffic
 from spillprof.recompute.asked import asked_choices
 from spillprof.recompute.joint import joint_choice
@@ -24,7 +22,6 @@ from spillprof.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.recompute.rules import judged_gaps
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link, write_link
-from spillprof.timing.timeline import simulate
 
 JUDGES = {
     Recomputing.OFF: ("cost", "interval"),  # of tensors that were asked for by name
@@ -193,8 +190,8 @@ def _improved(search: "_Search", start: _Candidate, trials: int) -> _Candidate:
             break
         taken = proposals[: max(1, round(len(proposals) * share))]
         trials -= 1
-        tried = search.judged(*_with(best.program, best.saved, taken))
-        if tried is not None and tried.judgement.is_better_than(best.judgement):
+        tried = search.better(best.judgement, *_with(best.program, best.saved, taken))
+        if tried is not None:
             choices = [p.choice for p in taken]
             refused = {replace(r, use_step=moved_to(r.use_step, choices)) for r in refused}
             best, share = tried, min(1.0, 2 * share)
@@ -238,46 +235,73 @@ class _Search:
             self._ends.append(joint.search)
         while taken and trials:
             trials -= 1
-            tried = self.judged(*_with(start.program, start.saved, taken))
-            if tried is not None and tried.judgement.is_better_than(start.judgement):
+            tried = self.better(start.judgement, *_with(start.program, start.saved, taken))
+            if tried is not None:
                 return tried, trials
             taken = taken[: len(taken) // 2]
         return start, trials
 
     def judged(self, program: Program, saved: Mapping[str, int] | None = None) -> _Candidate | None:
         """The program under the faster judge; None if it cannot be planned."""
-        found = []
+        planned = self._planned(program)
+        return None if planned is None else self._faster(program, *planned, saved or {})
+
+    def better(self, than: Judgement, program: Program, saved: Mapping[str, int]) -> _Candidate | None:
+        """As ``judged``; None if that is no better, which is often seen before all plans are played."""
+        planned = self._planned(program)
+        if planned is None:
+            return None
+        fitted, plans = planned
+        spill_less = [plan for plan in plans if _moved_bytes(fitted, plan) < than.spill_bytes]
+        if not any(self._judgement(fitted, plan).is_better_than(than) for plan in spill_less):
+            return None
+        tried = self._faster(program, fitted, plans, saved)
+        return tried if tried.judgement.is_better_than(than) else None
+
+    def _planned(self, program: Program) -> tuple[Program, tuple[Plan, ...]] | None:
+        """The program fitted, and the plans of all judges; None if there is none."""
+        found: list[Plan] = []
         try:
-            fitted = fit(program, self._target, self._lowering)
+            fitted = fitted_of(program, self._target, self._lowering)
             for strategy in JUDGES[self._planning.recompute]:
-                plans, _ = plans_of(fitted, self._target, strategy, self._judging)
+                found += plans_of(fitted, self._target, strategy, self._judging)[0]
                 if "cut off" in search_end(fitted, self._target, self._judging):
                     self._ends.append(
                         f"a search for the optimum that judged was cut off after {self._judging.optimize_seconds:g} s"
                     )
-                found += [(self._judgement(fitted, plan), plan) for plan in plans]
         except CapacityError:
             return None
+        return fitted, tuple(found)
+
+    def _faster(self, program: Program, fitted: Program, plans: Sequence[Plan], saved: Mapping[str, int]) -> _Candidate:
+        """The program under the plan that is played faster."""
+        found = [(self._judgement(fitted, plan), plan) for plan in plans]
         judgement, plan = min(found, key=lambda each: (each[0].latency_s, each[0].spill_bytes))
-        return _Candidate(program=program, fitted=fitted, plan=plan, judgement=judgement, saved=saved or {})
+        return _Candidate(program=program, fitted=fitted, plan=plan, judgement=judgement, saved=saved)
 
     def proposals(self, candidate: _Candidate) -> list[Proposal]:
         return judged_gaps(candidate.fitted, candidate.plan, _costs(candidate.fitted, self._target))
 
     def _judgement(self, fitted: Program, plan: Plan) -> Judgement:
         target = self._target
-        if self._planning.dma is Dma.PREFETCH:
-            _, timeline = best_issue_times(fitted, plan, target)
-        else:
-            timeline = simulate(fitted, plan, target)
-        again = [step.weight_stream_bytes for step in fitted.steps if step.recomputes]
+        _, timeline = run_of(fitted, plan, target, self._planning.dma)
         link = read_link(target)
         return Judgement(
             strategy=plan.strategy,
-            spill_bytes=count_traffic(fitted, plan).spill_bytes + sum(again),
+            spill_bytes=_moved_bytes(fitted, plan),
             latency_s=timeline.makespan_s,
-            alone_s=timeline.compute_s + timeline.serial_cost_s + sum(map(link.alone_s, again)),
+            alone_s=timeline.compute_s + timeline.serial_cost_s + sum(map(link.alone_s, _again_bytes(fitted))),
         )
+
+
+def _moved_bytes(fitted: Program, plan: Plan) -> int:
+    """Spill bytes, and weights that cross the bus again."""
+    return count_traffic(fitted, plan).spill_bytes + sum(_again_bytes(fitted))
+
+
+def _again_bytes(fitted: Program) -> list[int]:
+    """Weights of the steps that run again."""
+    return [step.weight_stream_bytes for step in fitted.steps if step.recomputes]
 
 
 def _costs(program: Program, target: Target) -> Costs:

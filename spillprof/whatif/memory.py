@@ -8,7 +8,7 @@ from spillprof.model.target import Target
 from spillprof.simulation import prepare, sram_limits
 from spillprof.units import LARGEST_SIZE, format_size, size_word
 from spillprof.whatif.change import Change, Situation
-from spillprof.whatif.setup import Setup, spill_bytes
+from spillprof.whatif.setup import Setup, has_to_spill, spill_bytes
 
 _FINENESS = 32
 """Sizes that are tried are whole multiples of about this share of the present size."""
@@ -26,21 +26,23 @@ def larger_sram(now: Situation) -> Iterator[Change]:
     probe = _Probe(now.setup)
     enough = _smallest_enough(now.setup, probe)
     if enough is None:
-        yield _with_sram(now, min(2 * now.setup.target.sram_bytes, LARGEST_SIZE))
+        yield from twice_the_sram(now)
         return
-    yield _with_sram(now, enough)
+    yield _with_sram(now, probe.setups[enough])
     knee = _knee(now, enough, probe)
     if knee is not None:
-        yield _with_sram(now, knee)
+        yield _with_sram(now, probe.setups[knee])
 
 
 def twice_the_sram(now: Situation) -> Iterator[Change]:
     """Double the size: what a long program affords."""
-    yield _with_sram(now, min(2 * now.setup.target.sram_bytes, LARGEST_SIZE))
+    yield _with_sram(now, sized(now.setup, min(2 * now.setup.target.sram_bytes, LARGEST_SIZE)))
 
 
 def sized(setup: Setup, sram_bytes: int) -> Setup:
     """The same run in another size of SRAM."""
+    if sram_bytes == setup.target.sram_bytes:
+        return setup
     return replace(setup, target=setup.target.with_overrides(sram_bytes=sram_bytes))
 
 
@@ -50,19 +52,34 @@ def grid(target: Target) -> int:
 
 
 class _Probe:
-    """Spill bytes by size, each planned once; no more than ``PROBES`` plans."""
+    """Spill bytes by size, each planned once; no more than ``PROBES`` sizes."""
 
     def __init__(self, setup: Setup) -> None:
-        self._setup, self._known, self.left = setup, dict[int, int | None](), PROBES
+        self._setup, self._known = setup, dict[int, int | None]()
+        self.setups: dict[int, Setup] = {}  # by size, of those that were asked for
 
-    def __call__(self, sram_bytes: int) -> int | None:
+    @property
+    def left(self) -> int:
+        """Sizes that may still be asked for."""
+        return PROBES - len(self.setups)
+
+    def is_affordable(self, sram_bytes: int) -> bool:
+        """Whether the size may be asked for."""
+        if sram_bytes not in self.setups and self.left:
+            self.setups[sram_bytes] = sized(self._setup, sram_bytes)
+        return sram_bytes in self.setups
+
+    def spill_bytes(self, sram_bytes: int) -> int | None:
         """Spill bytes at a size; None if nothing can be planned there, or nothing more is affordable."""
-        if sram_bytes not in self._known:
-            if not self.left:
-                return None
-            self.left -= 1
-            self._known[sram_bytes] = spill_bytes(sized(self._setup, sram_bytes))
-        return self._known[sram_bytes]
+        if sram_bytes not in self._known and self.is_affordable(sram_bytes):
+            self._known[sram_bytes] = spill_bytes(self.setups[sram_bytes])
+        return self._known.get(sram_bytes)
+
+    def is_enough(self, sram_bytes: int) -> bool:
+        """Whether nothing spills at a size. Where something must, no plan is made to see that."""
+        if not self.is_affordable(sram_bytes) or has_to_spill(self.setups[sram_bytes]):
+            return False
+        return self.spill_bytes(sram_bytes) == 0
 
 
 def _smallest_enough(setup: Setup, probe: _Probe) -> int | None:
@@ -73,12 +90,12 @@ def _smallest_enough(setup: Setup, probe: _Probe) -> int | None:
     unit = grid(target)
     low = target.sram_bytes // unit  # too small, as something spills
     sizes = (-(-int(ideal_bytes * larger) // unit) for larger in LARGER)
-    high = next((n for n in sizes if low < n <= LARGEST_SIZE // unit and probe(n * unit) == 0), None)
+    high = next((n for n in sizes if low < n <= LARGEST_SIZE // unit and probe.is_enough(n * unit)), None)
     if high is None:
         return None
     while high - low > 1 and probe.left > len(_KNEE_SHARES):
         middle = (low + high) // 2
-        if probe(middle * unit) == 0:
+        if probe.is_enough(middle * unit):
             high = middle
         else:
             low = middle
@@ -92,17 +109,18 @@ def _knee(now: Situation, enough: int, probe: _Probe) -> int | None:
     best, most = None, now.spill_bytes / (enough - present)
     for share in _KNEE_SHARES:
         size = int(present + share * (enough - present)) // unit * unit
-        left = probe(size) if present < size < enough else None
+        left = probe.spill_bytes(size) if present < size < enough else None
         if left is not None and (now.spill_bytes - left) / (size - present) > most:
             best, most = size, (now.spill_bytes - left) / (size - present)
     return best
 
 
-def _with_sram(now: Situation, sram_bytes: int) -> Change:
+def _with_sram(now: Situation, setup: Setup) -> Change:
+    sram_bytes = setup.target.sram_bytes
     more = sram_bytes - now.setup.target.sram_bytes
     return Change(
         kind="sram",
         argument=f"--sram {size_word(sram_bytes)}",
         costs=f"hardware: {format_size(more)} more SRAM",
-        setup=sized(now.setup, sram_bytes),
+        setup=setup,
     )

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 from spillprof.errors import SpillprofError
-from spillprof.lowering.fitting import fit
+from spillprof.known import fitted_of, plans_of
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.reordering import reordered
 from spillprof.model.graph import Graph
 from spillprof.model.program import Program
 from spillprof.model.target import Target
+from spillprof.planning.covering import covering
 from spillprof.planning.options import Order, PlanningOptions, Recomputing
 from spillprof.planning.ordering.search import effort
-from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
 from spillprof.recompute.search import most_trials, running_again
 from spillprof.scheduling import scheduled, steps_to_judge
@@ -38,7 +38,7 @@ class Setup:
             program = reordered(program, self.order)
         else:
             program = scheduled(program, self.target, self.lowering, self.planning)
-        return fit(running_again(program, self.target, self.lowering, self.planning), self.target, self.lowering)
+        return fitted_of(running_again(program, self.target, self.lowering, self.planning), self.target, self.lowering)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +68,19 @@ def spill_bytes(setup: Setup) -> int | None:
     """Spill bytes of the run, which is planned but not played: a fraction of the work. None if it cannot be done."""
     try:
         program = setup.program()
-        return count_traffic(program, make_plan(program, setup.target, setup.strategy, setup.planning)).spill_bytes
+        plans, _ = plans_of(program, setup.target, setup.strategy, setup.planning)
+        return count_traffic(program, plans[0]).spill_bytes
     except SpillprofError:
         return None
+
+
+def has_to_spill(setup: Setup) -> bool:
+    """Whether every plan of the run spills something, or none can be made."""
+    try:
+        problem = covering(setup.program(), setup.planning)
+    except SpillprofError:
+        return True
+    return bool(problem.gaps or problem.forced_cost)
 
 
 def runs_in_one(setup: Setup, program: Program) -> int:
