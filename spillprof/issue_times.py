@@ -7,7 +7,7 @@ for. Every choice is judged by playing the whole plan.
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import cache
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,16 +16,27 @@ from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
-from spillprof.planning.prefetch import earliest_issues, issue_order, just_in_time, reissued
+from spillprof.planning.prefetch import by_urgency, earliest_issues, issue_order, just_in_time, reissued
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link
-from spillprof.timing.forward_pass import ForwardPass, is_exact
-from spillprof.timing.timeline import makespan_s, simulate
+from spillprof.timing.one_pass import OnePass, is_exact
+from spillprof.timing.record import Record
+from spillprof.timing.timeline import event_by_event, simulate, timeline_of
 
 _TRIALS = ((500, 12), (4_000, 6), (30_000, 2))
 """(most steps and transfers together, plans that are played after the first three)."""
 _WORTH_TRYING = 1e-3
 """Share of the makespan that better issue times must promise to be looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """The plan played with its transfers issued at certain steps."""
+
+    issue_steps: tuple[int, ...]
+    order: list[int]  # the transfers as they are queued
+    makespan_s: float
+    record: Callable[[], Record]
 
 
 def best_issue_times(program: Program, on_demand: Plan, target: Target) -> tuple[Plan, Timeline]:
@@ -38,14 +49,13 @@ def best_issue_times(program: Program, on_demand: Plan, target: Target) -> tuple
     """
     if not on_demand.transfers:
         return on_demand, simulate(program, on_demand, target)
-    earliest = earliest_issues(program, on_demand)
-    as_planned = [t.issue_step for t in on_demand.transfers]
-    ways = dict.fromkeys(map(tuple, (_just_in_time(program, on_demand, target, earliest), earliest, as_planned)))
-    length_of = _judge(program, on_demand, target)
-    best = min(ways, key=length_of) if len(ways) > 1 else next(iter(ways))
-    plan = on_demand if list(best) == as_planned else reissued(on_demand, best)
-    timeline = simulate(program, plan, target)
-    length_s = timeline.makespan_s
+    earliest = tuple(earliest_issues(program, on_demand))
+    as_planned = tuple(t.issue_step for t in on_demand.transfers)
+    play = _player(program, on_demand, target)
+    ways = dict.fromkeys((_just_in_time(program, on_demand, target, earliest), earliest, as_planned))
+    best = min(map(play, ways), key=lambda run: run.makespan_s)
+    plan = on_demand if best.issue_steps == as_planned else reissued(on_demand, best.issue_steps)
+    timeline = timeline_of(best.record(), program, plan, target)
 
     size = len(program.steps) + len(on_demand.transfers)
     trials = next((n for most, n in _TRIALS if size <= most), 0)
@@ -55,14 +65,14 @@ def best_issue_times(program: Program, on_demand: Plan, target: Target) -> tuple
         changes = changes[: max(1, round(len(changes) * share))] if changes else []
         if sum(seconds for seconds, _, _ in changes) < _WORTH_TRYING * timeline.makespan_s:
             break
-        steps = list(best)
+        steps = list(best.issue_steps)
         for _, k, step in changes:
             steps[k] = step
         trials -= 1
-        if length_of(steps) < length_s:
-            best, plan, share = tuple(steps), reissued(on_demand, steps), 1.0
-            timeline = simulate(program, plan, target)
-            length_s = timeline.makespan_s
+        tried = play(tuple(steps))
+        if tried.makespan_s < best.makespan_s:
+            best, plan, share = tried, reissued(on_demand, steps), 1.0
+            timeline = timeline_of(best.record(), program, plan, target)
         elif len(changes) == 1:
             break
         else:
@@ -70,15 +80,25 @@ def best_issue_times(program: Program, on_demand: Plan, target: Target) -> tuple
     return plan, timeline
 
 
-def _judge(program: Program, on_demand: Plan, target: Target) -> Callable[[Sequence[int]], float]:
-    """What tells how long the run takes, in seconds, if its transfers are issued at given steps."""
-    if is_exact(target):
-        forward = cache(lambda: ForwardPass(program, on_demand, target))  # where nobody asks, none is made
-        return lambda steps: forward().makespan_s(steps)
-    return lambda steps: makespan_s(program, reissued(on_demand, steps), target)
+def _player(program: Program, on_demand: Plan, target: Target) -> Callable[[tuple[int, ...]], _Run]:
+    """What plays the run with its transfers issued at given steps."""
+    urgency = by_urgency(on_demand)
+    one_pass = OnePass(program, on_demand, target) if is_exact(target) else None
+
+    def play(steps: tuple[int, ...]) -> _Run:
+        order = issue_order(urgency, steps)
+        if one_pass is None:
+            record = event_by_event(program, reissued(on_demand, steps), target)
+            return _Run(issue_steps=steps, order=order, makespan_s=record.makespan_s, record=lambda: record)
+        played = one_pass.play(steps, order)
+        return _Run(
+            issue_steps=steps, order=order, makespan_s=played.makespan_s, record=lambda: one_pass.record(played)
+        )
+
+    return play
 
 
-def _just_in_time(program: Program, on_demand: Plan, target: Target, earliest: Sequence[int]) -> list[int]:
+def _just_in_time(program: Program, on_demand: Plan, target: Target, earliest: Sequence[int]) -> tuple[int, ...]:
     """Reads as late as they would still land in time if nobody waited; writes as early as they can be."""
     starts = np.concatenate([[0.0], np.cumsum(step_times_s(program, target))[:-1]]).tolist()
     link = read_link(target)
@@ -88,17 +108,15 @@ def _just_in_time(program: Program, on_demand: Plan, target: Target, earliest: S
         [link.alone_s(t.size_bytes) for t in on_demand.transfers],
         [link.alone_s(step.weight_stream_bytes) for step in program.steps],
     )
-    return [
+    return tuple(
         max(first, last) if t.kind.is_read else first
         for t, first, last in zip(on_demand.transfers, earliest, latest, strict=True)
-    ]
+    )
 
 
-def _changes(
-    on_demand: Plan, steps: Sequence[int], earliest: Sequence[int], timeline: Timeline
-) -> list[tuple[float, int, int]]:
+def _changes(on_demand: Plan, run: _Run, earliest: Sequence[int], timeline: Timeline) -> list[tuple[float, int, int]]:
     """``(seconds waited for it, transfer, better issue step)``, dearest first."""
-    order = issue_order(on_demand, steps)
+    steps, order = run.issue_steps, run.order
     job_transfer = timeline.jobs.transfer.tolist()
     waited: defaultdict[tuple[int, int], float] = defaultdict(float)
     for start_s, end_s, job, i in exposed(timeline):

@@ -12,9 +12,9 @@ from spillprof.issue_times import best_issue_times
 from spillprof.model.target import Target
 from spillprof.planning.options import STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import earliest_issues, issue_order, reissued
+from spillprof.planning.prefetch import by_urgency, earliest_issues, issue_order, reissued
 from spillprof.planning.traffic import count_traffic
-from spillprof.timing.timeline import makespan_s, simulate
+from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
 
 
@@ -41,7 +41,7 @@ def test_never_slower_than_on_demand_and_moves_the_same(seed: int, strategy: str
     assert verify(p, found) == ()
     assert timeline.makespan_s == simulate(p, found, machine).makespan_s
     for steps in ([t.issue_step for t in on_demand.transfers], earliest_issues(p, on_demand)):
-        assert timeline.makespan_s <= makespan_s(p, reissued(on_demand, steps), machine)
+        assert timeline.makespan_s <= simulate(p, reissued(on_demand, steps), machine).makespan_s
     assert count_traffic(p, found) == count_traffic(p, on_demand)
 
 
@@ -50,7 +50,7 @@ def test_one_transfer_that_is_in_the_way_is_held_back() -> None:
     p = random_program(219, max_steps=14, features=False)
     machine = some_machine(219)
     on_demand = make_plan(p, machine, "interval", PlanningOptions())
-    earliest = makespan_s(p, reissued(on_demand, earliest_issues(p, on_demand)), machine)
+    earliest = simulate(p, reissued(on_demand, earliest_issues(p, on_demand)), machine).makespan_s
     _, timeline = best_issue_times(p, on_demand, machine)
     assert timeline.makespan_s < min(earliest, simulate(p, on_demand, machine).makespan_s)
     assert timeline.makespan_s == pytest.approx(40.109)
@@ -79,6 +79,6 @@ def test_order_of_queues_is_that_of_the_reissued_plan() -> None:
     on_demand = make_plan(p, target(), "lru", PlanningOptions())
     steps = earliest_issues(p, on_demand)
     again = reissued(on_demand, steps)
-    for k, t in zip(issue_order(on_demand, steps), again.transfers, strict=True):
+    for k, t in zip(issue_order(by_urgency(on_demand), steps), again.transfers, strict=True):
         old = on_demand.transfers[k]
         assert (old.kind, old.buffer, old.needed_step, steps[k]) == (t.kind, t.buffer, t.needed_step, t.issue_step)

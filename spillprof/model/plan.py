@@ -17,10 +17,10 @@ class TransferKind(StrEnum):
     WRITE_BACK = "write-back"  # of a buffer that is still to be read, SRAM -> DRAM
     DRAIN = "drain"  # a graph output's compulsory write, SRAM -> DRAM
 
-    @property
-    def is_read(self) -> bool:
-        """Whether DRAM is read (bytes come on-chip)."""
-        return self is TransferKind.FETCH or self is TransferKind.RELOAD
+    is_read: bool  # whether DRAM is read (bytes come on-chip)
+
+    def __init__(self, word: str) -> None:
+        self.is_read = word in ("fetch", "reload")  # kept, as everything asks
 
 
 @fast_init

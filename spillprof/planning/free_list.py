@@ -17,7 +17,9 @@ class FreeList:
         self._by_size: list[tuple[int, int]] = []
         self.free_bytes = 0
         if end > start:
-            self._insert(0, start, end)
+            self._starts.append(start)
+            self._ends.append(end)
+            self._remember(start, end)
             self.free_bytes = end - start
 
     def copy(self) -> "FreeList":
@@ -57,14 +59,22 @@ class FreeList:
         if size == 0:
             return
         i = bisect_right(self._starts, address) - 1
-        start, end = self._starts[i], self._ends[i]
-        if i < 0 or end < address + size:
+        start, end, top = self._starts[i], self._ends[i], address + size
+        if i < 0 or end < top:
             raise ValueError(f"[{address}, {address + size}) is not free")
-        self._remove(i)
-        if address + size < end:
-            self._insert(i, address + size, end)
+        self._forget(start, end)
         if start < address:
-            self._insert(i, start, address)
+            self._ends[i] = address
+            self._remember(start, address)
+            if top < end:
+                self._starts.insert(i + 1, top)
+                self._ends.insert(i + 1, end)
+                self._remember(top, end)
+        elif top < end:
+            self._starts[i] = top
+            self._remember(top, end)
+        else:
+            del self._starts[i], self._ends[i]
         self.free_bytes -= size
 
     def give(self, address: int, size: int) -> None:
@@ -75,20 +85,25 @@ class FreeList:
         i = bisect_left(self._starts, address)
         if i < len(self._starts) and self._starts[i] == end:
             end = self._ends[i]
-            self._remove(i)
-        if i > 0 and self._ends[i - 1] == start:
+            self._forget(self._starts[i], end)
+            if i > 0 and self._ends[i - 1] == start:
+                start = self._starts[i - 1]
+                self._forget(start, address)
+                del self._starts[i], self._ends[i - 1]
+            else:
+                self._starts[i] = start
+        elif i > 0 and self._ends[i - 1] == start:
             start = self._starts[i - 1]
-            self._remove(i - 1)
-            i -= 1
-        self._insert(i, start, end)
+            self._forget(start, address)
+            self._ends[i - 1] = end
+        else:
+            self._starts.insert(i, start)
+            self._ends.insert(i, end)
+        self._remember(start, end)
         self.free_bytes += size
 
-    def _insert(self, i: int, start: int, end: int) -> None:
-        self._starts.insert(i, start)
-        self._ends.insert(i, end)
+    def _remember(self, start: int, end: int) -> None:
         insort(self._by_size, (end - start, start))
 
-    def _remove(self, i: int) -> None:
-        key = (self._ends[i] - self._starts[i], self._starts[i])
-        del self._starts[i], self._ends[i]
-        del self._by_size[bisect_left(self._by_size, key)]
+    def _forget(self, start: int, end: int) -> None:
+        del self._by_size[bisect_left(self._by_size, (end - start, start))]

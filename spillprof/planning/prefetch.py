@@ -31,7 +31,7 @@ def reissued(plan: Plan, issue_steps: Sequence[int]) -> Plan:
     """The plan with its transfers issued at these steps, from which on the space of what is read is held."""
     segments = list(plan.segments)
     for t, step in zip(plan.transfers, issue_steps, strict=True):
-        if t.kind.is_read and step != t.issue_step:
+        if step != t.issue_step and t.kind.is_read:
             s = segments[t.segment]
             start = PHASES_PER_STEP * step
             segments[t.segment] = Segment(buffer=s.buffer, start=start, end=s.end, address=s.address)
@@ -40,7 +40,7 @@ def reissued(plan: Plan, issue_steps: Sequence[int]) -> Plan:
     for position, k in enumerate(order):
         rank[k] = position
     transfers = []
-    for k in issue_order(plan, issue_steps):
+    for k in issue_order(by_urgency(plan), issue_steps):
         t = plan.transfers[k]
         if issue_steps[k] != t.issue_step or rank[t.segment] != t.segment:
             t = Transfer(
@@ -55,14 +55,16 @@ def reissued(plan: Plan, issue_steps: Sequence[int]) -> Plan:
     return replace(plan, segments=tuple(segments[k] for k in order), transfers=tuple(transfers))
 
 
-def issue_order(plan: Plan, issue_steps: Sequence[int]) -> list[int]:
-    """Indices of the transfers in the order of their queues: by issue step, writes first, most urgent first."""
-    queue = [
-        (step, t.kind.is_read, t.needed_step, t.buffer, k)
-        for k, (step, t) in enumerate(zip(issue_steps, plan.transfers, strict=True))
-    ]
+def by_urgency(plan: Plan) -> list[int]:
+    """Indices of the transfers, writes first, most urgent first: their queue if all were issued at one step."""
+    queue = [(t.kind.is_read, t.needed_step, t.buffer, k) for k, t in enumerate(plan.transfers)]
     queue.sort()
-    return [k for _, _, _, _, k in queue]
+    return [k for _, _, _, k in queue]
+
+
+def issue_order(urgency: Sequence[int], issue_steps: Sequence[int]) -> list[int]:
+    """Indices of the transfers as they are queued: by issue step, then as ``by_urgency`` has them."""
+    return sorted(urgency, key=issue_steps.__getitem__)
 
 
 def just_in_time(

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from spillprof.errors import CapacityError
 from spillprof.model.plan import Plan, Scratch, Spill, TransferKind
-from spillprof.model.program import PHASES_PER_STEP, Phase, Step, Update
+from spillprof.model.program import PHASES_PER_STEP, Phase
 from spillprof.planning.candidates import CandidateTable
 from spillprof.planning.compaction import Block, compact
 from spillprof.planning.free_list import INFINITE_BYTES
+from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import Inputs, WriteBack
 from spillprof.planning.placement import Placement, make_space
 from spillprof.planning.recorder import PlanRecorder
-from spillprof.planning.run_facts import Need, run_facts
+from spillprof.planning.run_facts import Need, StepFacts, run_facts
 from spillprof.planning.setting import Setting
 from spillprof.units import format_size_exact
 
@@ -41,6 +42,7 @@ class Run:
         self._facts = run_facts(program, setting.options)
         self._placement = placement
         self._keep = keep
+        self._lives = lifetimes(program)
         facts = self._facts
         self._in_dram = list(facts.in_dram_at_start)  # whether DRAM has a valid copy, by buffer
         self._loaded = [facts.steady and weight for weight in facts.is_weight]  # whether a load is a reload
@@ -51,7 +53,7 @@ class Run:
         self._pool = (reserved, max(reserved, end))
         self._free = make_space(program, self._pool, setting.options.placement)
         self._address: dict[int, int] = {}  # of every resident buffer
-        self._candidates = CandidateTable(facts.sizes, setting.costs)
+        self._candidates: CandidateTable | None = None  # made when something has to leave for the first time
         self._recorder = PlanRecorder(program)
         self._gone_at_once: set[int] = set()  # residents that left their place before the first step
         self.kept_weights: dict[int, int] = {}
@@ -60,11 +62,12 @@ class Run:
     def play(self) -> None:
         """Run all steps. ``CapacityError`` if all that is resident is in use or cannot leave, and too much."""
         late = self._facts.released_late
-        for i, step in enumerate(self._program.steps):
+        for i, step in enumerate(self._facts.steps):
             self._run_step(i, step)
-            for b in late.get(i, ()):
-                if b in self._address:
-                    self._free_buffer(b, PHASES_PER_STEP * (i + 1))
+            if i in late:
+                for b in late[i]:
+                    if b in self._address:
+                        self._free_buffer(b, PHASES_PER_STEP * (i + 1))
         self._finish()
 
     def plan(self) -> Plan:
@@ -95,8 +98,6 @@ class Run:
         self._address[b] = address
         self._recorder.open(b, 0, address)
         self._loaded[b] = True
-        if not self._facts.is_fixed[b]:
-            self._add_candidate(b, self._facts.last_step[b] - self._facts.n_steps)
 
     def _finish(self) -> None:
         facts = self._facts
@@ -112,34 +113,38 @@ class Run:
 
     # --- one step
 
-    def _run_step(self, i: int, step: Step) -> None:
-        for b in step.streamed_reads:
-            if b in self._address:
-                self._evict(b, i, forced_by=i)
-        for b in step.reads:
-            self._candidates.remove(b)
-        needs = [need for need in self._facts.steps[i].needs if need.buffer not in self._address]
-        addresses = self._place(i, needs)
+    def _run_step(self, i: int, step: StepFacts) -> None:
+        address = self._address
+        if len(step.loads) < len(step.reads):
+            for b in self._program.steps[i].streamed_reads:
+                if b in address:
+                    self._evict(b, i, forced_by=i)
+        if self._candidates is not None:
+            for b in step.reads:
+                self._candidates.remove(b)
+        needs = [need for need in step.needs if need.buffer not in address]
+        addresses = self._place(i, step, needs)
         if addresses is None:
             self._compact(i, step, needs)
-            return
-        self._record_step(i, step.updates, needs, addresses)
+        else:
+            self._record_step(i, step, needs, addresses)
 
-    def _place(self, i: int, needs: Sequence[Need]) -> list[int] | None:
+    def _place(self, i: int, step: StepFacts, needs: Sequence[Need]) -> list[int] | None:
         """Take an address for each need, evicting as the rule says. None, and nothing taken, if that fails."""
         resident, size_bytes = self._address, self._facts.size_bytes
-        leaving = [(phase, resident[b], size_bytes[b]) for b, phase in self._facts.steps[i].ends if b in resident]
+        leaving = [(phase, resident[b], size_bytes[b]) for b, phase in step.ends if b in resident]
         addresses: list[int] = []
         for phase in _PHASES:
-            for need in needs:
-                if need.first is phase:
-                    address = self._allocate(i, need)
-                    if address is None:
-                        self._rebuild_free_list()
-                        return None
-                    addresses.append(address)
-                    if need.given_back is not None:
-                        leaving.append((need.given_back, address, need.size_bytes))
+            for need in needs[len(addresses) :]:  # by first phase
+                if need.first is not phase:
+                    break
+                address = self._allocate(i, need)
+                if address is None:
+                    self._rebuild_free_list()
+                    return None
+                addresses.append(address)
+                if need.given_back is not None:
+                    leaving.append((need.given_back, address, need.size_bytes))
             for given_back, address, size in leaving:
                 if given_back is phase:
                     self._free.give(address, size)
@@ -152,7 +157,7 @@ class Run:
         owner = (need.purpose if need.buffer is None else need.buffer, PHASES_PER_STEP * i + need.first)
         address = self._placement.choose(self._free, size, owner)
         while address is None:
-            victim = self._candidates.choose(self._setting.rule, now=i, need_bytes=size)
+            victim = self._candidates_at(i).choose(self._setting.rule, now=i, need_bytes=size)
             if victim is None:
                 return None
             self._evict(victim, i, forced_by=i, fragmentation=self._free.free_bytes >= size)
@@ -160,17 +165,25 @@ class Run:
         self._free.take(address, size)
         return address
 
+    def _candidates_at(self, i: int) -> CandidateTable:
+        """What may leave for step ``i``: when first asked, all that is resident and neither fixed nor read by it."""
+        if self._candidates is None:
+            self._candidates = CandidateTable(self._facts.sizes, self._setting.costs)
+            for b in set(self._address).difference(self._facts.steps[i].reads):
+                self._add_candidate(b)
+        return self._candidates
+
     def _rebuild_free_list(self) -> None:
         self._free = make_space(self._program, self._pool, self._setting.options.placement)
         for b, address in self._address.items():
             if b not in self._facts.slot:
                 self._free.take(address, self._facts.size_bytes[b])
 
-    def _compact(self, i: int, step: Step, needs: list[Need]) -> None:
+    def _compact(self, i: int, step: StepFacts, needs: list[Need]) -> None:
         """Nothing can leave any more: move what is resident so that the step's needs find holes."""
         facts = self._facts
         resident = [b for b in sorted(self._address) if b not in facts.slot and facts.size_bytes[b]]
-        ends = dict(facts.steps[i].ends)
+        ends = dict(step.ends)
         blocks = [
             Block(
                 size_bytes=facts.size_bytes[b],
@@ -180,7 +193,7 @@ class Run:
             )
             for b in resident
         ] + [Block(size_bytes=need.size_bytes, first=need.first, last=need.last) for need in needs]
-        self._check_demand(step, blocks)
+        self._check_demand(i, blocks)
         addresses = compact(blocks, self._pool)
         for b, address in zip(resident, addresses, strict=False):
             if address != self._address[b]:
@@ -188,13 +201,13 @@ class Run:
                     self._gone_at_once.add(b)
                 self._recorder.move(b, i, address)
                 self._address[b] = address
-        self._record_step(i, step.updates, needs, addresses[len(resident) :])
+        self._record_step(i, step, needs, addresses[len(resident) :])
         self._rebuild_free_list()
 
-    def _check_demand(self, step: Step, blocks: list[Block]) -> None:
+    def _check_demand(self, i: int, blocks: list[Block]) -> None:
         demand = max(sum(b.size_bytes for b in blocks if b.first <= phase <= b.last) for phase in Phase)
         if demand > self._pool[1] - self._pool[0]:
-            raise self._no_space(f"operator '{step.name}'", demand)
+            raise self._no_space(f"operator '{self._program.steps[i].name}'", demand)
 
     def _no_space(self, what: str, nbytes: int) -> CapacityError:
         pool = self._pool[1] - self._pool[0]
@@ -206,9 +219,9 @@ class Run:
 
     # --- what a step changes
 
-    def _record_step(self, i: int, updates: Sequence[Update], needs: Sequence[Need], addresses: Sequence[int]) -> None:
+    def _record_step(self, i: int, step: StepFacts, needs: Sequence[Need], addresses: Sequence[int]) -> None:
         facts, address, record = self._facts, self._address, self._recorder
-        step, tick = facts.steps[i], PHASES_PER_STEP * i
+        tick, streams_out = PHASES_PER_STEP * i, facts.streams_out
         placed: dict[int, int] = {}
         for need, at in zip(needs, addresses, strict=True):
             if need.buffer is not None:
@@ -225,12 +238,12 @@ class Run:
                 kind = TransferKind.RELOAD if self._loaded[b] else TransferKind.FETCH
                 record.transfer(kind, b, issue_step=i, needed_step=i)
                 self._loaded[b] = True
-        for update in updates:
+        for update in self._program.steps[i].updates:
             placed[update.new] = address.pop(update.old)
             record.close(update.old, tick + Phase.COMPUTE)
         for b in step.writes:
             self._loaded[b] = True
-            if (b, i) not in facts.streams_out:
+            if not streams_out or (b, i) not in streams_out:
                 address[b] = at = placed[b] if b in placed else facts.slot[b]
                 record.open(b, tick + Phase.COMPUTE, at)
         for b in step.reads:
@@ -240,11 +253,11 @@ class Run:
             elif (b, i) in facts.streams_in:
                 self._after_stream(b, i)
         for b in step.writes:
-            if (b, i) in facts.streams_out:
+            if b in address:
+                self._after_use(b, i, tick + Phase.WRITE + 1)
+            elif streams_out and (b, i) in streams_out:
                 self._in_dram[b] = True
                 self._after_stream(b, i)
-            elif b in address:
-                self._after_use(b, i, tick + Phase.WRITE + 1)
 
     def _after_use(self, b: int, i: int, tick: int) -> None:
         facts = self._facts
@@ -255,8 +268,10 @@ class Run:
             # Within _place() the pool space was given back already.
             self._recorder.close(b, tick)
             self._placement.freed(self._address.pop(b), facts.size_bytes[b])
-        elif not facts.is_fixed[b]:
-            self._add_candidate(b, i)
+            return
+        if self._candidates is not None:
+            self._add_candidate(b)
+        if self._setting.off_chip and not facts.is_fixed[b]:
             reason = self._setting.off_chip.get((b, i))
             if reason is not None:
                 self._evict(b, i + 1, forced_by=reason.forced_by, fragmentation=reason.fragmentation)
@@ -268,11 +283,10 @@ class Run:
 
     def _evict(self, b: int, i: int, *, forced_by: int, fragmentation: bool = False) -> None:
         """The buffer leaves when step ``i`` is about to start."""
-        self._candidates.remove(b)
         if i == 0:
             self._gone_at_once.add(b)
         writes = self._is_dirty(b)
-        last_use = int(self._candidates.last_use[b])
+        last_use = self._last_use(b)
         if writes:
             self._recorder.transfer(TransferKind.WRITE_BACK, b, issue_step=i, needed_step=i)
             self._in_dram[b] = True
@@ -281,7 +295,8 @@ class Run:
         self._free_buffer(b, PHASES_PER_STEP * i)
 
     def _free_buffer(self, b: int, tick: int) -> None:
-        self._candidates.remove(b)
+        if self._candidates is not None:
+            self._candidates.remove(b)
         self._recorder.close(b, tick)
         address = self._address.pop(b)
         if b not in self._facts.slot:
@@ -318,11 +333,22 @@ class Run:
             return not self._facts.in_dram_at_start[b]
         return not self._in_dram[b]
 
-    def _add_candidate(self, b: int, last_use: int) -> None:
-        """Offer the buffer for eviction. Empty buffers free nothing."""
-        if self._facts.size_bytes[b]:
-            next_use = self._facts.uses[b][self._uses_done[b]]
+    def _last_use(self, b: int) -> int:
+        """Step of the last read or write so far, below 0 if it was in the inference before."""
+        life, done = self._lives[b], self._uses_done[b]
+        if done:
+            return life.read_steps[done - 1]
+        return life.last_step - self._facts.n_steps if life.write_step is None else life.write_step
+
+    def _add_candidate(self, b: int) -> None:
+        """Offer the buffer for eviction, unless that is out of the question. Empty buffers free nothing."""
+        assert self._candidates is not None
+        if self._facts.size_bytes[b] and not self._facts.is_fixed[b]:
+            next_use = self._next_use(b)
             never = 2 * self._facts.n_steps + 1
             self._candidates.add(
-                b, last_use=last_use, next_use=never if next_use is None else next_use, dirty=self._is_dirty(b)
+                b,
+                last_use=self._last_use(b),
+                next_use=never if next_use is None else next_use,
+                dirty=self._is_dirty(b),
             )

@@ -2,28 +2,28 @@
 
 from dataclasses import dataclass
 
-from spillprof.model.timeline import JobKind
-
-JobRow = tuple[JobKind, int, int, int]
-"""Kind, bytes, step, index into Plan.transfers or -1."""
+from spillprof.model.timeline import Indices, Seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Record:
     """One run. Names and order are those of ``Timeline`` and its ``Jobs``."""
 
-    step_s: list[float]  # its own computing
-    step_start_s: list[float]
-    step_end_s: list[float]
-    step_reached_s: list[float]  # when all steps that it follows had ended, and its unit was free
-    step_core: list[int]
-    step_cause: list[int]
-    step_end_cause: list[int]
-    jobs: list[JobRow]
-    flow_bytes: list[float]  # by job: what the bus carries
-    queued_s: list[float]
-    start_s: list[float]
-    flow_s: list[float]
-    end_s: list[float]
-    cause: list[int]
+    step_s: Seconds  # its own computing
+    step_start_s: Seconds
+    step_end_s: Seconds
+    step_reached_s: Seconds  # when all steps that it follows had ended, and its unit was free
+    step_core: Indices
+    step_cause: Indices
+    step_end_cause: Indices
+    job_kind: Indices
+    job_bytes: Indices
+    job_step: Indices
+    job_transfer: Indices  # index into Plan.transfers, or -1
+    flow_bytes: Seconds  # by job: what the bus carries
+    queued_s: Seconds
+    start_s: Seconds
+    flow_s: Seconds
+    end_s: Seconds
+    cause: Indices
     makespan_s: float

@@ -3,8 +3,8 @@
 Steps run on the target's compute units, one after another on a single one. A step starts when its reads have landed,
 the writes that empty the space of its results and scratch are complete, operands that it streams in are in DRAM, its
 moves are over, and the first part of its weights is there. ``work`` says what waits for what, ``bus`` how transfers
-share the DRAM, and ``event_loop`` plays it all. Where transfers cannot get in each other's way, ``traced_pass`` writes
-down the same in one pass.
+share the DRAM, and ``event_loop`` plays it all. Where transfers cannot get in each other's way, ``one_pass`` writes
+down the same without an event loop.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,21 @@ from spillprof.timing.concurrency import add_concurrency
 from spillprof.timing.dma import read_link, serial_cost_s, write_link
 from spillprof.timing.energy import energy_of
 from spillprof.timing.event_loop import Durations, EventLoop, Machine
-from spillprof.timing.forward_pass import is_exact
+from spillprof.timing.one_pass import OnePass, is_exact
 from spillprof.timing.record import Record
-from spillprof.timing.traced_pass import traced_pass
 from spillprof.timing.work import Work
 
 
 def simulate(program: Program, plan: Plan, target: Target) -> Timeline:
     """Start and end of every step and transfer of a legal plan, its stalls, serial cost and energy."""
-    played = traced_pass if is_exact(target) else event_by_event
-    return _timeline(played(program, plan, target), program, plan, target)
+    played = in_one_pass if is_exact(target) else event_by_event
+    return timeline_of(played(program, plan, target), program, plan, target)
+
+
+def in_one_pass(program: Program, plan: Plan, target: Target) -> Record:
+    """What one pass finds, on a machine that ``is_exact``."""
+    one_pass = OnePass(program, plan, target)
+    return one_pass.record(one_pass.play([t.issue_step for t in plan.transfers], range(len(plan.transfers))))
 
 
 def event_by_event(program: Program, plan: Plan, target: Target) -> Record:
@@ -41,21 +46,25 @@ def event_by_event(program: Program, plan: Plan, target: Target) -> Record:
     durations = durations_of(work, program, target)
     loop = EventLoop(work, durations, machine_of(target))
     loop.play()
+    kinds, sizes, steps, transfers = zip(*work.jobs, strict=True) if work.jobs else ((), (), (), ())
     return Record(
-        step_s=durations.step_s,
-        step_start_s=loop.step_start,
-        step_end_s=loop.step_end,
-        step_reached_s=loop.step_reached,
-        step_core=loop.step_unit,
-        step_cause=loop.step_cause,
-        step_end_cause=loop.step_end_cause,
-        jobs=work.jobs,
-        flow_bytes=durations.flow_bytes,
-        queued_s=loop.queued,
-        start_s=loop.start,
-        flow_s=loop.flow,
-        end_s=loop.end,
-        cause=loop.cause,
+        step_s=_seconds(durations.step_s),
+        step_start_s=_seconds(loop.step_start),
+        step_end_s=_seconds(loop.step_end),
+        step_reached_s=_seconds(loop.step_reached),
+        step_core=_indices(loop.step_unit),
+        step_cause=_indices(loop.step_cause),
+        step_end_cause=_indices(loop.step_end_cause),
+        job_kind=_indices(kinds),
+        job_bytes=_indices(sizes),
+        job_step=_indices(steps),
+        job_transfer=_indices(transfers),
+        flow_bytes=_seconds(durations.flow_bytes),
+        queued_s=_seconds(loop.queued),
+        start_s=_seconds(loop.start),
+        flow_s=_seconds(loop.flow),
+        end_s=_seconds(loop.end),
+        cause=_indices(loop.cause),
         makespan_s=loop.now,
     )
 
@@ -67,14 +76,6 @@ def work_of(program: Program, plan: Plan, target: Target) -> Work:
     if target.cores > 1:
         add_concurrency(builder)
     return work
-
-
-def makespan_s(program: Program, plan: Plan, target: Target) -> float:
-    """Seconds until the last step has ended and the last transfer has landed."""
-    work = work_of(program, plan, target)
-    loop = EventLoop(work, durations_of(work, program, target), machine_of(target))
-    loop.play()
-    return loop.now
 
 
 def machine_of(target: Target) -> Machine:
@@ -102,31 +103,26 @@ def durations_of(work: Work, program: Program, target: Target) -> Durations:
     return Durations(step_s=step_times_s(program, target).tolist(), setup_s=setup_s, flow_bytes=flow_bytes)
 
 
-def _timeline(record: Record, program: Program, plan: Plan, target: Target) -> Timeline:
+def timeline_of(record: Record, program: Program, plan: Plan, target: Target) -> Timeline:
+    """What a record of a run of the plan means."""
     n = len(program.steps)
-    kinds, sizes, steps, transfers = zip(*record.jobs, strict=True) if record.jobs else ((), (), (), ())
-    kind, transfer, start_s, end_s = (
-        _indices(kinds),
-        _indices(transfers),
-        _seconds(record.start_s),
-        _seconds(record.end_s),
-    )
+    kind, transfer = record.job_kind, record.job_transfer
     rate = np.where(_WRITES[kind], write_link(target).bytes_per_s, read_link(target).bytes_per_s)
     of_plan = transfer >= 0
     transfer_start_s, transfer_end_s = np.zeros(len(plan.transfers)), np.zeros(len(plan.transfers))
-    transfer_start_s[transfer[of_plan]], transfer_end_s[transfer[of_plan]] = start_s[of_plan], end_s[of_plan]
-    step_start_s, cause = _seconds(record.step_start_s), _indices(record.step_cause)
+    transfer_start_s[transfer[of_plan]] = record.start_s[of_plan]
+    transfer_end_s[transfer[of_plan]] = record.end_s[of_plan]
+    cause = record.step_cause
     waited = cause >= n
-    stall_s = np.where(waited, step_start_s - _seconds(record.step_reached_s), 0.0)
+    stall_s = np.where(waited, record.step_start_s - record.step_reached_s, 0.0)
     waited &= stall_s > 0
-    compute_s = _seconds(record.step_s)
     return Timeline(
-        step_start_s=step_start_s,
-        step_end_s=_seconds(record.step_end_s),
-        step_compute_s=compute_s,
-        step_core=_indices(record.step_core),
+        step_start_s=record.step_start_s,
+        step_end_s=record.step_end_s,
+        step_compute_s=record.step_s,
+        step_core=record.step_core,
         step_cause=cause,
-        step_end_cause=_indices(record.step_end_cause),
+        step_end_cause=record.step_end_cause,
         transfer_start_s=transfer_start_s,
         transfer_end_s=transfer_end_s,
         stall_s=stall_s,
@@ -134,18 +130,18 @@ def _timeline(record: Record, program: Program, plan: Plan, target: Target) -> T
         stall_kind=_of_job(kind, cause - n, waited),
         jobs=Jobs(
             kind=kind,
-            size_bytes=_indices(sizes),
-            step=_indices(steps),
+            size_bytes=record.job_bytes,
+            step=record.job_step,
             transfer=transfer,
-            queued_s=_seconds(record.queued_s),
-            start_s=start_s,
-            flow_s=_seconds(record.flow_s),
-            end_s=end_s,
-            flow_alone_s=_seconds(record.flow_bytes) / rate,
-            cause=_indices(record.cause),
+            queued_s=record.queued_s,
+            start_s=record.start_s,
+            flow_s=record.flow_s,
+            end_s=record.end_s,
+            flow_alone_s=record.flow_bytes / rate,
+            cause=record.cause,
         ),
         makespan_s=record.makespan_s,
-        compute_s=float(compute_s.sum()),
+        compute_s=float(record.step_s.sum()),
         serial_cost_s=serial_cost_s(program, plan, target),
         energy=energy_of(program, plan, target),
     )

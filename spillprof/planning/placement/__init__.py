@@ -12,7 +12,7 @@ from spillprof.planning.placement.owner import Owner
 from spillprof.planning.placement.perfect import Anywhere, CountedSpace
 from spillprof.planning.placement.recent import RecentSameSize
 from spillprof.planning.placement.size_classes import SizeClasses
-from spillprof.planning.placement.unlimited import NeverAgain
+from spillprof.planning.placement.unlimited import EndlessSpace, NeverAgain
 
 
 class Placement(Protocol):
@@ -31,7 +31,7 @@ def make_placement(name: str, program: Program) -> Placement:
     ``UsageError`` for an unknown name.
     """
     if program.capacity_bytes is None and name in (*PLACEMENTS, PERFECT):
-        return NeverAgain(program)
+        return NeverAgain()
     match name:
         case "perfect":
             return Anywhere()
@@ -49,6 +49,7 @@ def make_placement(name: str, program: Program) -> Placement:
 
 
 def make_space(program: Program, pool: tuple[int, int], placement: str) -> FreeList:
-    """The free memory of a run: holes with addresses, or under perfect placement a count of bytes."""
-    perfect = placement == PERFECT and program.capacity_bytes is not None
-    return CountedSpace(*pool) if perfect else FreeList(*pool)
+    """The free memory of a run: holes with addresses; a count of bytes where there are none to choose, or no end."""
+    if program.capacity_bytes is None:
+        return EndlessSpace(*pool)
+    return CountedSpace(*pool) if placement == PERFECT else FreeList(*pool)
