@@ -84,14 +84,16 @@ def model_facts(
 def buffer_facts(program: Program) -> tuple[BufferFact, ...]:
     """Every buffer with the steps that touch it, in the order of ``program.buffers``."""
     return tuple(
-        BufferFact(
-            name=buffer.name,
-            kind=str(buffer.kind),
-            size_bytes=buffer.size_bytes,
-            written_by=life.write_step,
-            read_by=life.read_steps,
-        )
-        for buffer, life in zip(program.buffers, lifetimes(program), strict=True)
+        [
+            BufferFact(
+                name=buffer.name,
+                kind=buffer.kind.value,
+                size_bytes=buffer.size_bytes,
+                written_by=life.write_step,
+                read_by=life.read_steps,
+            )
+            for buffer, life in zip(program.buffers, lifetimes(program), strict=True)
+        ]
     )
 
 

@@ -9,6 +9,7 @@ from spillprof.model.program import Buffer, BufferKind
 from spillprof.model.target import Target
 
 _IN_PLACE = ELEMENTWISE | STACKS
+_REPLACEABLE = frozenset({BufferKind.ACTIVATION, BufferKind.INPUT})
 _ANY_VIEW = VIEWS | STRIDED_VIEWS | PARTS
 
 
@@ -51,7 +52,7 @@ def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft:
     found = [
         buffer.index
         for buffer in operands
-        if (buffer.kind is BufferKind.ACTIVATION or buffer.kind is BufferKind.INPUT)
+        if buffer.kind in _REPLACEABLE
         and not buffer.dedicated
         and buffer.size_bytes == written.size_bytes
         and buffer.payload_bytes == written.payload_bytes

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
 
 from spillprof.lowering.access import parts_read
 from spillprof.lowering.aliasing import overwritable
@@ -23,7 +22,7 @@ from spillprof.lowering.storing import buffers_of
 from spillprof.lowering.weight_reads import WeightReads, part_of, weight_reads
 from spillprof.lowering.workspace import workspaces
 from spillprof.model.dtypes import is_float
-from spillprof.model.graph import Assumption, Operator
+from spillprof.model.graph import Assumption
 from spillprof.model.program import (
     Buffer,
     BufferKind,
@@ -38,14 +37,8 @@ from spillprof.model.program import (
 from spillprof.model.target import Target
 
 _NOT_TWICE = DROPPING | STACKS
+WEIGHT, CACHED = BufferKind.WEIGHT, WeightsPolicy.CACHED  # a name of a module is found faster than an enum's member
 UNCOSTED = "operators of unknown cost are timed by bytes alone"
-
-
-class _Operands(NamedTuple):
-    """What a task touches, and payload bytes that it reads of it, weights left out."""
-
-    touched: Touched
-    read_bytes: int
 
 
 def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
@@ -59,11 +52,11 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
         _operands(task, draft, read, part, by_name, options)
         for task, read, part in zip(draft.tasks, weights, parts, strict=True)
     ]
-    updates = updates_of([own.touched for own in operands], buffers)
+    updates = updates_of([touched for touched, _ in operands], buffers)
     steps: list[Step] = []
     matrices: dict[int, Matrix] = {}
     for i, task in enumerate(draft.tasks):
-        step = _step(task, draft, weights[i], counts[i], operands[i], updates[i], buffers, target, options)
+        step = _step(task, draft, weights[i], counts[i], *operands[i], updates[i], buffers, target, options)
         if is_one_of(task.lead, LEADERS) or draft.blocks:
             step, matrix = _with_workspaces(step, task, draft, target, options)
             if matrix is not None:
@@ -144,7 +137,8 @@ def _operands(
     parts: Mapping[str, Fraction],
     by_name: Mapping[str, Buffer],
     options: LoweringOptions,
-) -> _Operands:
+) -> tuple[Touched, int]:
+    """What a task touches, and payload bytes that it reads of it, weights left out."""
     views, known = draft.views, draft.weights
     read: dict[str, Buffer] = {}  # by storage, in operand order
     for name in task.inputs:
@@ -154,18 +148,14 @@ def _operands(
     if parts or (views and not views.keys().isdisjoint(task.inputs)):
         read_bytes = _bytes_read_of(read, task, draft, parts)
     else:
-        read_bytes = sum([buffer.payload_bytes for buffer in read.values() if buffer.kind is not BufferKind.WEIGHT])
+        read_bytes = sum([buffer.payload_bytes for buffer in read.values() if buffer.kind is not WEIGHT])
     written = [by_name[views.get(name, name)] for name in task.outputs]
     is_in_place = len(written) == 1 and (options.inplace or is_one_of(task.lead, STACKS))
     may_overwrite = overwritable(task, read.values(), written[0], draft) if is_in_place else ()
-    if options.weights is WeightsPolicy.CACHED:
+    if options.weights is CACHED:
         read |= {name: by_name[name] for name in weights.whole}
-    touched = Touched(
-        reads=tuple([buffer.index for buffer in read.values()]),
-        writes=tuple([buffer.index for buffer in written]),
-        may_overwrite=may_overwrite,
-    )
-    return _Operands(touched=touched, read_bytes=read_bytes)
+    indices = tuple([buffer.index for buffer in read.values()])
+    return Touched(indices, tuple([buffer.index for buffer in written]), may_overwrite), read_bytes
 
 
 def _bytes_read_of(read: Mapping[str, Buffer], task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> int:
@@ -185,13 +175,13 @@ def _step(
     draft: Draft,
     weights: WeightReads,
     count: MacCount,
-    operands: _Operands,
+    touched: Touched,
+    read_bytes: int,
     updates: tuple[Update, ...],
     buffers: Sequence[Buffer],
     target: Target,
     options: LoweringOptions,
 ) -> Step:
-    touched, read_bytes = operands
     block = draft.blocks.get(task.lead.name) if draft.blocks else None
     if block is not None:
         read_bytes = max(read_bytes, block.touched_bytes)
@@ -207,13 +197,16 @@ def _step(
         macs=count.macs,
         mac_dtype=_mac_dtype(task, draft, options),
         touched_bytes=read_bytes + _written_bytes(task, touched, buffers, draft) + weights.read_bytes,
-        repeatable=all(_is_repeatable(op, draft) for op in task.members),
+        repeatable=_is_repeatable(task, draft),
     )
 
 
-def _is_repeatable(op: Operator, draft: Draft) -> bool:
+def _is_repeatable(task: Task, draft: Draft) -> bool:
     """Whether it gives the same result again: no chance, no effects, nothing written over, no control flow inside."""
-    return folds_where_inputs_do(op) and op.op_type not in _NOT_TWICE and op.name not in draft.blocks
+    for op in task.members:
+        if op.op_type in _NOT_TWICE or not folds_where_inputs_do(op) or op.name in draft.blocks:
+            return False
+    return True
 
 
 def _body_workspace(task: Task, draft: Draft, target: Target) -> tuple[Workspace, ...]:

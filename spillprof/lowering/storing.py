@@ -21,11 +21,12 @@ def buffers_of(
     ``weights``: those that each task reads. ``UsageError`` for a tensor that cannot be pinned.
     """
     graph, views = draft.graph, draft.views
+    caches = options.weights is WeightsPolicy.CACHED
     constant: set[str] = set()
     sizes: dict[str, tuple[int, int]] = {}  # of each storage: payload, and as it is stored
     sizes_of = _sizes(target)
     for task, read in zip(draft.tasks, weights, strict=True):
-        if read.whole and options.weights is WeightsPolicy.CACHED:
+        if caches and read.whole:
             constant.update(read.whole)
             sizes |= {name: (nbytes, align(nbytes, target.alignment_bytes)) for name, nbytes in read.whole.items()}
         for name in (*task.inputs, *task.outputs):
@@ -39,17 +40,20 @@ def buffers_of(
     kinds = dict.fromkeys(map(draft.storage, graph.outputs), BufferKind.OUTPUT)
     kinds |= dict.fromkeys(graph.inputs, BufferKind.INPUT)
     kinds |= dict.fromkeys(constant, BufferKind.WEIGHT)
+    activation = BufferKind.ACTIVATION
     return tuple(
-        Buffer(
-            index=index,
-            name=name,
-            tensors=(name, *sharing[name]) if name in sharing else (name,),
-            kind=kinds.get(name, BufferKind.ACTIVATION),
-            payload_bytes=payload,
-            size_bytes=stored,
-            dedicated=name in pinned,
-        )
-        for index, (name, (payload, stored)) in enumerate(sizes.items())
+        [
+            Buffer(
+                index=index,
+                name=name,
+                tensors=(name, *sharing[name]) if name in sharing else (name,),
+                kind=kinds.get(name, activation),
+                payload_bytes=payload,
+                size_bytes=stored,
+                dedicated=name in pinned,
+            )
+            for index, (name, (payload, stored)) in enumerate(sizes.items())
+        ]
     )
 
 

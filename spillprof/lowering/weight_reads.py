@@ -23,16 +23,13 @@ class WeightReads(NamedTuple):
 
     def streamed_bytes(self, policy: WeightsPolicy) -> int:
         """What passes through the weight staging area: all under ``stream``, under ``cached`` what is read in part."""
-        match policy:
-            case WeightsPolicy.STREAM:
-                return self.read_bytes
-            case WeightsPolicy.CACHED:
-                return sum(self.in_part.values())
-            case WeightsPolicy.RESIDENT:
-                return 0
+        if policy is WeightsPolicy.STREAM:
+            return self.read_bytes
+        return sum(self.in_part.values()) if policy is WeightsPolicy.CACHED else 0
 
 
-NO_WEIGHTS = WeightReads(whole={}, in_part={})
+_NOTHING: Mapping[str, int] = {}
+NO_WEIGHTS = WeightReads(whole=_NOTHING, in_part=_NOTHING)
 
 
 def weight_reads(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> WeightReads:
@@ -41,29 +38,32 @@ def weight_reads(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> Wei
     ``parts``: the share that it reads of tensors, where that is not all.
     """
     views, stored = draft.views, draft.weights
-    read: dict[str, int] = {}
-    for name in dict.fromkeys(task.inputs) if parts else task.inputs:
+    whole: dict[str, int] = {}
+    for name in task.inputs:
         storage = views.get(name, name)
         if storage in stored:
-            whole = stored[storage]
-            read[storage] = min(read.get(storage, 0) + part_of(whole, parts.get(name)), whole)
-    inner = _inner_weights(task, draft)
-    if not read and not inner:
-        return NO_WEIGHTS
-    in_part = {name: nbytes for name, nbytes in read.items() if nbytes != stored[name]} if parts else {}
-    return WeightReads(whole={n: b for n, b in read.items() if n not in in_part} | inner, in_part=in_part)
+            whole[storage] = stored[storage]
+    in_part = _in_part(task, draft, parts) if parts and whole else _NOTHING
+    for name in in_part:
+        del whole[name]
+    if draft.blocks and task.lead.name in draft.blocks:
+        whole |= draft.blocks[task.lead.name].weights
+    for op in task.members:
+        if op.domain == ML_DOMAIN and (nbytes := attribute_bytes(op)):
+            whole[f"{op.name}/attributes"] = nbytes
+    return WeightReads(whole, in_part) if whole or in_part else NO_WEIGHTS
+
+
+def _in_part(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> dict[str, int]:
+    """Weights that are not read as a whole, in all readings together: bytes of each."""
+    read: dict[str, int] = {}
+    for name in dict.fromkeys(task.inputs):
+        storage = draft.storage(name)
+        if storage in draft.weights:
+            read[storage] = read.get(storage, 0) + part_of(draft.weights[storage], parts.get(name))
+    return {name: nbytes for name, nbytes in read.items() if nbytes < draft.weights[name]}
 
 
 def part_of(nbytes: int, share: Fraction | None) -> int:
     """A share of so many bytes, rounded up; all of them if no share is given."""
     return nbytes if share is None else -(-nbytes * share.numerator // share.denominator)
-
-
-def _inner_weights(task: Task, draft: Draft) -> dict[str, int]:
-    """Of the bodies of control flow, and those that operators of classical models have in their attributes."""
-    block = draft.blocks.get(task.lead.name) if draft.blocks else None
-    inner = {} if block is None else dict(block.weights)
-    for op in task.members:
-        if op.domain == ML_DOMAIN and (nbytes := attribute_bytes(op)):
-            inner[f"{op.name}/attributes"] = nbytes
-    return inner

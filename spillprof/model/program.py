@@ -35,6 +35,9 @@ class BufferKind(StrEnum):
     WEIGHT = "weight"  # constant; in DRAM at the start
 
 
+IN_DRAM_AT_START = frozenset({BufferKind.INPUT, BufferKind.WEIGHT})
+
+
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
@@ -51,7 +54,7 @@ class Buffer:
     @property
     def in_dram_at_start(self) -> bool:
         """Whether DRAM holds a valid copy before the first step."""
-        return self.kind in (BufferKind.INPUT, BufferKind.WEIGHT)
+        return self.kind in IN_DRAM_AT_START
 
 
 @fast_init

@@ -54,7 +54,7 @@ class BlockBuilder:
         self._n = len(program.steps)
         self._lives = lifetimes(program)
         self._resident = resident_inputs(program, options)
-        self._release = release_steps(program, self._lives, options.release)
+        self._release = release_steps(program, [life.last_step for life in self._lives], options.release)
         self._successor = {u.old: u.new for step in program.steps for u in step.updates}
         self._taken_over_at = {u.old: i for i, step in enumerate(program.steps) for u in step.updates}
         self._streamed = {(b, i) for i, s in enumerate(program.steps) for b in (*s.streamed_reads, *s.streamed_writes)}

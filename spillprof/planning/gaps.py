@@ -71,7 +71,7 @@ def gap_options(program: Program, options: PlanningOptions) -> tuple[GapOption, 
     n = len(program.steps)
     fixed = resident_inputs(program, options)
     lives = lifetimes(program)
-    releases = release_steps(program, lives, options.release)
+    releases = release_steps(program, [life.last_step for life in lives], options.release)
     streamed = {(b, i) for b, i, _ in streamed_uses(program)}
     overwritten = {u.old for step in program.steps for u in step.updates}
     found: list[GapOption] = []

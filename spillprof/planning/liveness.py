@@ -9,6 +9,7 @@ import numpy.typing as npt
 from spillprof.model.fast_init import fast_init
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step, largest_phase_bytes
 from spillprof.planning.once import once_per_steps
+from spillprof.planning.touches import Ints, flattened, reads, writes
 
 Bytes = npt.NDArray[np.int64]
 
@@ -32,14 +33,14 @@ class Lifetime:
 @once_per_steps
 def lifetimes(program: Program) -> tuple[Lifetime, ...]:
     """Lifetime of every buffer, in order of ``program.buffers``."""
-    writes: list[int | None] = [None] * len(program.buffers)
-    reads: list[list[int]] = [[] for _ in program.buffers]
+    written_at: list[int | None] = [None] * len(program.buffers)
+    read_at: list[list[int]] = [[] for _ in program.buffers]
     for i, step in enumerate(program.steps):
         for b in step.reads:
-            reads[b].append(i)
+            read_at[b].append(i)
         for b in step.writes:
-            writes[b] = i
-    return tuple(Lifetime(write_step=w, read_steps=tuple(r)) for w, r in zip(writes, reads, strict=True))
+            written_at[b] = i
+    return tuple([Lifetime(write_step=w, read_steps=tuple(r)) for w, r in zip(written_at, read_at, strict=True)])
 
 
 def live_intervals(program: Program) -> Iterator[tuple[int, int, int]]:
@@ -48,36 +49,39 @@ def live_intervals(program: Program) -> Iterator[tuple[int, int, int]]:
     From the first write (inputs: the start) to the last read (outputs: the end of the run). An in-place update
     ends the old buffer where the new one begins. A buffer that nobody reads lives for its step.
     """
-    n_ticks = PHASES_PER_STEP * len(program.steps)
-    updated_at = {u.old: i for i, step in enumerate(program.steps) for u in step.updates}
-    for buffer, life in zip(program.buffers, lifetimes(program), strict=True):
-        last_step = life.last_step
-        if buffer.kind is BufferKind.WEIGHT or last_step < 0:
-            continue
-        start = 0 if life.write_step is None else PHASES_PER_STEP * life.write_step + Phase.COMPUTE
-        if buffer.kind is BufferKind.OUTPUT:
-            end = n_ticks
-        elif buffer.index in updated_at:
-            end = PHASES_PER_STEP * updated_at[buffer.index] + Phase.COMPUTE
-        elif life.read_steps:
-            end = PHASES_PER_STEP * last_step + Phase.COMPUTE + 1
-        else:
-            end = PHASES_PER_STEP * last_step + Phase.WRITE + 1
-        yield buffer.index, start, end
+    return zip(*(column.tolist() for column in _live_intervals(program)), strict=True)
 
 
-def live_bytes_by_tick(program: Program, *, stored: bool) -> Bytes:
-    """Live bytes in each tick. Shape (3 n_steps,), int64.
+@once_per_steps
+def _live_intervals(program: Program) -> tuple[Ints, Ints, Ints]:
+    """The same as columns: buffers, starts and ends."""
+    read, write = reads(program), writes(program)
+    read_at, written_at = np.full((2, len(program.buffers)), -1, dtype=np.int64)
+    read_at[read.buffers] = read.steps  # of several, the last stays
+    written_at[write.buffers] = write.steps
+    starts = np.where(written_at < 0, 0, PHASES_PER_STEP * written_at + Phase.COMPUTE)
+    ends = np.where(
+        read_at < 0, PHASES_PER_STEP * written_at + Phase.WRITE + 1, PHASES_PER_STEP * read_at + Phase.COMPUTE + 1
+    )
+    for i, step in enumerate(program.steps):
+        for update in step.updates:
+            ends[update.old] = PHASES_PER_STEP * i + Phase.COMPUTE
+    ends[[b.index for b in program.buffers if b.kind is BufferKind.OUTPUT]] = PHASES_PER_STEP * len(program.steps)
+    lives = np.array([b.kind is not BufferKind.WEIGHT for b in program.buffers], dtype=bool)
+    (buffers,) = np.nonzero(lives & (np.maximum(read_at, written_at) >= 0))
+    return buffers, starts[buffers], ends[buffers]
 
-    ``stored``: sizes as they lie in memory (padded, aligned), workspaces included; otherwise the tensors' own
-    sizes, and tensors alone.
-    """
+
+@once_per_steps
+def _live_bytes_by_tick(program: Program, is_stored: bool) -> Bytes:
+    """Live bytes in each tick; see ``live_bytes_by_step``. Shape (3 n_steps,), int64."""
     delta = np.zeros(PHASES_PER_STEP * len(program.steps) + 1, dtype=np.int64)
-    buffers, starts, ends = np.array(list(live_intervals(program)), dtype=np.int64).reshape(-1, 3).T
-    nbytes = np.array([b.size_bytes if stored else b.payload_bytes for b in program.buffers], dtype=np.int64)[buffers]
+    buffers, starts, ends = _live_intervals(program)
+    sizes = [b.size_bytes for b in program.buffers] if is_stored else [b.payload_bytes for b in program.buffers]
+    nbytes = np.array(sizes, dtype=np.int64)[buffers]
     np.add.at(delta, starts, nbytes)
     np.subtract.at(delta, ends, nbytes)
-    for i, step in enumerate(program.steps if stored else ()):
+    for i, step in enumerate(program.steps if is_stored else ()):
         for w in step.workspaces:
             delta[PHASES_PER_STEP * i + w.first] += w.size_bytes
             delta[PHASES_PER_STEP * i + w.last + 1] -= w.size_bytes
@@ -85,8 +89,12 @@ def live_bytes_by_tick(program: Program, *, stored: bool) -> Bytes:
 
 
 def live_bytes_by_step(program: Program, *, stored: bool) -> Bytes:
-    """Live bytes of each step at its fullest phase. Shape (n_steps,), int64."""
-    ticks = live_bytes_by_tick(program, stored=stored)
+    """Live bytes of each step at its fullest phase. Shape (n_steps,), int64.
+
+    ``stored``: sizes as they lie in memory (padded, aligned), workspaces included; otherwise the tensors' own
+    sizes, and tensors alone.
+    """
+    ticks = _live_bytes_by_tick(program, stored)
     return ticks.reshape(-1, PHASES_PER_STEP).max(axis=1) if len(ticks) else ticks
 
 
@@ -135,21 +143,21 @@ def _demand_and_least(program: Program, steps: Sequence[Step]) -> tuple[Bytes, B
     size = _pool_sizes(program)
     read, compute, write, staying = np.zeros((4, len(steps)), dtype=np.int64)
     for use, phases in (
-        ([(i, b) for i, s in enumerate(steps) for b in s.reads], (read, compute, staying)),
-        ([(i, b) for i, s in enumerate(steps) for b in s.writes], (compute, write)),
+        (flattened([s.reads for s in steps]), (read, compute, staying)),
+        (flattened([s.writes for s in steps]), (compute, write)),
     ):
-        at, buffers = np.array(use, dtype=np.int64).reshape(-1, 2).T
         for phase in phases:
-            np.add.at(phase, at, size[buffers])
+            np.add.at(phase, use.steps, size[use.buffers])
     for i, s in enumerate(steps):
         for b in s.streamed_reads:
             read[i] -= size[b]
         for b in s.streamed_writes:
             compute[i] -= size[b]
             write[i] -= size[b]
-        for b in {*s.streamed_reads, *(u.old for u in s.updates)}.intersection(s.reads):
-            compute[i] -= size[b]
-            staying[i] -= size[b]
+        if s.updates or s.streamed_reads:
+            for b in {*s.streamed_reads, *(u.old for u in s.updates)}.intersection(s.reads):
+                compute[i] -= size[b]
+                staying[i] -= size[b]
         for w in s.workspaces:
             for phase in (read, compute, write)[w.first : w.last + 1]:
                 phase[i] += w.size_bytes

@@ -1,13 +1,13 @@
 """When a dead buffer's space is freed, by release policy."""
 
+from collections.abc import Sequence
+
 from spillprof.model.program import Program
-from spillprof.planning.liveness import Lifetime
 from spillprof.planning.options import Release
 
 
-def release_steps(program: Program, lifetimes: tuple[Lifetime, ...], release: Release) -> list[int]:
-    """The step at whose end each buffer's space is freed (never before its last use). Shape (n_buffers,)."""
-    last = [life.last_step for life in lifetimes]
+def release_steps(program: Program, last: Sequence[int], release: Release) -> Sequence[int]:
+    """The step at whose end each buffer's space is freed, never before its ``last`` use. Shape (n_buffers,)."""
     match release:
         case Release.LAST_USE:
             return last

@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import BufferKind, Phase, Program, Reservation, Step
+from spillprof.model.program import IN_DRAM_AT_START, BufferKind, Phase, Program, Reservation, Step
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.once import once_per_steps
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start
 from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs
+
+READ, COMPUTE, WRITE = Phase  # names of a module are looked up faster than members of an enum
 
 
 class Need(NamedTuple):
@@ -83,33 +85,38 @@ def _run_facts(
     slot = _slot_addresses(reservations)
     resident = resident_inputs(program, PlanningOptions(inputs=inputs))
     steady = weights_persist and start is Start.STEADY
-    is_weight = tuple(b.kind is BufferKind.WEIGHT for b in buffers)
-    is_output = tuple(b.kind is BufferKind.OUTPUT for b in buffers)
+    kinds = [b.kind for b in buffers]
+    is_weight = tuple([kind is BufferKind.WEIGHT for kind in kinds])
+    is_output = tuple([kind is BufferKind.OUTPUT for kind in kinds])
+    last_step = tuple([life.last_step for life in lives])
     released_at = tuple(
-        n if b in resident or (is_weight[b] and weights_persist) else step
-        for b, step in enumerate(release_steps(program, lives, release))
+        [
+            n if b in resident or (is_weight[b] and weights_persist) else step
+            for b, step in enumerate(release_steps(program, last_step, release))
+        ]
     )
-    last_step = tuple(life.last_step for life in lives)
     late: dict[int, list[int]] = {}
     for b, (last, released) in enumerate(zip(last_step, released_at, strict=True)):
         if last < released < n:
             late.setdefault(released, []).append(b)
-    size_bytes = tuple(b.size_bytes for b in buffers)
+    size_bytes = tuple([b.size_bytes for b in buffers])
     asked = _Asked(size_bytes=size_bytes, slot=slot, released_at=released_at, is_output=is_output)
     return RunFacts(
         n_steps=n,
-        steps=tuple(asked.by(i, step) for i, step in enumerate(program.steps)),
+        steps=tuple(map(asked.by, range(n), program.steps)),
         size_bytes=size_bytes,
         sizes=np.array(size_bytes, dtype=np.float64),
         uses=tuple(
-            (*life.read_steps, life.read_steps[0] + n if steady and weight and life.read_steps else None)
-            for life, weight in zip(lives, is_weight, strict=True)
+            [
+                (*life.read_steps, life.read_steps[0] + n if steady and weight and life.read_steps else None)
+                for life, weight in zip(lives, is_weight, strict=True)
+            ]
         ),
         last_step=last_step,
         is_weight=is_weight,
         is_output=is_output,
-        is_fixed=tuple(b in slot or b in resident for b in range(len(buffers))),
-        in_dram_at_start=tuple(b.in_dram_at_start for b in buffers),
+        is_fixed=tuple([b in slot or b in resident for b in range(len(buffers))]),
+        in_dram_at_start=tuple([kind in IN_DRAM_AT_START for kind in kinds]),
         released_at=released_at,
         released_late={step: tuple(freed) for step, freed in late.items()},
         slot=slot,
@@ -131,29 +138,29 @@ class _Asked:
 
     def by(self, i: int, step: Step) -> StepFacts:
         """The facts of step ``i``. Its needs: operands to load, staging, workspaces, results."""
-        size, slot = self.size_bytes, self.slot
+        size, slot, released_at = self.size_bytes, self.slot, self.released_at
         heirs = {update.old: update.new for update in step.updates}
-        ends = {b: phase for b in step.reads if (phase := self._given_back(b, i, heirs)) is not None}
         loads = step.reads
         if step.streamed_reads:
             streamed = frozenset(step.streamed_reads)
-            loads = tuple(b for b in step.reads if b not in streamed)
-        needs = [Need(b, "", size[b], Phase.READ, ends.get(b)) for b in loads if b not in slot]
+            loads = tuple([b for b in step.reads if b not in streamed])
+        ends = {}
+        for b in step.reads:
+            if (released_at[b] <= i or b in heirs) and (phase := self._given_back(b, i, heirs)) is not None:
+                ends[b] = phase
+        needs = [Need(b, "", size[b], READ, ends.get(b)) for b in loads if b not in slot]
         if step.stream_staging_bytes:
-            needs.append(Need(None, "stream staging", step.stream_staging_bytes, Phase.READ, Phase.WRITE))
-        needs += [Need(None, w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
-        elsewhere = {*step.streamed_writes, *(u.new for u in step.updates)}
-        needs += [
-            Need(b, "", size[b], Phase.COMPUTE, None if self.released_at[b] > i else Phase.WRITE)
-            for b in step.writes
-            if b not in slot and b not in elsewhere
-        ]
+            needs.append(Need(None, "stream staging", step.stream_staging_bytes, READ, WRITE))
+        if step.workspaces:
+            needs += [Need(None, w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
+        elsewhere = {*step.streamed_writes, *heirs.values()}
+        for b in step.writes:
+            if b not in slot and b not in elsewhere:
+                needs.append(Need(b, "", size[b], COMPUTE, None if released_at[b] > i else WRITE))
+        if step.workspaces:
+            needs.sort(key=lambda need: need.first)
         return StepFacts(
-            reads=step.reads,
-            loads=loads,
-            writes=step.writes,
-            needs=tuple(sorted(needs, key=lambda need: need.first) if step.workspaces else needs),
-            ends=tuple((b, phase) for b, phase in ends.items() if b not in slot),
+            step.reads, loads, step.writes, tuple(needs), tuple([end for end in ends.items() if end[0] not in slot])
         )
 
     def _given_back(self, b: int, i: int, heirs: Mapping[int, int]) -> Phase | None:
@@ -162,10 +169,10 @@ class _Asked:
         ``heirs``: what takes over the space of which operand.
         """
         if b in heirs:
-            return None if self.released_at[heirs[b]] > i else Phase.WRITE
+            return None if self.released_at[heirs[b]] > i else WRITE
         if self.released_at[b] > i:
             return None
-        return Phase.WRITE if self.is_output[b] else Phase.COMPUTE  # it is drained when the step has ended
+        return WRITE if self.is_output[b] else COMPUTE  # it is drained when the step has ended
 
 
 def _slot_addresses(reservations: Sequence[Reservation]) -> dict[int, int]:
