@@ -56,7 +56,7 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
     steps: list[Step] = []
     matrices: dict[int, Matrix] = {}
     for i, task in enumerate(draft.tasks):
-        step = _step(task, draft, weights[i], counts[i], *operands[i], updates[i], buffers, target, options)
+        step = _step(task, draft, weights[i], counts[i], *operands[i], updates[i], buffers, options)
         if is_one_of(task.lead, LEADERS) or draft.blocks:
             step, matrix = _with_workspaces(step, task, draft, target, options)
             if matrix is not None:
@@ -163,7 +163,7 @@ def _bytes_read_of(read: Mapping[str, Buffer], task: Task, draft: Draft, parts: 
     by_storage: dict[str, int] = {}
     for name in dict.fromkeys(task.inputs):
         storage = draft.storage(name)
-        if storage in read and read[storage].kind is not BufferKind.WEIGHT:
+        if storage in read and read[storage].kind is not WEIGHT:
             most = read[storage].payload_bytes
             whole = most if name == storage else draft.graph.tensors[name].nbytes
             by_storage[storage] = min(by_storage.get(storage, 0) + part_of(whole, parts.get(name)), most)
@@ -179,7 +179,6 @@ def _step(
     read_bytes: int,
     updates: tuple[Update, ...],
     buffers: Sequence[Buffer],
-    target: Target,
     options: LoweringOptions,
 ) -> Step:
     block = draft.blocks.get(task.lead.name) if draft.blocks else None
