@@ -139,6 +139,25 @@ def test_text_that_is_no_text_is_refused() -> None:
         strip_payloads(field(7, field(2, b"\xff\xfe")))
 
 
+def test_half_characters_of_two_names_make_no_text() -> None:
+    with pytest.raises(ModelError, match="'input' is not valid UTF-8"):
+        strip_payloads(field(7, field(1, field(1, b"\xc3") + field(2, b"\xa9") + field(4, b"Relu"))))
+
+
+@pytest.mark.parametrize("end", ["", "y" * 200])
+def test_operator_that_is_cut_off_is_refused(end: str) -> None:
+    named = field(1, b"x") + field(2, b"y" + end.encode()) + field(4, b"Relu")
+    assert stripped(field(7, field(1, named))).graph.node[0].op_type == "Relu"
+    for cut in range(1, len(named)):
+        whole = named[:cut] in (field(1, b"x"), named[: -len(field(4, b"Relu"))])
+        data = field(7, field(1, named[:cut]))
+        if whole:
+            assert len(stripped(data).graph.node) == 1
+        else:
+            with pytest.raises(ModelError, match="cut off"):
+                strip_payloads(data)
+
+
 @pytest.mark.parametrize(
     ("dims", "nbytes"), [([3], 8), ([3], 13), ([0], 4), ([2**62, 2**62], 4), ([-1], 4), ([2**61], 8)]
 )

@@ -8,6 +8,8 @@ import onnx
 from spillprof.errors import ModelError
 from spillprof.frontends.onnx.constants import Constant, constant_value, node_constant, sparse_constant
 from spillprof.frontends.onnx.functions import FunctionKey, check_expansion, function_key
+from spillprof.frontends.onnx.kinds import Kind, Kinds
+from spillprof.model.graph import AttributeValue
 
 MAX_BODY_DEPTH = 64
 """If, Loop and Scan inside each other, after inlining."""
@@ -18,14 +20,36 @@ class Node:
     """One operator as the file has it, with names as they will appear."""
 
     name: str
-    op_type: str
-    domain: str
-    version: int  # of the operator set that it was written for
+    kind: Kind
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    attributes: tuple[onnx.AttributeProto, ...]
     bodies: tuple["Body", ...] = ()
     captures: tuple[str, ...] = ()  # names that the bodies read from outside
+
+    @property
+    def op_type(self) -> str:
+        """The type of operator."""
+        return self.kind.op_type
+
+    @property
+    def domain(self) -> str:
+        """Where the type is defined: "" for the standard's own."""
+        return self.kind.domain
+
+    @property
+    def version(self) -> int:
+        """Of the operator set that it was written for."""
+        return self.kind.version
+
+    @property
+    def attributes(self) -> tuple[onnx.AttributeProto, ...]:
+        """As the file has them."""
+        return self.kind.attributes
+
+    @property
+    def settings(self) -> Mapping[str, AttributeValue]:
+        """Attributes as plain Python."""
+        return self.kind.settings
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +75,8 @@ def model_body(model: onnx.ModelProto) -> Body:
     context = _Context(
         opsets=_opsets(model.opset_import),
         functions=functions,
-        rename=lambda name: name,
+        kinds=Kinds(),
+        rename=str,
     )
     return _body(model.graph, context, depth=0)
 
@@ -59,7 +84,7 @@ def model_body(model: onnx.ModelProto) -> Body:
 def node_names(graph: onnx.GraphProto) -> list[str]:
     """What the nodes of the model's graph are called, in file order: their own names, made unique."""
     names = _Names(node.name for node in graph.node)
-    return [names.take(node.name, "", f"{node.op_type}_{index}") for index, node in enumerate(graph.node)]
+    return [names.take(node, "", index) for index, node in enumerate(graph.node)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +93,7 @@ class _Context:
 
     opsets: Mapping[str, int]
     functions: Mapping[FunctionKey, onnx.FunctionProto]
+    kinds: Kinds
     rename: Callable[[str], str]
     prefix: str = ""
     arguments: Mapping[str, onnx.AttributeProto] | None = None  # of the function call that is being inlined
@@ -93,34 +119,39 @@ def _body(graph: onnx.GraphProto, context: _Context, depth: int) -> Body:
     body.declared_types.update((rename(v.name), v.type) for v in graph.output if v.HasField("type"))
     names = _Names(node.name for node in graph.node)
     for node, inner, name in _inlined(graph.node, context, names):
-        outputs = tuple(inner.rename(output) for output in node.output)
-        domain = _domain(node.domain)
+        outputs = tuple(map(inner.rename, node.output))
+        op_type, domain = node.op_type, _domain(node.domain)
         attributes = _attributes(node, inner)
-        if domain == "" and node.op_type == "Constant":
+        if domain == "" and op_type == "Constant":
             if len(outputs) != 1:
                 raise ModelError("a Constant node needs exactly one output", where=(name,))
             _add_constant(body, outputs[0], node_constant(name, attributes))
             continue
-        bodies = tuple(_body(g, inner, depth + 1) for a in attributes for g in (*_graph_of(a), *a.graphs))
-        captures = tuple(dict.fromkeys(free for b in bodies for free in b.free_names))
-        body.nodes.append(
-            Node(
-                name=name,
-                op_type=node.op_type,
-                domain=domain,
-                version=_version(node, inner, name),
-                inputs=_without_trailing_blanks(inner.rename(x) for x in node.input),
-                outputs=outputs,
-                attributes=attributes,
-                bodies=bodies,
-                captures=captures,
-            )
-        )
-    local = {name for name, _ in body.inputs} | body.constants.keys()
-    local.update(output for node in body.nodes for output in node.outputs)
-    reads = (name for node in body.nodes for name in (*node.inputs, *node.captures))
-    body.free_names = tuple(n for n in dict.fromkeys((*reads, *body.outputs)) if n and n not in local)
+        bodies: tuple[Body, ...] = ()
+        if attributes:
+            bodies = tuple(_body(g, inner, depth + 1) for a in attributes for g in (*_graph_of(a), *a.graphs))
+        version = inner.opsets.get(domain)
+        if version is None:
+            raise _not_imported(op_type, domain, name)
+        kind = context.kinds.kind(op_type, domain, version, attributes)
+        inputs = _without_trailing_blanks(tuple(map(inner.rename, node.input)))
+        captures = tuple(dict.fromkeys(free for b in bodies for free in b.free_names)) if bodies else ()
+        body.nodes.append(Node(name=name, kind=kind, inputs=inputs, outputs=outputs, bodies=bodies, captures=captures))
+    body.free_names = _free_names(body)
     return body
+
+
+def _free_names(body: Body) -> tuple[str, ...]:
+    """Names that are read in a body, but not defined there, in order of appearance."""
+    local = {name for name, _ in body.inputs} | body.constants.keys() | {""}
+    for node in body.nodes:
+        local.update(node.outputs)
+    reads: dict[str, None] = {}
+    for node in body.nodes:
+        reads.update(dict.fromkeys(node.inputs))
+        reads.update(dict.fromkeys(node.captures))
+    reads.update(dict.fromkeys(body.outputs))
+    return tuple(name for name in reads if name not in local)
 
 
 def _inlined(
@@ -135,9 +166,10 @@ def _inlined(
             stack.pop()
             continue
         index, node = index_and_node
-        name = names.take(node.name, inner.prefix, f"{node.op_type}_{index}")
-        key = function_key(node.domain, node.op_type, node)
-        function = inner.functions.get(key)
+        name = names.take(node, inner.prefix, index)
+        function = None
+        if inner.functions:
+            function = inner.functions.get(function_key(node.domain, node.op_type, node))
         if function is None:
             yield node, inner, name
         else:
@@ -168,6 +200,7 @@ def _call(node: onnx.NodeProto, function: onnx.FunctionProto, context: _Context,
     return _Context(
         opsets=_opsets(function.opset_import) or context.opsets,
         functions=context.functions,
+        kinds=context.kinds,
         rename=rename,
         prefix=prefix,
         arguments=arguments,
@@ -212,15 +245,9 @@ def _graph_of(attribute: onnx.AttributeProto) -> tuple[onnx.GraphProto, ...]:
     return (attribute.g,) if attribute.HasField("g") else ()
 
 
-def _version(node: onnx.NodeProto, context: _Context, name: str) -> int:
-    domain = _domain(node.domain)
-    version = context.opsets.get(domain)
-    if version is None:
-        what = (
-            f"operator '{node.op_type}' is of the operator set '{domain or 'ai.onnx'}', which the model does not import"
-        )
-        raise ModelError(what, where=(name,), hint="the exporter must list it in opset_import")
-    return version
+def _not_imported(op_type: str, domain: str, name: str) -> ModelError:
+    what = f"operator '{op_type}' is of the operator set '{domain or 'ai.onnx'}', which the model does not import"
+    return ModelError(what, where=(name,), hint="the exporter must list it in opset_import")
 
 
 def _add_constant(body: Body, name: str, constant: Constant) -> None:
@@ -237,11 +264,11 @@ def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def _without_trailing_blanks(names: Iterable[str]) -> tuple[str, ...]:
-    kept = list(names)
-    while kept and not kept[-1]:
-        kept.pop()
-    return tuple(kept)
+def _without_trailing_blanks(names: tuple[str, ...]) -> tuple[str, ...]:
+    count = len(names)
+    while count and not names[count - 1]:
+        count -= 1
+    return names[:count]
 
 
 class _Names:
@@ -252,9 +279,10 @@ class _Names:
         self._reserved = set(given)
         self._next: dict[str, int] = {}
 
-    def take(self, given: str, prefix: str, fallback: str) -> str:
-        wanted = prefix + (given or fallback)
-        name = wanted
+    def take(self, node: onnx.NodeProto, prefix: str, index: int) -> str:
+        """A name for a node: its own, else its type and place."""
+        given = node.name
+        wanted = name = prefix + (given or f"{node.op_type}_{index}")
         reserved = self._reserved if (prefix or not given) else ()
         while name in self._taken or name in reserved or (name != wanted and name in self._reserved):
             number = self._next.get(wanted, 1)

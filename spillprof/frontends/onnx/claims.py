@@ -11,7 +11,9 @@ _LONGEST_NAME = 80
 
 def claimed_type(name: str, node: Node, session: Session, body: Body) -> ValueType | None:
     """What the file states of an output."""
-    proto = body.stored_types.get(name) or (body.declared_types.get(name) if _is_defined(node, session) else None)
+    proto = body.stored_types.get(name)
+    if proto is None and name in body.declared_types and _is_defined(node, session):
+        proto = body.declared_types[name]
     return None if proto is None else stated_type(proto, session.symbols)
 
 
@@ -63,4 +65,4 @@ def _written(known: ValueType | None) -> str:
 
 def _is_defined(node: Node, session: Session) -> bool:
     """Whether anybody says what the operator does; if nobody does, an output's declared type is no evidence."""
-    return session.inference.has_schema(node) or contrib_rule(node) is not None
+    return session.finder.inference.has_schema(node) or contrib_rule(node) is not None

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import onnx
 
@@ -41,8 +41,8 @@ class ValueType(NamedTuple):
     @property
     def sized_shape(self) -> tuple[int, ...]:
         """The dimensions of a sized value."""
-        assert self.shape is not None
-        return tuple(dim for dim in self.shape if dim is not None)
+        assert self.is_sized
+        return cast("tuple[int, ...]", self.shape)
 
 
 class Member(NamedTuple):

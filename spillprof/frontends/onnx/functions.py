@@ -23,6 +23,9 @@ def function_key(domain: str, name: str, proto: onnx.NodeProto | onnx.FunctionPr
 
 def check_expansion(graph: onnx.GraphProto, functions: Mapping[FunctionKey, onnx.FunctionProto]) -> None:
     """``ModelError`` if functions call themselves, call too deep, or expand to too many operators."""
+    if not functions:
+        _limit(len(graph.node))
+        return
     sizes: dict[FunctionKey, int] = {}
     total = 0
     for key in _called(graph.node):

@@ -14,6 +14,7 @@ from spillprof.errors import ModelError, ShapeError
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, parse_type
+from spillprof.frontends.onnx.kinds import Kind, Kinds
 
 Types = tuple[ValueType | None, ...]
 
@@ -34,17 +35,16 @@ class NodeInference:
 
     def __init__(self) -> None:
         self._known: dict[object, Types] = {}
+        self._kinds = Kinds()
 
     def has_schema(self, node: Node) -> bool:
         """Whether onnx knows the operator in the version it was written for."""
         return _find_schema(node) is not None
 
-    def known_attributes(
-        self, op_type: str, version: int, attributes: Sequence[onnx.AttributeProto]
-    ) -> tuple[onnx.AttributeProto, ...]:
-        """Those attributes that a standard operator has: vendors add their own to it."""
+    def standard_kind(self, op_type: str, version: int, attributes: Sequence[onnx.AttributeProto]) -> Kind:
+        """A standard operator with those of the attributes that it has: vendors add their own to it."""
         known = onnx.defs.get_schema(op_type, version, "").attributes
-        return tuple(a for a in attributes if a.name in known)
+        return self._kinds.kind(op_type, "", version, tuple(a for a in attributes if a.name in known))
 
     def outputs(self, node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> Types:
         """One type per output, None where onnx says nothing.
@@ -55,10 +55,7 @@ class NodeInference:
         if not any(node.outputs):
             return (None,) * len(node.outputs)
         signature = (
-            node.op_type,
-            node.domain,
-            node.version,
-            tuple(a.SerializeToString() for a in node.attributes),
+            node.kind,
             tuple(None if t is None else t.proto if name else "" for t, name in zip(types, node.inputs, strict=True)),
             contents,
             tuple(bool(name) for name in node.outputs),

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from onnx import TensorProto, helper
+from onnx import AttributeProto, TensorProto, helper
 
 from spillprof.errors import ModelError
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.kinds import Kinds
 from spillprof.frontends.onnx.scope import Scope
 
 
@@ -63,12 +64,17 @@ def as_loop(node: Node, scope: Scope) -> Sequence[Node]:
 def _empty(node: Node, body: Body, name: str, output: str) -> Node:
     stated = body.declared_types.get(output)
     element = stated.tensor_type.elem_type if stated is not None else 0
-    made = _node(node, name, "SequenceEmpty", (), (name,))
-    made.attributes = (helper.make_attribute("dtype", element or TensorProto.FLOAT),)
-    return made
+    dtype = helper.make_attribute("dtype", element or TensorProto.FLOAT)
+    return _node(node, name, "SequenceEmpty", (), (name,), dtype)
 
 
-def _node(node: Node, name: str, op_type: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Node:
-    return Node(
-        name=name, op_type=op_type, domain="", version=node.version, inputs=inputs, outputs=outputs, attributes=()
-    )
+def _node(
+    node: Node,
+    name: str,
+    op_type: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *attributes: AttributeProto,
+) -> Node:
+    kind = Kinds().kind(op_type, "", node.version, attributes)
+    return Node(name=name, kind=kind, inputs=inputs, outputs=outputs)

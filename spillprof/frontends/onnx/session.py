@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from spillprof.errors import ModelError
 from spillprof.frontends.onnx.assumed import Assumed
 from spillprof.frontends.onnx.body import Body, Node
-from spillprof.frontends.onnx.inference import NodeInference
+from spillprof.frontends.onnx.outputs import OutputFinder
 from spillprof.frontends.onnx.runs import Runs
 from spillprof.frontends.onnx.scope import Scope, Tally
 from spillprof.model.graph import Graph
@@ -51,7 +51,7 @@ class Session:
     """Memory, counters and bound symbols."""
 
     symbols: Mapping[str, int]
-    inference: NodeInference = field(default_factory=NodeInference)
+    finder: OutputFinder = field(default_factory=OutputFinder)
     orders: dict[int, Sequence[int]] = field(default_factory=dict)  # topological order by identity of the body
     spelled_out: dict[int, Sequence[Node]] = field(default_factory=dict)  # by identity of an operator with bodies
     runs: Runs = field(default_factory=Runs)

@@ -44,7 +44,10 @@ def finished_graph(body: Body, operators: Sequence[Operator], scope: Scope, sess
     inputs = tuple(name for name, _ in body.inputs if name not in body.constants)
     named = dict.fromkeys(inputs)
     for op in operators:
-        named.update(dict.fromkeys(name for name in (*op.inputs, *op.captures, *op.outputs) if name))
+        for names in (op.inputs, op.captures, op.outputs):
+            for name in names:
+                if name:
+                    named[name] = None
     named.update(dict.fromkeys(body.outputs))
     tensors: dict[str, Tensor] = {}
     unknown = []

@@ -58,6 +58,12 @@ def strip_payloads(data: bytes | mmap.mmap) -> bytes:
         if key >= 0x80:  # inlined here and below: nearly all numbers take one byte
             key, position = _varint(data, start, frame.end, stack)
         item = frame.layout.get(key)
+        if item is not None and item.texts and len(stack) < MAX_NESTING:
+            n_texts, end = _short_texts(data, position, frame.end, item.texts)
+            if n_texts:
+                n_fields += n_texts
+                position = end
+                continue
         if item is None:
             position = _skip_unknown(data, start, position, key, stack)
         elif item.action == _Action.FIXED:
@@ -84,6 +90,33 @@ def strip_payloads(data: bytes | mmap.mmap) -> bytes:
     if len(stripped) > MAX_STRIPPED_BYTES:
         raise ModelError(f"the graph alone takes {len(stripped):,} bytes", hint="is this really one model?")
     return stripped
+
+
+def _short_texts(data: bytes | mmap.mmap, position: int, limit: int, keys: frozenset[int]) -> tuple[int, int]:
+    """(fields, end) of a message that holds nothing but valid texts of less than 128 bytes; (0, 0) for any other.
+
+    Most operators are such messages: names alone. Keys and lengths below 128 are ASCII characters themselves, so that
+    all of the message is valid text exactly where each of its texts is.
+    """
+    if position >= limit or data[position] >= 0x80:
+        return 0, 0
+    end = position + 1 + data[position]
+    if end > limit:
+        return 0, 0
+    content = data[position + 1 : end]
+    size, at, count = len(content), 0, 0
+    while at < size:
+        if content[at] not in keys or at + 1 == size or content[at + 1] >= 0x80:
+            return 0, 0
+        at += 2 + content[at + 1]
+        count += 1
+    if at != size:
+        return 0, 0
+    try:
+        str(content, "utf-8")
+    except UnicodeDecodeError:
+        return 0, 0
+    return count, end
 
 
 def _take(data: bytes | mmap.mmap, item: "_Item", start: int, content: int, end: int, stack: list["_Frame"]) -> int:
@@ -141,6 +174,7 @@ class _Item:
     width: int = 0  # bytes of a fixed-size number
     once: bool = False  # a second occurrence would be merged into the first, silently
     message: Any = None  # descriptor of the nested message
+    texts: frozenset[int] = frozenset()  # keys of its fields that are plain texts, if it may occur any number of times
 
 
 @dataclass(slots=True, kw_only=True)
@@ -194,7 +228,10 @@ def _layout(message: Any) -> dict[int, _Item]:
             else:
                 action = _Action.TEXT if f.type == f.TYPE_STRING else _Action.BLOB
             once = not repeated and action in (_Action.MESSAGE, _Action.PAYLOAD)
-            layout[f.number << 3 | 2] = _Item(name=f.name, action=action, once=once, message=f.message_type)
+            texts = _text_keys(f.message_type) if action == _Action.MESSAGE and not once else frozenset()
+            layout[f.number << 3 | 2] = _Item(
+                name=f.name, action=action, once=once, message=f.message_type, texts=texts
+            )
             continue
         width = {f.TYPE_FLOAT: 4, f.TYPE_DOUBLE: 8}.get(f.type, 0)
         wire_type = {0: 0, 4: 5, 8: 1}[width]
@@ -203,6 +240,13 @@ def _layout(message: Any) -> dict[int, _Item]:
         if repeated:
             layout[f.number << 3 | 2] = _Item(name=f.name, action=_Action.PACKED)
     return layout
+
+
+def _text_keys(message: Any) -> frozenset[int]:
+    if message.full_name == "onnx.TensorProto":  # its name is looked at
+        return frozenset()
+    texts = (f for f in message.fields if f.type == f.TYPE_STRING and f.name not in _PROSE and f.number < 16)
+    return frozenset(f.number << 3 | 2 for f in texts)
 
 
 def _skip_unknown(data: bytes | mmap.mmap, start: int, position: int, key: int, stack: list[_Frame]) -> int:
