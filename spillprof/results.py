@@ -9,7 +9,7 @@ from spillprof.analysis.causes import Rung, added_up, causes_by_step
 from spillprof.analysis.events import list_events, run_times
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
 from spillprof.analysis.occupancy import in_use_by_step, residencies
-from spillprof.analysis.roofline import with_roofline
+from spillprof.analysis.roofline import roofline
 from spillprof.analysis.spill_timeline import spill_arcs
 from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.program import Program
@@ -65,9 +65,7 @@ def result_of(
         ),
         causes=None if causes is None else added_up(tuple(causes.values())),
         kinds=bytes_by_kind(charged, traffic.streamed_bytes),
-        operators=with_roofline(
-            operator_costs(program, plan, charged, timeline, causes), program, plan, charged, target
-        ),
+        operators=operator_costs(program, plan, charged, timeline, causes, roofline(program, plan, charged, target)),
         buffers=buffer_costs(program, plan, charged, lifetimes(program)),
         in_use_bytes=tuple(in_use.tolist()),
         arcs=spill_arcs(program, plan, charged, timeline),

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from spillprof.analysis.exposed import exposed
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
@@ -52,13 +54,10 @@ def breakdown(program: Program, plan: Plan, timeline: Timeline) -> Breakdown:
 
 def _computing_s(timeline: Timeline) -> float:
     """Seconds in which a compute unit computes."""
-    starts = timeline.step_start_s.tolist()
-    computed = (timeline.step_start_s + timeline.step_compute_s).tolist()
-    total_s = busy_until_s = 0.0
-    for i in sorted(range(len(starts)), key=lambda i: (starts[i], i)):
-        total_s += max(computed[i] - max(starts[i], busy_until_s), 0.0)
-        busy_until_s = max(busy_until_s, computed[i])
-    return total_s
+    order = np.argsort(timeline.step_start_s, kind="stable")
+    starts, computed = timeline.step_start_s[order], (timeline.step_start_s + timeline.step_compute_s)[order]
+    busy_until_s = np.maximum.accumulate(np.append(0.0, computed))[:-1]
+    return float(np.append(0.0, np.maximum(computed - np.maximum(starts, busy_until_s), 0.0)).cumsum()[-1])
 
 
 def _compulsory_jobs(program: Program, plan: Plan, kinds: Sequence[int], transfers: Sequence[int]) -> list[bool]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from spillprof.model.timeline import Timeline
 
 
@@ -45,14 +47,17 @@ def exposed(timeline: Timeline) -> list[Exposed]:
 def _idle(timeline: Timeline) -> Iterator[tuple[float, float, int, int]]:
     """``(start, end, step, node)``: nothing computes until the step starts, which ``node`` lets it do."""
     n = len(timeline.step_start_s)
-    starts, causes = timeline.step_start_s.tolist(), timeline.step_cause.tolist()
-    computed = (timeline.step_start_s + timeline.step_compute_s).tolist()
-    busy_until_s = 0.0
-    for i in sorted(range(n), key=starts.__getitem__):
-        if starts[i] > busy_until_s:
-            yield busy_until_s, starts[i], i, causes[i]
-        busy_until_s = max(busy_until_s, computed[i])
-    if timeline.makespan_s > busy_until_s:
-        ends = [*timeline.step_end_s.tolist(), *timeline.jobs.end_s.tolist()]
-        ends.reverse()
-        yield busy_until_s, timeline.makespan_s, n, len(ends) - 1 - ends.index(max(ends))  # of several, the last
+    order = np.argsort(timeline.step_start_s, kind="stable")
+    starts, computed = timeline.step_start_s[order], (timeline.step_start_s + timeline.step_compute_s)[order]
+    busy_until_s = np.maximum.accumulate(np.append(0.0, computed))
+    idle = starts > busy_until_s[:-1]
+    columns = busy_until_s[:-1][idle], starts[idle], order[idle], timeline.step_cause[order][idle]
+    yield from zip(*(column.tolist() for column in columns), strict=True)
+    if timeline.makespan_s > busy_until_s[-1]:
+        ends = np.concatenate([timeline.step_end_s, timeline.jobs.end_s])[::-1]
+        yield (
+            float(busy_until_s[-1]),
+            timeline.makespan_s,
+            n,
+            len(ends) - 1 - int(ends.argmax()),
+        )  # of several, the last

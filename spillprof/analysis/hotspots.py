@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from spillprof.analysis.attribution import OVERSIZED, Charge
 from spillprof.analysis.causes import main_cause
+from spillprof.analysis.roofline import Roofline
 from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.program import BufferKind, Program
 from spillprof.model.result import BufferCost, CauseBytes, OperatorCost
@@ -22,10 +23,11 @@ def operator_costs(
     charged: Sequence[Charge],
     timeline: Timeline,
     causes: Mapping[int, CauseBytes] | None = None,
+    under: Roofline | None = None,
 ) -> tuple[OperatorCost, ...]:
     """Steps that force spills, stream operands or wait for a spill transfer, dearest first.
 
-    ``causes``: spill bytes of each step by cause; None if they are not known.
+    ``causes``: spill bytes of each step by cause; None if they are not known. ``under``: where each step stands.
     """
     forced: defaultdict[int, list[Charge]] = defaultdict(list)
     for charge in charged:
@@ -58,6 +60,8 @@ def operator_costs(
                 victims=_victims(program, own),
                 kind=kind,
                 causes=by_cause,
+                dram_bytes=0 if under is None else under.dram_bytes[i],
+                bound=None if under is None else under.bound[i],
             )
         )
     costs.sort(key=lambda c: (-(c.spill_write_bytes + c.spill_read_bytes + c.streamed_bytes), -c.stall_s, c.step))

@@ -7,7 +7,7 @@ from spillprof.model.plan import Plan
 from spillprof.model.profile_facts import LiveBuffer
 from spillprof.model.program import PHASES_PER_STEP, Phase, Program
 from spillprof.model.result import Residency
-from spillprof.model.timeline import JobKind, Timeline
+from spillprof.model.timeline import JobKind, Seconds, Timeline
 from spillprof.planning.liveness import lifetimes, live_intervals
 from spillprof.timing.addresses import AddressMap
 
@@ -47,37 +47,38 @@ def residencies(program: Program, plan: Plan, timeline: Timeline) -> tuple[Resid
 
 def _segment_times(program: Program, plan: Plan, timeline: Timeline) -> tuple[list[float], list[float]]:
     """(from when on each segment's place is taken, when it is free), in seconds. Two never hold one place at a time."""
-    step_start, step_end = [*timeline.step_start_s.tolist(), timeline.makespan_s], timeline.step_end_s.tolist()
-    starts, ends = [], []
-    for s in plan.segments:
-        starts.append(step_start[s.start // PHASES_PER_STEP] if s.start else 0.0)
-        step, phase = divmod(s.end, PHASES_PER_STEP)
-        if phase == Phase.COMPUTE:  # replaced in place
-            ends.append(step_start[step])
-        else:
-            ends.append(step_end[step if phase else step - 1] if s.end else 0.0)
-    for t, start, end in zip(
-        plan.transfers, timeline.transfer_start_s.tolist(), timeline.transfer_end_s.tolist(), strict=True
-    ):
-        if t.kind.is_read:
-            starts[t.segment] = start
-        else:
-            ends[t.segment] = max(ends[t.segment], end)
-    jobs = timeline.jobs
-    moved_s = {int(jobs.step[j]): float(jobs.end_s[j]) for j in np.flatnonzero(jobs.kind == JobKind.MOVE)}
-    moves = {(m.buffer, PHASES_PER_STEP * m.step): moved_s[m.step] for m in plan.moves}
-    several_cores = bool(timeline.step_core.any())
+    begun = np.append(timeline.step_start_s, timeline.makespan_s)
+    start, end = (np.array([getattr(s, at) for s in plan.segments], dtype=np.int64) for at in ("start", "end"))
+    starts = np.where(start > 0, begun[start // PHASES_PER_STEP], 0.0)
+    ended = np.append(0.0, timeline.step_end_s)[(end + PHASES_PER_STEP - 1) // PHASES_PER_STEP]
+    replaced = end % PHASES_PER_STEP == Phase.COMPUTE  # in place
+    ends = np.where(replaced, begun[end // PHASES_PER_STEP], ended)
+    segment = np.array([t.segment for t in plan.transfers], dtype=np.int64)
+    is_read = np.array([t.kind.is_read for t in plan.transfers], dtype=bool)
+    starts[segment[is_read]] = timeline.transfer_start_s[is_read]
+    np.maximum.at(ends, segment[~is_read], timeline.transfer_end_s[~is_read])
+    if plan.moves:
+        jobs = timeline.jobs
+        moved_s = {int(jobs.step[j]): float(jobs.end_s[j]) for j in np.flatnonzero(jobs.kind == JobKind.MOVE)}
+        moves = {(m.buffer, PHASES_PER_STEP * m.step): moved_s[m.step] for m in plan.moves}
+        for k, s in enumerate(plan.segments):
+            starts[k] = moves.get((s.buffer, s.start), starts[k])
+            ends[k] = moves.get((s.buffer, s.end), ends[k])
+    ends = np.maximum(starts, ends)
+    if timeline.step_core.any():
+        _cut_short(program, plan, starts, ends)
+    return starts.tolist(), ends.tolist()
+
+
+def _cut_short(program: Program, plan: Plan, starts: Seconds, ends: Seconds) -> None:
+    """Several cores: a buffer may have left before the step began that its space waited for."""
     owners = AddressMap()
     for k in sorted(range(len(plan.segments)), key=lambda k: plan.segments[k].start):
         s = plan.segments[k]
-        starts[k] = moves.get((s.buffer, s.start), starts[k])
-        ends[k] = max(starts[k], moves.get((s.buffer, s.end), ends[k]))
-        if several_cores:  # a buffer may have left before the step began that its space waited for
-            size = program.buffers[s.buffer].size_bytes
-            for owner in owners.claim(s.address, size):
-                ends[owner] = min(ends[owner], starts[k])
-            owners.put(s.address, size, k)
-    return starts, ends
+        size = program.buffers[s.buffer].size_bytes
+        for owner in owners.claim(s.address, size):
+            ends[owner] = min(ends[owner], starts[k])
+        owners.put(s.address, size, k)
 
 
 def live_at(program: Program, step: int) -> tuple[LiveBuffer, ...]:

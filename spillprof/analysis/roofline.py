@@ -1,7 +1,7 @@
 """Where each step stands under the roofline: how many MACs it makes of a byte, and what bounds it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from spillprof.analysis.attribution import Charge
 from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.profile_facts import StepFact
 from spillprof.model.program import BufferKind, Program
-from spillprof.model.result import OperatorCost
 from spillprof.model.target import Target
 from spillprof.model.timeline import Seconds
 from spillprof.planning.liveness import Bytes, lifetimes
@@ -42,13 +41,18 @@ def step_facts(program: Program, ideal: Plan, target: Target) -> tuple[StepFact,
     )
 
 
-def with_roofline(
-    costs: Sequence[OperatorCost], program: Program, plan: Plan, charged: Sequence[Charge], target: Target
-) -> tuple[OperatorCost, ...]:
-    """Costs of steps with the DRAM bytes that each causes under a plan, and what then bounds it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofline:
+    """Where each step stands under a plan."""
+
+    dram_bytes: list[int]  # that it causes
+    bound: list[str]  # what would take it longest if it were alone
+
+
+def roofline(program: Program, plan: Plan, charged: Sequence[Charge], target: Target) -> Roofline:
+    """The DRAM bytes that each step causes under a plan, and what then bounds it."""
     reads, writes = dram_bytes_by_step(program, plan, charged)
-    dram, limits = (reads + writes).tolist(), step_limits(program, target, reads, writes)
-    return tuple(replace(cost, dram_bytes=dram[cost.step], bound=limits[cost.step]) for cost in costs)
+    return Roofline(dram_bytes=(reads + writes).tolist(), bound=step_limits(program, target, reads, writes))
 
 
 def dram_bytes_by_step(program: Program, plan: Plan, charged: Sequence[Charge]) -> tuple[Bytes, Bytes]:
@@ -58,23 +62,22 @@ def dram_bytes_by_step(program: Program, plan: Plan, charged: Sequence[Charge]) 
     streamed operands to the step that they pass, spills to the step that forces them out. Shapes (n_steps,), int64.
     """
     n = len(program.steps)
-    reads = np.array([step.weight_stream_bytes for step in program.steps], dtype=np.int64)
-    writes = np.zeros(n, dtype=np.int64)
+    reads, writes = [step.weight_stream_bytes for step in program.steps], [0] * n
+    for s in plan.streamed:
+        (writes if s.write else reads)[s.step] += s.size_bytes
+    unwritten = {b.index for b in program.buffers if b.kind is BufferKind.OUTPUT}
+    unwritten -= {s.buffer for s in plan.streamed if s.write}
+    made = lifetimes(program)
     for t in plan.transfers:
         if t.kind is TransferKind.FETCH:
             reads[min(t.needed_step, n - 1)] += t.size_bytes
-    for s in plan.streamed:
-        (writes if s.write else reads)[s.step] += s.size_bytes
-    gone = {s.buffer for s in plan.streamed if s.write}
-    made = lifetimes(program)
-    for t in plan.transfers:
-        if not t.kind.is_read and t.buffer not in gone and program.buffers[t.buffer].kind is BufferKind.OUTPUT:
+        elif t.kind is not TransferKind.RELOAD and t.buffer in unwritten:
             writes[made[t.buffer].write_step or 0] += t.size_bytes
-            gone.add(t.buffer)
+            unwritten.discard(t.buffer)
     for charge in charged:
         reads[charge.spill.forced_by_step] += charge.read_bytes
         writes[charge.spill.forced_by_step] += charge.write_bytes
-    return reads, writes
+    return np.array(reads, dtype=np.int64), np.array(writes, dtype=np.int64)
 
 
 def step_limits(program: Program, target: Target, reads: Bytes, writes: Bytes) -> list[str]:
@@ -83,10 +86,9 @@ def step_limits(program: Program, target: Target, reads: Bytes, writes: Bytes) -
     A measured time counts as computing. Of equal times, the first named.
     """
     steps = program.steps
+    rates = {dtype: target.macs_rate(dtype) for dtype in {step.mac_dtype for step in steps}}
     macs_s = [
-        step.macs * step.macs_time_factor / target.macs_rate(step.mac_dtype)
-        if step.measured_s is None
-        else step.measured_s
+        step.macs * step.macs_time_factor / rates[step.mac_dtype] if step.measured_s is None else step.measured_s
         for step in steps
     ]
     estimated = np.array([step.measured_s is None for step in steps], dtype=bool)

@@ -11,14 +11,17 @@ from spillprof.model.timeline import Timeline
 
 def spill_arcs(program: Program, plan: Plan, charged: Sequence[Charge], timeline: Timeline) -> tuple[SpillArc, ...]:
     """Stretches off-chip of buffers that come back within the run, in the order of ``plan.spills``."""
-    starts, ends, stalls = timeline.step_start_s, timeline.step_end_s, timeline.stall_s
+    starts, ends, stalls, blame = (
+        column.tolist()
+        for column in (timeline.step_start_s, timeline.step_end_s, timeline.stall_s, timeline.stall_transfer)
+    )
     n = len(program.steps)
     arcs = []
     for charge in charged:
         spill = charge.spill
         if spill.needed_step is None or spill.needed_step >= n or spill.last_use_step < 0:
             continue
-        blamed = int(timeline.stall_transfer[spill.needed_step])
+        blamed = blame[spill.needed_step]
         waits = (
             blamed >= 0
             and plan.transfers[blamed].buffer == spill.buffer
@@ -34,8 +37,8 @@ def spill_arcs(program: Program, plan: Plan, charged: Sequence[Charge], timeline
                 written=spill.written,
                 reloaded=spill.reloaded,
                 cause=charge.kind,
-                idle_s=float(starts[spill.needed_step] - ends[spill.last_use_step]),
-                wait_s=float(stalls[spill.needed_step]) if waits else 0.0,
+                idle_s=starts[spill.needed_step] - ends[spill.last_use_step],
+                wait_s=stalls[spill.needed_step] if waits else 0.0,
                 evicted=charge.evicted,
             )
         )

@@ -9,7 +9,7 @@ All of them only find weights of rows; the bound is what the rows prove in integ
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -114,4 +114,4 @@ def lower_cost(program: Program, options: PlanningOptions, prices: Prices, of_by
         return lower_bound(program, options, prices).cost
     problem = covering(program, options, prices)
     per_byte = sum(problem.gap_costs) / max(1, sum(of_bytes.problem.gap_costs))
-    return proven_cost(problem, [replace(row, weight=int(row.weight * per_byte)) for row in of_bytes.certificate])
+    return proven_cost(problem, [Row(row.step, row.apart, int(row.weight * per_byte)) for row in of_bytes.certificate])

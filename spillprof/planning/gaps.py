@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
 from spillprof.model.program import BufferKind, Program
 from spillprof.planning.liveness import Bytes, Lifetime, demand_by_step, lifetimes
-from spillprof.planning.once import once_per_program, once_per_steps
-from spillprof.planning.options import PlanningOptions, Start
+from spillprof.planning.once import once_per_steps
+from spillprof.planning.options import Inputs, PlanningOptions, Release, Start
 from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs
 
@@ -60,38 +60,50 @@ def streamed_uses(program: Program) -> tuple[tuple[int, int, bool], ...]:
     return tuple(sorted(reads + [(b, i, True) for i, s in streaming for b in s.streamed_writes], key=lambda u: u[1]))
 
 
-@once_per_program
 def gap_options(program: Program, options: PlanningOptions) -> tuple[GapOption, ...]:
-    """Every gap that a planner may choose, in program order.
+    """Every gap that a planner may choose, in program order; computed once.
 
     Gaps that begin or end with a streamed use are off-chip in any case, and are left out, like gaps without a step
     between and buffers that take no pool space or may not leave it. A buffer that is freed late has a last gap
     from its last use to its release.
     """
+    goes_round = program.weights_persist and options.start is Start.STEADY
+    return _gap_options(program, options.inputs, options.release, program.weights_persist, goes_round)
+
+
+@once_per_steps
+def _gap_options(
+    program: Program, inputs: Inputs, release: Release, weights_stay: bool, goes_round: bool
+) -> tuple[GapOption, ...]:
     n = len(program.steps)
-    fixed = resident_inputs(program, options)
+    fixed = resident_inputs(program, PlanningOptions(inputs=inputs))
     lives = lifetimes(program)
-    releases = release_steps(program, [life.last_step for life in lives], options.release)
+    releases = release_steps(program, [life.last_step for life in lives], release)
     streamed = {(b, i) for b, i, _ in streamed_uses(program)}
     overwritten = {u.old for step in program.steps for u in step.updates}
     found: list[GapOption] = []
-    for buffer, life, release in zip(program.buffers, lives, releases, strict=True):
-        if buffer.index in fixed or buffer.dedicated or not buffer.size_bytes:
+    for buffer, life, released in zip(program.buffers, lives, releases, strict=True):
+        b, size = buffer.index, buffer.size_bytes
+        if b in fixed or buffer.dedicated or not size:
             continue
-        b, points = buffer.index, _points(life)
-        for p, u in pairwise(points):
+        points = _points(life)
+        if not points:
+            continue
+        p = points[0]
+        for u in points[1:]:
             if u > p + 1 and (b, p) not in streamed and (b, u) not in streamed:
-                found.append(GapOption(b, p, u, ((p + 1, u),), buffer.size_bytes))
-        if not points or (b, points[-1]) in streamed:
+                found.append(GapOption(b, p, u, ((p + 1, u),), size))
+            p = u
+        last, first = p, points[0]
+        if (b, last) in streamed:
             continue
-        last, first = points[-1], points[0]
-        if buffer.kind is BufferKind.WEIGHT and program.weights_persist:
-            if options.start is Start.STEADY and (b, first) not in streamed:
+        if weights_stay and buffer.kind is BufferKind.WEIGHT:
+            if goes_round and (b, first) not in streamed:
                 ranges = tuple(r for r in ((last + 1, n), (0, first)) if r[0] < r[1])
                 if ranges:
-                    found.append(GapOption(b, last, first + n, ranges, buffer.size_bytes))
-        elif release > last and b not in overwritten:  # an in-place result ends the stay of what it replaces
-            found.append(GapOption(b, last, None, ((last + 1, release + 1),), buffer.size_bytes))
+                    found.append(GapOption(b, last, first + n, ranges, size))
+        elif released > last and b not in overwritten:  # an in-place result ends the stay of what it replaces
+            found.append(GapOption(b, last, None, ((last + 1, released + 1),), size))
     return tuple(found)
 
 
