@@ -117,7 +117,7 @@ def analyze(
     tried = what_would_help(asked, lambda: causes.better_order, smaller_batch) if tries_changes else Tried()
     return Profile(
         spillprof_version=__version__,
-        model=model_facts(graph, program, target, options.lowering, peak, peak_step),
+        model=model_facts(graph, program, target, options.lowering, options.planning, peak, peak_step),
         target=target_facts(target, fitted),
         config=configuration(options),
         steps=step_facts(infinite.program, infinite.plan, target),

@@ -6,6 +6,7 @@ for each memory and bandwidth, ``Points.totals`` for each strategy and placement
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from spillprof.analysis.attribution import evictions
 from spillprof.analysis.occupancy import in_use_by_step
@@ -20,6 +21,7 @@ from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.planning.covering import Price, Prices
+from spillprof.planning.gaps import locked_bytes
 from spillprof.planning.options import Order, PlanningOptions
 from spillprof.planning.planner import IDEAL, INTERVAL, make_plan
 from spillprof.planning.recorder import streamed_operands
@@ -213,7 +215,8 @@ class Points:
 
 def sram_limits(prepared: Prepared, target: Target, options: PlanningOptions) -> tuple[int, int]:
     """(smallest SRAM at which nothing is streamed, SRAM that the ideal run uses at most), in bytes."""
-    smallest, _ = min_sram(prepared.program, target, prepared.lowering)
+    needed = partial(locked_bytes, options=options)
+    smallest, _ = min_sram(prepared.program, target, prepared.lowering, needed)
     roomy = target.with_overrides(sram_bytes=LARGEST_SIZE)  # the staging area as large as it ever gets
     boundless = unlimited(prepared.program, roomy, prepared.lowering)
     plan = make_plan(boundless, roomy, IDEAL, options)

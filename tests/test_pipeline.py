@@ -245,6 +245,9 @@ def test_a_strategy_that_cannot_is_a_result_with_a_reason() -> None:
         assert (r.spill_bytes, r.latency_s) == (0, 0.0)
     assert profile.suggestions == ()
     json.dumps(profile.to_json(events=True))
+    assert profile.model.min_sram_bytes == 1600  # what stays counts; on demand it is 1200
+    assert small(1600, "lru", inputs=Inputs.RESIDENT).results[0].feasible
+    assert small(1600, "lru").model.min_sram_bytes == 1200
 
 
 def test_no_strategy_can() -> None:

@@ -1,5 +1,7 @@
 """What a Profile says of the model, the machine and the operators that do not fit it."""
 
+from functools import partial
+
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
 from spillprof.lowering.fitting import min_sram, stream_staging_bytes
 from spillprof.lowering.options import LoweringOptions
@@ -15,7 +17,9 @@ from spillprof.model.profile_facts import (
 )
 from spillprof.model.program import Program
 from spillprof.model.target import Target
+from spillprof.planning.gaps import locked_bytes
 from spillprof.planning.liveness import Bytes, lifetimes, step_demand_bytes
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.recorder import streamed_operands
 
 _MOST_LISTED = 200
@@ -54,10 +58,16 @@ def oversized_operators(program: Program, fitted: Program) -> tuple[StreamedOper
 
 
 def model_facts(
-    graph: Graph, program: Program, target: Target, options: LoweringOptions, peak: Bytes, peak_step: int
+    graph: Graph,
+    program: Program,
+    target: Target,
+    options: LoweringOptions,
+    planning: PlanningOptions,
+    peak: Bytes,
+    peak_step: int,
 ) -> ModelFacts:
     """The model as analysed; ``peak`` holds the live bytes of each step."""
-    smallest, smallest_step = min_sram(program, target, options)
+    smallest, smallest_step = min_sram(program, target, options, partial(locked_bytes, options=planning))
     return ModelFacts(
         path=graph.path or graph.name,
         sha256=graph.sha256 or "",

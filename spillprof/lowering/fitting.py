@@ -1,7 +1,9 @@
 """Fitting a Program to a memory: what is reserved, and what happens to operators that cannot fit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from spillprof.errors import CapacityError
 from spillprof.lowering.layout import align
@@ -10,6 +12,7 @@ from spillprof.lowering.streaming import stream_oversized
 from spillprof.model.program import Program, Reservation, largest_phase_bytes
 from spillprof.model.target import Target
 from spillprof.planning.liveness import (
+    Bytes,
     demand_by_step,
     most_weight_stream_bytes,
     most_workspace_bytes,
@@ -55,15 +58,20 @@ def unlimited(program: Program, target: Target, options: LoweringOptions) -> Pro
     return replace(_without_shared_workspaces(program, target), capacity_bytes=None, reservations=reservations)
 
 
-def min_sram(program: Program, target: Target, options: LoweringOptions) -> tuple[int, int]:
+def min_sram(
+    program: Program,
+    target: Target,
+    options: LoweringOptions,
+    needed: Callable[[Program], Sequence[int] | Bytes] = demand_by_step,
+) -> tuple[int, int]:
     """Smallest capacity in bytes at which ``fit`` streams nothing, a multiple of the alignment; and its step.
 
-    The step is the first of those with the largest demand; 0 for a program without steps. What ``fit`` leaves for
-    the pool grows with the capacity, so bisection is exact. Workspaces are those of the program: im2col blocks do
-    not shrink with the capacity tried.
+    The step is the first of those with the largest demand; 0 for a program without steps. ``needed``: pool bytes
+    that each step needs, where that is more than its demand. What ``fit`` leaves for the pool grows with the
+    capacity, so bisection is exact. Workspaces are those of the program: im2col blocks do not shrink with the
+    capacity tried.
     """
-    plain = _without_shared_workspaces(program, target)
-    demands = demand_by_step(plain)
+    demands = np.asarray(needed(_without_shared_workspaces(program, target)), dtype=np.int64)
     demand = int(demands.max(initial=0))
 
     def fits(units: int) -> bool:

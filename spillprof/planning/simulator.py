@@ -211,8 +211,9 @@ class Run:
 
     def _no_space(self, what: str, nbytes: int) -> CapacityError:
         pool = self._pool[1] - self._pool[0]
+        beside = f", beside {format_size_exact(self._pool[0])} that are reserved" if self._pool[0] else ""
         return CapacityError(
-            f"{what} cannot fit even after spilling: {format_size_exact(nbytes)} are needed at once",
+            f"{what} cannot fit even after spilling: {format_size_exact(nbytes)} are needed at once{beside}",
             where=[f"{format_size_exact(pool)} are left after what is reserved, the rest is pinned or in use"],
             hint="pin less, keep inputs on demand (--inputs on-demand), or give more --sram",
         )
