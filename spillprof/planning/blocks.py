@@ -67,9 +67,15 @@ class BlockBuilder:
         for gap in gap_options(program, options):
             self._gaps.setdefault(head[gap.buffer], []).append((gap, self._off_ticks(gap)))
         self._stretches = {chain: _by_start(gaps) for chain, gaps in self._gaps.items()}
+        self._latest: tuple[frozenset[Gap], tuple[Block, ...]] | None = None
 
     def all_blocks(self, off: set[Gap]) -> list[Block]:
-        """Blocks of every chain and of every step's scratch."""
+        """Blocks of every chain and of every step's scratch; to ask again for the same gaps costs nothing."""
+        if self._latest is None or self._latest[0] != off:
+            self._latest = frozenset(off), tuple(self._all_blocks(off))
+        return list(self._latest[1])
+
+    def _all_blocks(self, off: set[Gap]) -> list[Block]:
         blocks = [
             block
             for buffer in self._program.buffers

@@ -20,7 +20,7 @@ MANY_BLOCKS = 6_000
 """Beyond, blocks are placed in order of time only: the other orders compare all blocks with all."""
 
 _LAID_OUT = 2_000  # blocks: beyond, no layout of the whole is tried
-_EFFORT = Effort(runs=20, work=400_000)  # of the beam: some tenths of a second at most
+_EFFORT = Effort(runs=6, work=400_000)  # of the beam, tenths of a second: what so many do not find, more seldom do
 _ROUND_BUDGET = 2_000  # blocks x rounds in which the order learns
 _MOST_ROUNDS = 8
 
