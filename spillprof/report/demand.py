@@ -11,7 +11,7 @@ def wanted_bytes(profile: Profile) -> tuple[int, ...]:
     """
     target = profile.target
     always = target.runtime_bytes + target.weight_staging_bytes + _staying_weight_bytes(profile)
-    return tuple(live + always for live in profile.live_bytes)
+    return tuple([live + always for live in profile.live_bytes])
 
 
 def wanted_in_words(profile: Profile) -> str:
