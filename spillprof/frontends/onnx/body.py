@@ -146,12 +146,12 @@ def _free_names(body: Body) -> tuple[str, ...]:
     local = {name for name, _ in body.inputs} | body.constants.keys() | {""}
     for node in body.nodes:
         local.update(node.outputs)
-    reads: dict[str, None] = {}
-    for node in body.nodes:
-        reads.update(dict.fromkeys(node.inputs))
-        reads.update(dict.fromkeys(node.captures))
-    reads.update(dict.fromkeys(body.outputs))
-    return tuple(name for name in reads if name not in local)
+    free: dict[str, None] = {}
+    for names in (*(names for node in body.nodes for names in (node.inputs, node.captures)), body.outputs):
+        for name in names:
+            if name not in local:
+                free[name] = None
+    return tuple(free)
 
 
 def _inlined(

@@ -1,5 +1,6 @@
 """Values stored in a file: initializers, Constant nodes, sparse tensors. Their types, and small contents."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ def array_constant(value: Array) -> Constant:
 def _contents(tensor: onnx.TensorProto, dtype: str, shape: tuple[int, ...]) -> Array | None:
     if dtype not in _NUMPY_DTYPES or tensor.data_location == onnx.TensorProto.EXTERNAL:
         return None
-    count = int(np.prod(shape, dtype=object)) if shape else 1
+    count = math.prod(shape)
     if count > KEPT_ELEMENTS:
         return None
     filled = tensor.raw_data or tensor.float_data or tensor.int32_data or tensor.int64_data

@@ -41,7 +41,8 @@ class ValueType(NamedTuple):
     @property
     def sized_shape(self) -> tuple[int, ...]:
         """The dimensions of a sized value."""
-        assert self.is_sized
+        assert self.shape is not None
+        assert None not in self.shape
         return cast("tuple[int, ...]", self.shape)
 
 

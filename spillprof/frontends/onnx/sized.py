@@ -53,7 +53,7 @@ def finished_graph(body: Body, operators: Sequence[Operator], scope: Scope, sess
     unknown = []
     for name in named:
         known = scope.type_of(name)
-        if known is None or not known.is_sized:
+        if known is None or known.shape is None or None in known.shape:
             unknown.append(name)
             continue
         elements = tuple((held.dtype, held.sized_shape) for held in leaves(known)) if known.members else ()
