@@ -1,6 +1,9 @@
-"""The buffers that may be evicted, as columns, so that a rule ranks all of them at once."""
+"""The buffers that may be evicted: as columns, so that a rule ranks all of them at once, or ranked as they come."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -55,11 +58,68 @@ class Candidates:
         return self._table.write_cost_s[self._rows]
 
 
-class CandidateTable:
-    """Columns over all buffers, and which of them are evictable now. Adding and removing take constant time."""
+Rule = Callable[[Any], tuple[Any, ...]]
+"""Sort keys, of ``Candidates`` or of one ``Candidate``."""
 
-    def __init__(self, size_bytes: Column, costs: TransferCosts) -> None:
+
+class Evictable(Protocol):
+    """What may leave now."""
+
+    def add(self, buffer: int, *, last_use: int, next_use: int, dirty: bool) -> None:
+        """The buffer, which must not be empty, may be evicted from now on."""
+
+    def remove(self, buffer: int) -> None:
+        """The buffer may not be evicted any more, or is gone. Nothing happens if it was no candidate."""
+
+    def choose(self, *, now: int, need_bytes: int) -> int | None:
+        """The buffer that the rule evicts first; None if there is no candidate."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """One evictable buffer, for a rule that does not look at anything else."""
+
+    size_bytes: float
+    last_use: int
+    next_use: int
+    dirty: bool
+
+
+class CandidateQueue:
+    """For a standing rule: each buffer is ranked once, when it is added."""
+
+    def __init__(self, rule: Rule, size_bytes: Column) -> None:
+        self._rule = rule
+        self._size_bytes: list[float] = size_bytes.tolist()
+        self._entries: dict[int, tuple[float, ...]] = {}
+        self._heap: list[tuple[float, ...]] = []  # keys, the largest first, and the buffer; of some it no longer holds
+
+    def add(self, buffer: int, *, last_use: int, next_use: int, dirty: bool) -> None:
+        """As ``Evictable`` says."""
+        keys = self._rule(Candidate(self._size_bytes[buffer], last_use, next_use, dirty))
+        entry = self._entries[buffer] = (*(-key for key in keys), buffer)
+        heappush(self._heap, entry)
+
+    def remove(self, buffer: int) -> None:
+        """As ``Evictable`` says."""
+        self._entries.pop(buffer, None)
+
+    def choose(self, *, now: int, need_bytes: int) -> int | None:
+        """As ``Evictable`` says."""
+        while self._heap:
+            buffer = int(self._heap[0][-1])
+            if self._entries.get(buffer) is self._heap[0]:
+                return buffer
+            heappop(self._heap)
+        return None
+
+
+class CandidateTable:
+    """For any rule: columns over all buffers, and which are evictable now. Adding and removing take constant time."""
+
+    def __init__(self, rule: Rule, size_bytes: Column, costs: TransferCosts) -> None:
         n = len(size_bytes)
+        self._rule = rule
         self.size_bytes = size_bytes
         self.last_use = np.zeros(n)
         self.next_use = np.zeros(n)
@@ -70,11 +130,8 @@ class CandidateTable:
         self._count = 0
         self._position: dict[int, int] = {}
 
-    def __contains__(self, buffer: int) -> bool:
-        return buffer in self._position
-
     def add(self, buffer: int, *, last_use: int, next_use: int, dirty: bool) -> None:
-        """The buffer, which must not be empty, may be evicted from now on."""
+        """As ``Evictable`` says."""
         self.last_use[buffer] = last_use
         self.next_use[buffer] = next_use
         self.dirty[buffer] = dirty
@@ -83,7 +140,7 @@ class CandidateTable:
         self._count += 1
 
     def remove(self, buffer: int) -> None:
-        """The buffer may not be evicted any more, or is gone. Nothing happens if it was no candidate."""
+        """As ``Evictable`` says."""
         position = self._position.pop(buffer, None)
         if position is None:
             return
@@ -93,12 +150,12 @@ class CandidateTable:
             self._rows[position] = moved
             self._position[moved] = position
 
-    def choose(self, rule: Callable[[Candidates], tuple[Column, ...]], *, now: int, need_bytes: int) -> int | None:
-        """The buffer that the rule evicts first; None if there is no candidate."""
+    def choose(self, *, now: int, need_bytes: int) -> int | None:
+        """As ``Evictable`` says."""
         if not self._count:
             return None
         rows = self._rows[: self._count]
-        first, *others = rule(Candidates(self, rows, now, need_bytes))
+        first, *others = self._rule(Candidates(self, rows, now, need_bytes))
         best = (first == first.max()).nonzero()[0]
         for key in others:
             if len(best) == 1:

@@ -95,7 +95,7 @@ def _assemble(
         for b in program.buffers
         if b.kind is BufferKind.WEIGHT and (b.index, 0) in packing.addresses
     }
-    return run_to_steady_state(setting, lambda: _GivenAddresses(program, packing, options), weights)
+    return run_to_steady_state(setting, lambda: _GivenAddresses(program, packing, options), weights)[0]
 
 
 class _GivenAddresses:

@@ -7,7 +7,6 @@ from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.bounds import Bound
-from spillprof.planning.candidates import Candidates, Column
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.offline import plan_offline
 from spillprof.planning.optimal.search import Optimum, find_optimum
@@ -16,7 +15,7 @@ from spillprof.planning.placement import make_placement
 from spillprof.planning.setting import Setting
 from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies.interval import choose_gaps
-from spillprof.planning.strategies.online import ONLINE_RULES, Rule
+from spillprof.planning.strategies.online import ONLINE_RULES
 
 INTERVAL = "interval"
 IDEAL = "none"
@@ -52,16 +51,15 @@ def plan_and_choices(program: Program, target: Target, strategy: str, options: P
 
 
 def _plan_online(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, int]:
-    rule = _Counted(ONLINE_RULES.get(strategy, ONLINE_RULES["lru"]))  # the others are never asked for a victim
     setting = Setting(
         program=program,
         strategy=strategy,
-        rule=rule,
+        rule=ONLINE_RULES.get(strategy, ONLINE_RULES["lru"]),  # the others are never asked for a victim
         costs=transfer_costs(program, target),
         options=options,
         off_chip={},
     )
-    return run_to_steady_state(setting, lambda: make_placement(options.placement, program)), rule.calls
+    return run_to_steady_state(setting, lambda: make_placement(options.placement, program))
 
 
 def optimize(program: Program, target: Target, options: PlanningOptions, bound: Bound | None = None) -> Optimum:
@@ -70,18 +68,6 @@ def optimize(program: Program, target: Target, options: PlanningOptions, bound: 
     ``CapacityError`` if no strategy can be planned.
     """
     return find_optimum(program, target, options, lambda other: make_plan(program, target, other, options), bound)
-
-
-class _Counted:
-    """A rule that knows how often it was asked."""
-
-    def __init__(self, rule: Rule) -> None:
-        self._rule = rule
-        self.calls = 0
-
-    def __call__(self, candidates: Candidates) -> tuple[Column, ...]:
-        self.calls += 1
-        return self._rule(candidates)
 
 
 def check_strategy(strategy: str) -> None:

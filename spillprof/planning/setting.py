@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spillprof.model.program import Program
+from spillprof.planning.candidates import Rule
 from spillprof.planning.costs import TransferCosts
 from spillprof.planning.gaps import Gap
 from spillprof.planning.options import PlanningOptions
-from spillprof.planning.strategies.online import Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from spillprof.errors import CapacityError
 from spillprof.model.plan import Plan, Scratch, Spill, TransferKind
 from spillprof.model.program import PHASES_PER_STEP, Phase
-from spillprof.planning.candidates import CandidateTable
+from spillprof.planning.candidates import CandidateQueue, CandidateTable, Evictable
 from spillprof.planning.compaction import Block, compact
 from spillprof.planning.free_list import INFINITE_BYTES
 from spillprof.planning.liveness import lifetimes
@@ -17,13 +17,15 @@ from spillprof.planning.placement import Placement, make_space
 from spillprof.planning.recorder import PlanRecorder
 from spillprof.planning.run_facts import Need, StepFacts, run_facts
 from spillprof.planning.setting import Setting
+from spillprof.planning.strategies.online import STANDING
 from spillprof.units import format_size_exact
 
 _PHASES = tuple(Phase)
 
 
 class Run:
-    """One inference. ``play()`` may be called once; ``kept_weights`` then tells what stays for the next one.
+    """One inference. ``play()`` may be called once; ``kept_weights`` then tells what stays for the next one, and
+    ``victims`` how often the rule was asked for one.
 
     ``at_start`` gives the address of each cached weight that is resident when the run starts. With ``keep`` only
     those of its weights may stay at the end.
@@ -53,10 +55,11 @@ class Run:
         self._pool = (reserved, max(reserved, end))
         self._free = make_space(program, self._pool, setting.options.placement)
         self._address: dict[int, int] = {}  # of every resident buffer
-        self._candidates: CandidateTable | None = None  # made when something has to leave for the first time
+        self._candidates: Evictable | None = None  # none is kept until something has to leave
         self._recorder = PlanRecorder(program)
         self._gone_at_once: set[int] = set()  # residents that left their place before the first step
         self.kept_weights: dict[int, int] = {}
+        self.victims = 0
         self._enter_residents(at_start)
 
     def play(self) -> None:
@@ -157,20 +160,25 @@ class Run:
         owner = (need.purpose if need.buffer is None else need.buffer, PHASES_PER_STEP * i + need.first)
         address = self._placement.choose(self._free, size, owner)
         while address is None:
-            victim = self._candidates_at(i).choose(self._setting.rule, now=i, need_bytes=size)
+            victim = self._candidates_at(i).choose(now=i, need_bytes=size)
             if victim is None:
                 return None
+            self.victims += 1
             self._evict(victim, i, forced_by=i, fragmentation=self._free.free_bytes >= size)
             address = self._placement.choose(self._free, size, owner)
         self._free.take(address, size)
         return address
 
-    def _candidates_at(self, i: int) -> CandidateTable:
+    def _candidates_at(self, i: int) -> Evictable:
         """What may leave for step ``i``: when first asked, all that is resident and neither fixed nor read by it."""
         if self._candidates is None:
-            self._candidates = CandidateTable(self._facts.sizes, self._setting.costs)
+            rule, sizes = self._setting.rule, self._facts.sizes
+            standing = rule in STANDING
+            self._candidates = (
+                CandidateQueue(rule, sizes) if standing else CandidateTable(rule, sizes, self._setting.costs)
+            )
             for b in set(self._address).difference(self._facts.steps[i].reads):
-                self._add_candidate(b)
+                self._offer(self._candidates, b, self._last_use(b))
         return self._candidates
 
     def _rebuild_free_list(self) -> None:
@@ -271,7 +279,7 @@ class Run:
             self._placement.freed(self._address.pop(b), facts.size_bytes[b])
             return
         if self._candidates is not None:
-            self._add_candidate(b)
+            self._offer(self._candidates, b, i)
         if self._setting.off_chip and not facts.is_fixed[b]:
             reason = self._setting.off_chip.get((b, i))
             if reason is not None:
@@ -341,15 +349,12 @@ class Run:
             return life.read_steps[done - 1]
         return life.last_step - self._facts.n_steps if life.write_step is None else life.write_step
 
-    def _add_candidate(self, b: int) -> None:
-        """Offer the buffer for eviction, unless that is out of the question. Empty buffers free nothing."""
-        assert self._candidates is not None
-        if self._facts.size_bytes[b] and not self._facts.is_fixed[b]:
+    def _offer(self, candidates: Evictable, b: int, last_use: int) -> None:
+        """Let the buffer be evicted, unless that is out of the question. Empty buffers free nothing."""
+        facts = self._facts
+        if facts.size_bytes[b] and not facts.is_fixed[b]:
             next_use = self._next_use(b)
-            never = 2 * self._facts.n_steps + 1
-            self._candidates.add(
-                b,
-                last_use=self._last_use(b),
-                next_use=never if next_use is None else next_use,
-                dirty=self._is_dirty(b),
+            never = 2 * facts.n_steps + 1
+            candidates.add(
+                b, last_use=last_use, next_use=never if next_use is None else next_use, dirty=self._is_dirty(b)
             )

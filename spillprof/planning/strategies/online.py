@@ -1,16 +1,12 @@
 """Online strategies: the rule that ranks victims when an allocation fails. They differ in nothing else.
 
 A rule returns sort keys, most important first; the buffer with the largest keys is evicted, and among equals the
-one that comes first in program order.
+one that comes first in program order. The keys of a *standing* rule do not change while a buffer waits.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 
-from spillprof.planning.candidates import Candidates, Column
-
-Rule = Callable[[Candidates], tuple[Column, ...]]
+from spillprof.planning.candidates import Candidates, Column, Rule
 
 
 def lru(c: Candidates) -> tuple[Column, ...]:
@@ -36,3 +32,6 @@ def cost(c: Candidates) -> tuple[Column, ...]:
 
 ONLINE_RULES: dict[str, Rule] = {"lru": lru, "size": size, "belady": belady, "cost": cost}
 """Rules by strategy name."""
+
+STANDING = frozenset((lru, belady))
+"""Rules that look neither at the step at hand nor at what it needs."""
