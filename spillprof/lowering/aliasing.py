@@ -48,17 +48,19 @@ def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft:
     """
     if not is_one_of(task.lead, _IN_PLACE) or written.dedicated or written.payload_bytes == 0:
         return ()
-    through_strides = {draft.storage(name) for name in draft.strided.intersection(task.inputs)}
+    size_bytes, payload_bytes = written.size_bytes, written.payload_bytes
     found = [
-        buffer.index
+        buffer
         for buffer in operands
-        if buffer.kind in _REPLACEABLE
+        if buffer.size_bytes == size_bytes
+        and buffer.payload_bytes == payload_bytes
+        and buffer.kind in _REPLACEABLE
         and not buffer.dedicated
-        and buffer.size_bytes == written.size_bytes
-        and buffer.payload_bytes == written.payload_bytes
-        and buffer.name not in through_strides
     ]
-    return tuple(found)
+    if found and draft.strided:
+        through_strides = {draft.storage(name) for name in draft.strided.intersection(task.inputs)}
+        found = [buffer for buffer in found if buffer.name not in through_strides]
+    return tuple([buffer.index for buffer in found])
 
 
 def _is_view(task: Task, draft: Draft, used: Container[str], target: Target) -> bool:

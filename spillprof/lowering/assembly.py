@@ -143,8 +143,9 @@ def _operands(
     read: dict[str, Buffer] = {}  # by storage, in operand order
     for name in task.inputs:
         storage = views.get(name, name)
-        if storage in by_name and (storage not in known or storage in weights.whole):
-            read[storage] = by_name[storage]
+        buffer = by_name.get(storage)
+        if buffer is not None and (storage not in known or storage in weights.whole):
+            read[storage] = buffer
     if parts or (views and not views.keys().isdisjoint(task.inputs)):
         read_bytes = _bytes_read_of(read, task, draft, parts)
     else:
@@ -181,21 +182,22 @@ def _step(
     buffers: Sequence[Buffer],
     options: LoweringOptions,
 ) -> Step:
-    block = draft.blocks.get(task.lead.name) if draft.blocks else None
+    lead, weight_bytes = task.lead, weights.read_bytes
+    block = draft.blocks.get(lead.name)
     if block is not None:
         read_bytes = max(read_bytes, block.touched_bytes)
     return Step(
-        name=task.lead.name,
-        op_type=task.lead.op_type,
+        name=lead.name,
+        op_type=lead.op_type,
         operators=tuple([op.name for op in task.members]),
         reads=touched.reads,
         writes=touched.writes,
         may_overwrite=touched.may_overwrite,
         updates=updates,
-        weight_stream_bytes=weights.streamed_bytes(options.weights),
+        weight_stream_bytes=weights.streamed_bytes(options.weights) if weight_bytes else 0,
         macs=count.macs,
         mac_dtype=_mac_dtype(task, draft, options),
-        touched_bytes=read_bytes + _written_bytes(task, touched, buffers, draft) + weights.read_bytes,
+        touched_bytes=read_bytes + _written_bytes(task, touched, buffers, draft) + weight_bytes,
         repeatable=_is_repeatable(task, draft),
     )
 
@@ -203,7 +205,7 @@ def _step(
 def _is_repeatable(task: Task, draft: Draft) -> bool:
     """Whether it gives the same result again: no chance, no effects, nothing written over, no control flow inside."""
     for op in task.members:
-        if op.op_type in _NOT_TWICE or not folds_where_inputs_do(op) or op.name in draft.blocks:
+        if op.name in draft.blocks or op.op_type in _NOT_TWICE or not folds_where_inputs_do(op):
             return False
     return True
 
@@ -222,7 +224,8 @@ def _written_bytes(task: Task, touched: Touched, buffers: Sequence[Buffer], draf
 
 
 def _task_macs(task: Task, draft: Draft) -> MacCount:
-    if (block := draft.blocks.get(task.lead.name)) is not None:
+    if task.lead.name in draft.blocks:
+        block = draft.blocks[task.lead.name]
         return MacCount(macs=block.macs, uncosted=block.uncosted)
     if len(task.members) == 1:
         return count_macs(task.lead, draft.graph)
@@ -232,10 +235,12 @@ def _task_macs(task: Task, draft: Draft) -> MacCount:
 
 def _mac_dtype(task: Task, draft: Draft, options: LoweringOptions) -> str:
     """Element type of the first input; of control flow in one step that of the first that holds numbers to multiply."""
-    for name in (*task.inputs, *task.outputs):
-        dtype = draft.graph.tensors[name].dtype
-        if task.lead.name not in draft.blocks or is_float(dtype):
-            return dtype
+    tensors, is_block = draft.graph.tensors, task.lead.name in draft.blocks
+    for names in (task.inputs, task.outputs):
+        for name in names:
+            dtype = tensors[name].dtype
+            if not is_block or is_float(dtype):
+                return dtype
     return options.act_dtype or "float32"
 
 

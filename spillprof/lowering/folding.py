@@ -51,7 +51,7 @@ def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
 
 def folds_where_inputs_do(op: Operator) -> bool:
     """Whether the operator is a function of its inputs alone, by all that is known of it."""
-    return op.domain in KNOWN_DOMAINS and not _is_random(op)
+    return op.domain in KNOWN_DOMAINS and op.op_type not in RANDOM and not (op.subgraphs and _is_random(op))
 
 
 def folds_whatever_it_reads(op: Operator) -> bool:
@@ -83,8 +83,6 @@ def _rearranges(task: Task, graph: Graph) -> bool:
 
 
 def _is_random(op: Operator) -> bool:
-    if not op.subgraphs:
-        return op.op_type in RANDOM
     return op.op_type in RANDOM or any(_is_random(inner) for body in op.subgraphs for inner in body.operators)
 
 

@@ -1,6 +1,7 @@
 """Multiply-accumulates of an operator, from the shapes of its operands."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spillprof.lowering.costs import Cost, cost_class, mac_rule
 from spillprof.lowering.operands import Operands
@@ -20,8 +21,19 @@ NO_MACS = MacCount(macs=0)
 
 def count_macs(op: Operator, graph: Graph) -> MacCount:
     """Multiply-accumulates of an operator, without those of bodies inside of it."""
-    macs = operator_macs(op, graph)
+    return _without_rule(op.domain, op.op_type) or _counted(operator_macs(op, graph))
+
+
+def _counted(macs: int | None) -> MacCount:
     return NO_MACS if macs == 0 else MacCount(macs=macs or 0, uncosted=int(macs is None))
+
+
+@lru_cache(maxsize=1024)
+def _without_rule(domain: str, op_type: str) -> MacCount | None:
+    """The count of every operator of a type; None if that depends on its operands."""
+    if mac_rule(domain, op_type) is not None:
+        return None
+    return _counted(None if cost_class(domain, op_type) is Cost.UNKNOWN else 0)
 
 
 def operator_macs(op: Operator, graph: Graph) -> int | None:
