@@ -8,6 +8,7 @@ from spillprof import __version__
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.facts import (
     buffer_facts,
+    cold_notes,
     convolution_facts,
     model_facts,
     op_time_facts,
@@ -111,13 +112,14 @@ def analyze(
     traffic = count_traffic(ideal.program, ideal.plan)
     peak = live_bytes_by_step(program, stored=False)
     peak_step = int(peak.argmax()) if len(peak) else 0
+    model = model_facts(graph, program, target, options.lowering, options.planning, peak, peak_step)
     asked = Comparison(graph=graph, case=case, results=results, plans=plans)
     tries_changes = options.what_if is WhatIf.ON
     stage(total - 1, total, "what would help" if tries_changes else "the profile")
     tried = what_would_help(asked, lambda: causes.better_order, smaller_batch) if tries_changes else Tried()
     return Profile(
         spillprof_version=__version__,
-        model=model_facts(graph, program, target, options.lowering, options.planning, peak, peak_step),
+        model=replace(model, notes=(*model.notes, *cold_notes(fitted, options.planning))),
         target=target_facts(target, fitted),
         config=configuration(options),
         steps=step_facts(infinite.program, infinite.plan, target),

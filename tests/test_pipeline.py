@@ -27,7 +27,7 @@ from spillprof.model.result import Result
 from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.plan_files import check_plan, plan_file
-from spillprof.planning.options import STRATEGIES, Dma, Inputs, PlanningOptions, Release, WriteBack
+from spillprof.planning.options import STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.timing.compute import step_times_s
 
 SAMPLES = Path(__file__).parents[1] / "sample_models"
@@ -248,6 +248,28 @@ def test_a_strategy_that_cannot_is_a_result_with_a_reason() -> None:
     assert profile.model.min_sram_bytes == 1600  # what stays counts; on demand it is 1200
     assert small(1600, "lru", inputs=Inputs.RESIDENT).results[0].feasible
     assert small(1600, "lru").model.min_sram_bytes == 1200
+
+
+def test_a_cold_run_says_which_of_its_spill_bytes_infinite_memory_would_load_too() -> None:
+    # v (400) and x (40) do not fit into 300 beside the product: v is tiled, and read once in a cold run anyway.
+    g = graph(
+        {"x": (1, 10)}, ["MatMul x v -> a", "Softmax a -> y"], outputs="y",
+        tensors={"a": (1, 10), "y": (1, 10)}, weights={"v": (10, 10)},
+    )  # fmt: skip
+    said = {}
+    for start in Start:
+        options = AnalyzeOptions(
+            strategies=("lru",), planning=PlanningOptions(start=start),
+            lowering=LoweringOptions(weights=WeightsPolicy.CACHED),
+        )  # fmt: skip
+        profile = analyze(g, MACHINE.with_overrides(sram_bytes=300), options)
+        assert profile.results[0].streamed_bytes == 400
+        said[start] = [note for note in profile.model.notes if "cold" in note]
+    assert said[Start.STEADY] == []
+    assert said[Start.COLD] == [
+        "400 B of cached weights are tiled through DRAM: they count as spilled, although infinite SRAM would load "
+        "them once in a cold run too"
+    ]
 
 
 def test_no_strategy_can() -> None:

@@ -15,12 +15,13 @@ from spillprof.model.profile_facts import (
     StreamedOperator,
     TargetFacts,
 )
-from spillprof.model.program import Program
+from spillprof.model.program import BufferKind, Program
 from spillprof.model.target import Target
 from spillprof.planning.gaps import locked_bytes
 from spillprof.planning.liveness import Bytes, lifetimes, step_demand_bytes
-from spillprof.planning.options import PlanningOptions
+from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.recorder import streamed_operands
+from spillprof.units import format_size
 
 _MOST_LISTED = 200
 """Names without a partner that a profile lists, of each side."""
@@ -54,6 +55,24 @@ def oversized_operators(program: Program, fitted: Program) -> tuple[StreamedOper
             tiling_could_remove_bytes=beyond.get(i, 0),
         )
         for i in sorted(streams)
+    )
+
+
+def cold_notes(fitted: Program, planning: PlanningOptions) -> tuple[str, ...]:
+    """What spill bytes of a first inference hold beyond their definition; empty if that is nothing."""
+    if planning.start is not Start.COLD or not fitted.weights_persist:
+        return ()
+    read: set[int] = set()
+    nbytes = 0
+    for step in fitted.steps:
+        first = [b for b in step.streamed_reads if b not in read and fitted.buffers[b].kind is BufferKind.WEIGHT]
+        nbytes += sum(fitted.buffers[b].size_bytes for b in first)
+        read.update(step.reads)
+    if not nbytes:
+        return ()
+    return (
+        f"{format_size(nbytes)} of cached weights are tiled through DRAM: they count as spilled, although infinite "
+        "SRAM would load them once in a cold run too",
     )
 
 
