@@ -3,12 +3,13 @@
 import contextlib
 
 import onnx
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 from onnx_builders import body, floats, ints, model, node, read, value
 
-from spillprof.errors import SpillprofError
+from spillprof.errors import ShapeError, SpillprofError
 
 X = value("x", [2, 4])
 
@@ -138,3 +139,36 @@ def test_damaged_structure(sample: bytes, data: st.DataObject) -> None:
         case "extra":
             chosen.input.extend(data.draw(st.lists(st.sampled_from(names), max_size=5)))
     reads_or_refuses(proto.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (node("Split", "x", "p q", num_outputs=4), "num_outputs is 4, but the node has 2 outputs"),
+        (node("LayerNormalization", "x w", "p q u", axis=1 << 31), "axis 2147483648 of a tensor with 2 dimensions"),
+        (node("LayerNormalization", "x w", "p q u", axis=-3), "axis -3 of a tensor with 2 dimensions"),
+        (node("GatherND", "x i", "p", batch_dims=-3), "batch_dims is -3, of tensors with 2 and 2 dimensions"),
+        (node("GatherND", "x i", "p", batch_dims=2), "batch_dims is 2, of tensors with 2 and 2 dimensions"),
+        (node("GatherND", "x i", "p"), "the indices name 3 dimensions of a tensor with 2"),
+    ],
+)
+def test_nodes_that_lead_onnx_outside_of_its_memory_are_refused(damaged: onnx.NodeProto, message: str) -> None:
+    data = model([damaged], [X], "p", initializers=[floats("w", 4), ints("i", [[0, 0, 0]])], opset=20)
+    with pytest.raises(ShapeError) as refused:
+        read(data)
+    assert refused.value.message == message
+    assert refused.value.hint
+
+
+def test_their_neighbours_are_read() -> None:
+    nodes = [
+        node("Split", "x", "p q", num_outputs=2, axis=1),
+        node("LayerNormalization", "x w", "r s t", axis=-2),
+        node("GatherND", "x i", "u", batch_dims=1),
+        node("GatherND", "x j", "v"),
+    ]
+    stored = [floats("w", 2, 4), ints("i", [[3], [0]]), ints("j", [[0, 3]])]
+    shapes = {
+        name: t.shape for name, t in read(model(nodes, [X], "p r u v", initializers=stored, opset=20)).tensors.items()
+    }
+    assert (shapes["p"], shapes["r"], shapes["u"], shapes["v"]) == ((2, 2), (2, 4), (2,), (1,))

@@ -15,6 +15,7 @@ from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, parse_type
 from spillprof.frontends.onnx.kinds import Kind, Kinds
+from spillprof.frontends.onnx.misread import refuse_misread
 
 Types = tuple[ValueType | None, ...]
 
@@ -81,6 +82,7 @@ def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array |
         return nothing
     if any(name and t is None for name, t in zip(node.inputs, types, strict=True)):
         return nothing
+    refuse_misread(node, types, (place(node), *_inputs_written(node, types)))
     renamed = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attributes)
     given = {a.name for a in node.attributes}
     for name, default in _MISREAD_DEFAULTS.get(node.op_type, {}).items():
