@@ -26,9 +26,9 @@ def render(profile: Profile) -> str:
     return "\n".join(_lines(profile)) + "\n"
 
 
-def code(name: str) -> str:
+def code(name: str, limit: int = 60) -> str:
     """``name`` as inline code that is safe within a table cell, whatever it contains."""
-    shown = label(name, 60)
+    shown = label(name, limit)
     if not any(c in shown for c in "`|\\"):
         return f"`{shown}`"
     return f"<code>{''.join(c if c.isalnum() else f'&#{ord(c)};' for c in shown)}</code>"
@@ -59,7 +59,7 @@ def _lines(profile: Profile) -> Iterable[str]:
     for sentence in search_sentences(profile):
         yield f"- {plain(sentence)}"
     for assumption in profile.model.assumptions:
-        yield f"- assumed, {count_of(assumption.count, 'time')}: {code(assumption.what)}"
+        yield f"- assumed, {count_of(assumption.count, 'time')}: {code(assumption.what, 300)}"
     target = profile.target
     yield ""
     yield (

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from profiles import HOSTILE_NAMES, make_profile, without_spills
 
+from spillprof.model.graph import Assumption
 from spillprof.model.result import OperatorCost
 from spillprof.report import markdown, tables
 
@@ -70,6 +71,13 @@ def test_markdown_rows_keep_their_cells_whatever_the_name_is(name):
     assert row.count("|") == 6
     assert "<img" not in row.split("`")[0]
     text.encode("utf-8")
+
+
+def test_markdown_tells_assumptions_to_the_end():
+    profile = make_profile()
+    what = f"If 'choose': else ({'many operators, ' * 6}live) is taken, not then (--branch choose=then or else)"
+    model = replace(profile.model, assumptions=(Assumption(what=what, count=1),))
+    assert f"- assumed, 1 time: `{what}`" in markdown.render(replace(profile, model=model))
 
 
 def test_markdown_code_wraps_backticks_pipes_and_html():
