@@ -88,6 +88,7 @@ def test_the_action_installs_into_an_environment_of_its_own(tmp_path: Path, proj
     done = subprocess.run(
         [runner.temp / "spillprof" / "bin" / "python", "-c", "import spillprof; print(spillprof.__file__)"],
         cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
     )  # fmt: skip
     assert done.stdout.startswith(str(runner.temp))
 
