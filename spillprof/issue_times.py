@@ -8,6 +8,7 @@ for. Every choice is judged by playing the whole plan.
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -101,12 +102,12 @@ def _player(program: Program, on_demand: Plan, target: Target) -> Callable[[tupl
 def _just_in_time(program: Program, on_demand: Plan, target: Target, earliest: Sequence[int]) -> tuple[int, ...]:
     """Reads as late as they would still land in time if nobody waited; writes as early as they can be."""
     starts = np.concatenate([[0.0], np.cumsum(step_times_s(program, target))[:-1]]).tolist()
-    link = read_link(target)
+    alone_s = cache(read_link(target).alone_s)  # few sizes, many transfers
     latest = just_in_time(
         on_demand,
         starts,
-        [link.alone_s(t.size_bytes) for t in on_demand.transfers],
-        [link.alone_s(step.weight_stream_bytes) for step in program.steps],
+        [alone_s(t.size_bytes) for t in on_demand.transfers],
+        [alone_s(step.weight_stream_bytes) for step in program.steps],
     )
     return tuple(
         max(first, last) if t.kind.is_read else first

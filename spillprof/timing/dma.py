@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cache
 
 from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.program import BufferKind, Program
@@ -69,15 +70,15 @@ def serial_cost_s(program: Program, plan: Plan, target: Target) -> float:
 
     Left out is what infinite SRAM moves too.
     """
-    read, write = read_link(target), write_link(target)
+    read_s, write_s = cache(read_link(target).alone_s), cache(write_link(target).alone_s)  # few sizes, many transfers
     of_transfer, of_streamed = compulsory(program, plan)
     total = 0.0
     for transfer, expected in zip(plan.transfers, of_transfer, strict=True):
         if not expected:
-            total += (read if transfer.kind.is_read else write).alone_s(transfer.size_bytes)
+            total += (read_s if transfer.kind.is_read else write_s)(transfer.size_bytes)
     for operand, expected in zip(plan.streamed, of_streamed, strict=True):
         if not expected:
-            total += (write if operand.write else read).alone_s(operand.size_bytes)
+            total += (write_s if operand.write else read_s)(operand.size_bytes)
     return total
 
 
