@@ -33,8 +33,8 @@ def test_the_summary_adds_up_the_time_by_what_bounds_it() -> None:
     """Three steps of 12 µs by compute, three of 5 µs by DRAM, three of 2 µs by SRAM."""
     assert nine_steps().steps[1].dram_s == pytest.approx(5e-6)
     assert roofline_summary(nine_steps()) == (
-        "The time of 9 steps, each taken alone and nothing spilled, is bound 63 % by compute, 26 % by DRAM, "
-        "11 % by SRAM."
+        "The time of 9 steps, each taken alone and nothing spilled, is bound 63.2 % by compute, 26.3 % by DRAM, "
+        "10.5 % by SRAM."
     )
 
 
