@@ -12,7 +12,7 @@ from spillprof.cli.declaring import completing, examples, option, switch
 from spillprof.cli.formats import destination, write_all
 from spillprof.cli.model_file import read_model
 from spillprof.cli.option_texts import strategy_names
-from spillprof.cli.option_values import read_simulation, read_target
+from spillprof.cli.option_values import read_lowering, read_planning, read_target
 from spillprof.cli.options import (
     config_options,
     model_options,
@@ -98,14 +98,16 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     if wants_default and model != "-":
         destinations.append(destination(default_report(model, ""), events=False))
-    target = read_target(values)
-
-    from spillprof import pipeline, plan_files
-
-    options = replace(read_simulation(values, strategies), what_if=pipeline.WhatIf(values["what_if"]))
+    target, lowering, planning = read_target(values), read_lowering(values), read_planning(values)
     with stages(sys.stderr, shown=not session.quiet) as stage:
         stage(0, 1, "reading the model")
         graph = read_model(model, values, session)
+
+    from spillprof import pipeline, plan_files  # a file that is refused is refused without them
+
+    options = pipeline.AnalyzeOptions(
+        strategies=strategies, lowering=lowering, planning=planning, what_if=pipeline.WhatIf(values["what_if"])
+    )
     if len(graph.operators) > MANY_OPERATORS and not strategies:
         session.note(
             f"{len(graph.operators):,} operators: only {FEW_STRATEGIES[0]} is simulated unless --strategy names others"

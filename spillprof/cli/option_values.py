@@ -67,9 +67,12 @@ def read_lowering(values: Mapping[str, Any]) -> LoweringOptions:
 
 
 def _op_times(path: str | None) -> OpTimes | None:
+    if not path:
+        return None
+
     from spillprof.frontends.op_times import read_op_times
 
-    return read_op_times(path) if path else None
+    return read_op_times(path)
 
 
 def read_planning(values: Mapping[str, Any]) -> PlanningOptions:
