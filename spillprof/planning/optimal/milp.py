@@ -17,7 +17,14 @@ MOST_COLUMNS = 5_000
 """Gaps up to which the integer program is tried."""
 
 _MOST_VISITS = 400_000
-_MOST_NODES = 20_000  # the limit that does not depend on the machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """When the solver is content: limits that do not depend on the machine."""
+
+    relative_gap: float = 0.0  # of what it found above its bound
+    most_nodes: int = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +36,7 @@ class Solved:
     stopped: str  # what cut it short; empty if it finished
 
 
-def solve(reduced: Reduced, start: list[int], seconds: float) -> Solved | None:
+def solve(reduced: Reduced, start: list[int], seconds: float, precision: Precision = Precision()) -> Solved | None:
     """Solve, for so many seconds at most; None if the problem is too large to try."""
     if len(reduced.gaps) > MOST_COLUMNS or reduced.visits > _MOST_VISITS or seconds <= 0:
         return None
@@ -39,8 +46,8 @@ def solve(reduced: Reduced, start: list[int], seconds: float) -> Solved | None:
     solver = quiet_solver()
     for name, value in (
         ("time_limit", seconds),
-        ("mip_max_nodes", _MOST_NODES),
-        ("mip_rel_gap", 0.0),
+        ("mip_max_nodes", precision.most_nodes),
+        ("mip_rel_gap", precision.relative_gap),
         ("mip_abs_gap", 0.99),  # costs are whole units: closer is equal
     ):
         solver.setOptionValue(name, value)

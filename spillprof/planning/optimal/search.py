@@ -24,9 +24,10 @@ from spillprof.planning.gaps import Gap, GapOption
 from spillprof.planning.offline import plan_exchanged, plan_offline
 from spillprof.planning.optimal.cover import Cover
 from spillprof.planning.optimal.greedy import complete
-from spillprof.planning.optimal.local_search import improve
+from spillprof.planning.optimal.local_search import MANY_COLUMNS, improve
 from spillprof.planning.optimal.milp import MOST_COLUMNS, Solved, solve
 from spillprof.planning.optimal.step_by_step import solve_step_by_step
+from spillprof.planning.optimal.windows import improve_in_windows
 from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, PlanningOptions
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.traffic import count_traffic
@@ -189,6 +190,9 @@ def _searched(
         return bound, COMPLETE
     solved = solve(reduced, best.columns(), deadline_s - time.process_time())
     if solved is None:
+        if len(reduced.gaps) >= MANY_COLUMNS:
+            in_time = improve_in_windows(best, deadline_s) and in_time
+            found[tuple(best.columns())] = best.cost
         if len(reduced.gaps) > MOST_COLUMNS and in_time:
             return bound, f"too large to solve exactly: {len(reduced.gaps):,} gaps"
         return bound, _cut_off(options)
