@@ -24,7 +24,7 @@ from spillprof.planning.placement.owner import Owner
 
 _ATTEMPTS = 100  # of a block to be placed before something is spilled for it
 _ATTEMPTS_AGAIN = 10  # while gaps are brought back
-_MOST_TURNS = 120  # of an exchange: those that succeed take fewer
+_MOST_TURNS = 200  # of an exchange
 _TURNS_A_BLOCK = 20  # in all, to place all blocks
 _IMPOSSIBLE = 1 << 44  # bytes
 

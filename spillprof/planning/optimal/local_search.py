@@ -11,11 +11,8 @@ import numpy as np
 
 from spillprof.planning.optimal.cover import Cover
 
-MANY_COLUMNS = 20_000
-"""From here on the integer program, stretch by stretch, gains more in the same time than rounds beyond the first."""
-
 _ROUNDS_A_COLUMN = 40
-_MOST_ROUNDS = 12_000  # or, in a problem of 5,000 to MANY_COLUMNS columns,
+_MOST_ROUNDS = 12_000  # or, in a problem of more than 5,000 columns,
 _LEAST_ROUNDS_A_COLUMN = 2.4
 _MOST_COLUMNS = 150_000
 _MOST_VISITS = 10_000_000
@@ -33,8 +30,7 @@ def improve(cover: Cover, target_cost: int, deadline_s: float) -> bool:
         return True
     search = _Search(cover)
     n = len(reduced.gaps)
-    most = _MOST_ROUNDS if n >= MANY_COLUMNS else max(_MOST_ROUNDS, int(_LEAST_ROUNDS_A_COLUMN * n))
-    for number in range(min(most, _ROUNDS_A_COLUMN * n)):
+    for number in range(min(max(_MOST_ROUNDS, int(_LEAST_ROUNDS_A_COLUMN * n)), _ROUNDS_A_COLUMN * n)):
         if cover.cost <= target_cost:
             break
         if number % 64 == 0 and time.process_time() > deadline_s:

@@ -24,10 +24,10 @@ from spillprof.planning.gaps import Gap, GapOption
 from spillprof.planning.offline import plan_exchanged, plan_offline
 from spillprof.planning.optimal.cover import Cover
 from spillprof.planning.optimal.greedy import complete
-from spillprof.planning.optimal.local_search import MANY_COLUMNS, improve
+from spillprof.planning.optimal.local_search import improve
 from spillprof.planning.optimal.milp import MOST_COLUMNS, Solved, solve
 from spillprof.planning.optimal.step_by_step import solve_step_by_step
-from spillprof.planning.optimal.windows import improve_in_windows
+from spillprof.planning.optimal.windows import MANY_COLUMNS, improve_in_windows
 from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, PlanningOptions
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.traffic import count_traffic
@@ -184,15 +184,15 @@ def _searched(
     """The bound after the best choice was improved and the integer program solved, and how that ended."""
     goal, deadline_s = bound.cost - problem.forced_cost, time.process_time() + options.optimize_seconds
     best = Cover(reduced, min(found.items(), key=lambda item: item[1])[0])
-    in_time = improve(best, goal, time.process_time() + options.optimize_seconds / 2)
+    if len(reduced.gaps) >= MANY_COLUMNS and _is_bounded(problem, bound):
+        in_time = improve_in_windows(best, deadline_s)
+    else:  # where room is to be left, what is cheapest to the byte is the hardest to find addresses for
+        in_time = improve(best, goal, time.process_time() + options.optimize_seconds / 2)
     found[tuple(best.columns())] = best.cost
     if best.cost <= goal:
         return bound, COMPLETE
     solved = solve(reduced, best.columns(), deadline_s - time.process_time())
     if solved is None:
-        if len(reduced.gaps) >= MANY_COLUMNS:
-            in_time = improve_in_windows(best, deadline_s) and in_time
-            found[tuple(best.columns())] = best.cost
         if len(reduced.gaps) > MOST_COLUMNS and in_time:
             return bound, f"too large to solve exactly: {len(reduced.gaps):,} gaps"
         return bound, _cut_off(options)

@@ -14,6 +14,9 @@ from spillprof.planning.gaps import Ranges
 from spillprof.planning.optimal.cover import Cover
 from spillprof.planning.optimal.milp import Precision, solve
 
+MANY_COLUMNS = 20_000
+"""From here on stretches gain more than rounds of local search in the same time."""
+
 _VISITS = (60_000, 120_000)  # (column, row) pairs in a stretch: in short ones first, which is quick
 _NEAR = Precision(relative_gap=0.002, most_nodes=50)
 
