@@ -85,13 +85,13 @@ def _chain(width: int) -> Graph:
 @pytest.fixture(scope="module")
 def study() -> tuple[Study, list[Case]]:
     sources = [
-        Source(model=f"chain{width}", graph=_chain(width), dims={}, binding={"width": width}) for width in range(1, 11)
+        Source(model=f"chain{width}", graph=_chain(width), dims={}, binding={"width": width}) for width in range(1, 5)
     ]
     return make_study(sources, load_target("generic-npu"), [{}], LoweringOptions(), PlanningOptions())
 
 
 PAIRS = list(product(("best-fit",), ("lru", "interval", "optimal")))
-SIZES = [1024 * n for n in range(16, 40, 5)]
+SIZES = [1024 * n for n in range(16, 40, 10)]
 
 
 def _text(study: tuple[Study, list[Case]], rows: tuple[Row, ...]) -> str:
