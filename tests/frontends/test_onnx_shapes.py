@@ -6,7 +6,7 @@ import pytest
 from onnx import numpy_helper
 from onnx_builders import body, floats, ints, model, node, read, shape_of, value
 
-from spillprof.errors import ShapeError
+from spillprof.errors import ShapeError, SpillprofError
 from spillprof.frontends.onnx.folding import fold
 from spillprof.frontends.onnx.folding_call import Call
 
@@ -179,6 +179,19 @@ def test_non_max_suppression_keeps_at_most_its_limit() -> None:
     inputs = [value("b", [2, 100, 4]), value("s", [2, 3, 100])]
     data = model(nodes, inputs, "y", initializers=[ints("limit", [10])])
     assert shape_of(data, "y") == (2 * 3 * 10, 3)
+
+
+def test_an_empty_limit_limits_nothing() -> None:
+    nodes = [node("NonMaxSuppression", "b s limit", "y")]
+    inputs = [value("b", [2, 100, 4]), value("s", [2, 3, 100])]
+    assert shape_of(model(nodes, inputs, "y", initializers=[ints("limit", [])]), "y") == (2 * 3 * 100, 3)
+
+
+def test_padding_cannot_be_removed_from_a_vector() -> None:
+    nodes = [node("RemovePadding", "x n", "y a b c", domain="com.microsoft")]
+    inputs = [value("x", [6]), value("n", [1], onnx.TensorProto.INT32)]
+    with pytest.raises(SpillprofError):
+        read(model(nodes, inputs, "y", domains={"com.microsoft": 1}))
 
 
 def test_size_of_the_largest_output_is_not_taken_for_a_fact() -> None:

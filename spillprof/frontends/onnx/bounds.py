@@ -47,7 +47,7 @@ def _non_max_suppression(
     if len(node.inputs) < 3 or not node.inputs[2]:
         return (tensor_type("int64", (0, 3)),)
     limit = values[2]
-    kept = boxes if limit is None else min(boxes, max(int(limit.reshape(-1)[0]), 0))
+    kept = boxes if limit is None or limit.size != 1 else min(boxes, max(int(limit.reshape(-1)[0]), 0))
     return (tensor_type("int64", (batch * classes * kept, 3)),)
 
 
@@ -99,8 +99,10 @@ def _contrib_unique(
 def _remove_padding(
     node: Node, inputs: _Known, values: _Values, inferred: _Known
 ) -> tuple[ValueType | None, ...] | None:
-    batch, length, *rest = _shape(inputs[0])
     assert inputs[0] is not None
+    if len(_shape(inputs[0])) < 2:
+        return None
+    batch, length, *rest = _shape(inputs[0])
     tokens = tensor_type(inputs[0].dtype, (batch * length, *rest))
     more = [tensor_type("int32", shape) for shape in ((batch, length), (batch + 1,), (1,))]
     return (tokens, *more)[: len(node.outputs)]

@@ -43,7 +43,7 @@ def _trip_count(node: Node, body: Body, scope: Scope) -> tuple[int | None, bool]
         n.op_type == "Identity" and stops in n.outputs and n.inputs == (body.inputs[1][0],) for n in body.nodes
     )
     goes_on = stops == body.inputs[1][0] or passes_on
-    if always is not None and always.value is not None:
+    if always is not None and always.value is not None and always.value.size == 1:
         goes_on = bool(always.value.reshape(-1)[0])
     is_exact = (not has_condition or start is not None) and (goes_on or not has_condition)
     return max(int(limit.reshape(-1)[0]), 0), is_exact and not scope.is_bounded(node.inputs[0])
