@@ -90,17 +90,22 @@ def page(outcomes: Sequence[Outcome]) -> str:
         "to attack: exit code 0 (analysed) or 2 (refused with one `error:` line), never a traceback. Written by",
         "`python benchmarks/hostile.py FOLDER -o docs/hostile-input.md`. Each file has a process of its own; start of",
         "the interpreter and the HTML report are included; memory is the peak that was resident. Measured on",
-        f"{os.cpu_count()} {platform.machine()} cores that other work shared (so the limit of {MAX_SECONDS} s is held",
-        f"against seconds of the processor), CPython {platform.python_version()}.",
+        f"{os.cpu_count()} {platform.machine()} cores, CPython {platform.python_version()}.",
         "",
         f"{len(outcomes)} files: {sum(o.exit_code == 0 for o in outcomes)} analysed, {len(refused)} refused, "
         f"{sum(not o.is_right for o in outcomes)} answered wrongly. A refusal takes at most "
         f"{max((o.cpu_s for o in refused), default=0):.1f} s and "
         f"{max((o.peak_bytes for o in refused), default=0) / MIB:.0f} MiB.",
         "",
-        f"Over {MAX_SECONDS} s or {MAX_MIB} MiB: "
+        f"What is refused must be refused within {MAX_SECONDS} s of the processor and {MAX_MIB} MiB. Sound models are",
+        "analysed however large they are; over these limits: "
         + (", ".join(f"{o.what} ({o.cpu_s:.0f} s)" for o in slow) if slow else "none")
         + ".",
+        "",
+        "Beside this list, `python benchmarks/fuzz.py` damages files of every kind that the tool reads, and",
+        "`python benchmarks/fuzz_nodes.py` reads models of one random node each, of every operator, in processes that",
+        "may die: onnx's inference is native code, and some nodes lead it outside of its memory. Those are refused",
+        "before it is asked (`frontends/onnx/misread.py`).",
         "",
         "| file | what it is | exit code | CPU seconds | seconds | peak MiB |",
         "| --- | --- | --: | --: | --: | --: |",

@@ -3,7 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from spillprof.model.profile import Profile
-from spillprof.model.result import Result, RunTimes
+from spillprof.model.profile_facts import BufferFact, LiveBuffer
+from spillprof.model.program import BufferKind
+from spillprof.model.result import BufferCost, Residency, Result, RunTimes
+
+_KINDS = frozenset(map(str, BufferKind))
 
 
 def faults(profile: Profile) -> Iterator[str]:
@@ -13,7 +17,14 @@ def faults(profile: Profile) -> Iterator[str]:
     yield from _same("model.steps", model.steps, n)
     yield from _same("values in live_bytes", len(profile.live_bytes), n)
     yield from _within("model.peak_step", [model.peak_step, model.min_sram_step], last)
-    yield from _positive("target.sram_bytes", [profile.target.sram_bytes])
+    for name in (
+        "sram_bytes",
+        "alignment_bytes",
+        "sram_bytes_per_s",
+        "dram_read_bytes_per_s",
+        "dram_write_bytes_per_s",
+    ):
+        yield from _positive(f"target.{name}", [getattr(profile.target, name)])
     yield from _within("live_bytes", profile.live_bytes)
     yield from _within("step of an oversized operator", (o.step for o in profile.oversized), n - 1)
     yield from _within("size of an oversized operator", (o.streamed_bytes for o in profile.oversized))
@@ -21,6 +32,7 @@ def faults(profile: Profile) -> Iterator[str]:
     yield from _within("reader of a buffer", (i for b in profile.buffers for i in b.read_by), n - 1)
     yield from _within("size of a buffer", (b.size_bytes for b in profile.buffers))
     yield from _within("size of a buffer", (b.size_bytes for b in profile.peak_buffers))
+    yield from _known_kinds((*profile.buffers, *profile.peak_buffers))
     if profile.size_curve is not None:
         yield from _positive("sram_bytes of a point", (p.sram_bytes for p in profile.size_curve.points))
         yield from _within("spill_bytes of a point", (p.spill_bytes for p in profile.size_curve.points))
@@ -39,6 +51,7 @@ def _result_faults(result: Result, n: int) -> Iterator[str]:
     yield from _within("bytes of an operator", (o.streamed_bytes for o in result.operators))
     yield from _within("life of a buffer", (step for b in result.buffers for step in (b.start, b.end)), n)
     yield from _within("bytes of a buffer", (v for b in result.buffers for v in (b.size_bytes, b.spill_bytes)))
+    yield from _known_kinds((*result.buffers, *result.residencies))
     for arc in result.arcs:
         yield from _within("size of a spill", [arc.size_bytes])
         if not 0 <= arc.last_use_step <= arc.evict_step <= arc.needed_step < n:
@@ -82,5 +95,11 @@ def _within(what: str, values: Iterable[int | None], largest: int | None = None)
             yield f"{what} is {value:,}"
 
 
-def _positive(what: str, values: Iterable[int]) -> Iterator[str]:
+def _known_kinds(buffers: Iterable[BufferFact | LiveBuffer | BufferCost | Residency]) -> Iterator[str]:
+    for buffer in buffers:
+        if buffer.kind not in _KINDS:
+            yield f"a buffer of kind '{buffer.kind[:40]}'"
+
+
+def _positive(what: str, values: Iterable[float]) -> Iterator[str]:
     yield from (f"{what} is {value:,}" for value in values if value <= 0)

@@ -16,6 +16,7 @@ from spillprof.model.profile import SCHEMA, Profile
 from spillprof.model.profile_checks import faults
 
 _LARGEST = 2**63 - 1
+_LARGEST_FLOAT = 1e36  # of seconds, bytes/s or joules: nothing comes near, and narrow floats and products still hold it
 _SHOWN = 60
 
 _Read = Callable[[Any], Any]
@@ -153,6 +154,8 @@ def _number(raw: Any) -> Any:
         return _integer(raw)  # written without a point: kept as it is
     if type(raw) is not float or not math.isfinite(raw):
         raise _MalformedError(f"{_shown(raw)} where a number belongs")
+    if abs(raw) > _LARGEST_FLOAT:
+        raise _MalformedError(f"a number as large as {_shown(raw)}")
     return raw
 
 
