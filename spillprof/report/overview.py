@@ -91,5 +91,5 @@ def _enough(profile: Profile) -> list[tuple[str, str, str]]:
     sram_bytes, strategy = found
     return [
         ("enough for no spill", format_size(sram_bytes),
-         f"{sram_bytes / profile.target.sram_bytes:.2f} × the SRAM, under {strategy}")
+         f"{sram_bytes / profile.target.sram_bytes:.2f} × the SRAM, under {strategy}; of the sizes drawn below")
     ]  # fmt: skip
