@@ -65,15 +65,7 @@ def _sized_operator(node: Node, scope: Scope, session: Session, body: Body, root
         operator = _with_bodies(node, scope, session, body)
     else:
         _set_outputs(node, session.finder.found(node, _operands(node, scope)), scope, session, body)
-        operator = Operator(
-            name=node.name,
-            op_type=node.op_type,
-            domain=node.domain,
-            inputs=node.inputs,
-            outputs=node.outputs,
-            attributes=node.settings,
-            captures=node.captures,
-        )
+        operator = _operator(node)
     unknown = [output for output in node.outputs if output and not is_sized(scope, output)]
     if unknown and all(is_sized(scope, name) for name in (*node.inputs, *node.captures) if name):
         roots.extend((node, output) for output in unknown)
@@ -102,6 +94,10 @@ def _with_bodies(node: Node, scope: Scope, session: Session, body: Body) -> Oper
     limits = result.types if result.is_bounded else ()
     found = Found(types=result.types, values=result.values, is_bounded=is_bounded, limits=limits)
     _set_outputs(node, found, scope, session, body)
+    return replace(_operator(node), subgraphs=result.subgraphs, subgraph_names=result.names, trips=result.trips)
+
+
+def _operator(node: Node) -> Operator:
     return Operator(
         name=node.name,
         op_type=node.op_type,
@@ -110,9 +106,6 @@ def _with_bodies(node: Node, scope: Scope, session: Session, body: Body) -> Oper
         outputs=node.outputs,
         attributes=node.settings,
         captures=node.captures,
-        subgraphs=result.subgraphs,
-        subgraph_names=result.names,
-        trips=result.trips,
     )
 
 
