@@ -6,8 +6,9 @@ inference.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program
 from spillprof.planning.gaps import Gap, GapOption, gap_options
@@ -28,6 +29,7 @@ class Block:
     size_bytes: int
     owners: tuple[Owner, ...]  # who asks for the address, and when
     chain: int | None  # the first buffer of its chain of in-place updates; None: scratch of a step
+    is_moved: bool = False  # it begins with a compaction move: ``owners`` is then what moves, and when
 
     @property
     def start(self) -> int:
@@ -107,6 +109,30 @@ class BlockBuilder:
             blocks += self._as_blocks(b, segments, off)
             b = self._successor.get(b)
         return blocks
+
+    def pieces(self, block: Block, moves: Sequence[int]) -> list[Block]:
+        """The block with a compaction move at some ticks, ascending, each the start of a step inside the block."""
+        ends = [*moves, block.ticks[-1][1]]
+        found = [replace(block, ticks=((block.start, ends[0]),))]
+        for start, end in pairwise(ends):
+            owner = (self._holder(block, start // PHASES_PER_STEP), start)
+            found.append(replace(block, ticks=((start, end),), owners=(owner,), is_moved=True))
+        return found
+
+    def can_move(self, block: Block) -> bool:
+        """Whether the block may lie elsewhere from some step on: not if the next inference finds it where it was."""
+        if block.chain is None or len(block.ticks) > 1:
+            return False
+        return not (self._program.weights_persist and self._program.buffers[block.chain].kind is BufferKind.WEIGHT)
+
+    def _holder(self, block: Block, step: int) -> int:
+        """The buffer of the block's chain that is there when a step is about to start."""
+        b = block.owners[0][0] if block.chain is None else block.chain
+        if not isinstance(b, int):
+            raise ValueError("scratch does not move")
+        while self._taken_over_at.get(b, step) < step:
+            b = self._successor[b]
+        return b
 
     def chain_of(self, buffer: int) -> int:
         """The first buffer of the chain of in-place updates that a buffer belongs to."""

@@ -15,7 +15,7 @@ from spillprof.planning.exchange.pack import Effort, Exchange
 from spillprof.planning.free_list import FreeList
 from spillprof.planning.gaps import Gap, GapOption
 from spillprof.planning.offline_packing import best_packings
-from spillprof.planning.options import PlanningOptions
+from spillprof.planning.options import PERFECT, PlanningOptions
 from spillprof.planning.packing import Packing
 from spillprof.planning.placement import make_placement
 from spillprof.planning.placement.owner import Owner
@@ -52,15 +52,21 @@ def plan_exchanged(
     options: PlanningOptions,
     effort: Effort,
 ) -> tuple[Plan, bool]:
-    """The plan that is found by exchanging gaps until all has an address; whether the effort was enough.
+    """The plan that is found by exchanging gaps and moving blocks until all has an address; was the effort enough?
 
     ``start``: the gaps to begin with. ``chosen``: those that would be spent if addresses were of no matter.
     """
     given = {(gap.buffer, gap.last_use): step for gap, step in start}
-    exchange = Exchange(program, BlockBuilder(program, options), options, given)
+    cost_of_moves = float("inf") if options.placement == PERFECT else move_cost(target)
+    exchange = Exchange(program, BlockBuilder(program, options), options, given, cost_of_moves)
     in_time = exchange.improve(effort)
     off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
     return _assemble(program, target, off, exchange.packing(), strategy, options), in_time
+
+
+def move_cost(target: Target) -> float:
+    """Of a byte moved inside SRAM, where it is read and written, in bytes of DRAM traffic that take as long."""
+    return 2 * target.dram_read_bytes_per_s / target.sram_bytes_per_s
 
 
 def _spills_no_more(plan: Plan, chosen: Mapping[Gap, int]) -> bool:
@@ -89,6 +95,7 @@ def _assemble(
         costs=transfer_costs(program, target),
         options=options,
         off_chip={gap: OffChip(step, gap not in chosen) for gap, step in packing.off.items()},
+        moves=packing.moves,
     )
     weights = {
         b.index: packing.addresses[b.index, 0][0]

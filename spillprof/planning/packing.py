@@ -44,6 +44,7 @@ class Packing:
     """Addresses, and the gaps off-chip: those given and those that repair added."""
 
     addresses: dict[Owner, list[int]] = field(default_factory=dict)
+    moves: dict[int, dict[int, int]] = field(default_factory=dict)  # step before which -> buffer -> its next address
     off: dict[Gap, int] = field(default_factory=dict)  # gap -> the step that forces it
     complete: bool = True  # False: some block found no place whatever leaves
     extra_bytes: int = 0  # moved by the gaps that repair added

@@ -1,7 +1,7 @@
 """What a simulated run is given."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spillprof.model.program import Program
 from spillprof.planning.candidates import Rule
@@ -28,3 +28,4 @@ class Setting:
     costs: TransferCosts
     options: PlanningOptions
     off_chip: Mapping[Gap, OffChip]
+    moves: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # step before which -> buffer -> next address

@@ -57,6 +57,7 @@ class Run:
         self._address: dict[int, int] = {}  # of every resident buffer
         self._candidates: Evictable | None = None  # none is kept until something has to leave
         self._recorder = PlanRecorder(program)
+        self._moved_from: dict[int, int] = {}  # where what moves before the step at hand was, by buffer
         self._gone_at_once: set[int] = set()  # residents that left their place before the first step
         self.kept_weights: dict[int, int] = {}
         self.victims = 0
@@ -125,12 +126,31 @@ class Run:
         if self._candidates is not None:
             for b in step.reads:
                 self._candidates.remove(b)
+        if i in self._setting.moves:
+            self._move(self._setting.moves[i])
         needs = [need for need in step.needs if need.buffer not in address]
         addresses = self._place(i, step, needs)
+        compacted = addresses is None
         if addresses is None:
-            self._compact(i, step, needs)
-        else:
-            self._record_step(i, step, needs, addresses)
+            addresses = self._compact(i, step, needs)
+        if self._moved_from:
+            self._record_moves(i)
+        self._record_step(i, step, needs, addresses)
+        if compacted:
+            self._rebuild_free_list()
+
+    def _move(self, moves: Mapping[int, int]) -> None:
+        """Move what is to lie elsewhere from now on, all at once; nothing if that is not possible any more."""
+        sizes, old = self._facts.size_bytes, {b: self._address[b] for b in moves if b in self._address}
+        for b, address in old.items():
+            self._free.give(address, sizes[b])
+        for b in old:
+            if not self._free.is_free(moves[b], sizes[b]):
+                self._rebuild_free_list()
+                return
+            self._free.take(moves[b], sizes[b])
+        self._address.update((b, moves[b]) for b in old)
+        self._moved_from = old
 
     def _place(self, i: int, step: StepFacts, needs: Sequence[Need]) -> list[int] | None:
         """Take an address for each need, evicting as the rule says. None, and nothing taken, if that fails."""
@@ -187,7 +207,7 @@ class Run:
             if b not in self._facts.slot:
                 self._free.take(address, self._facts.size_bytes[b])
 
-    def _compact(self, i: int, step: StepFacts, needs: list[Need]) -> None:
+    def _compact(self, i: int, step: StepFacts, needs: list[Need]) -> list[int]:
         """Nothing can leave any more: move what is resident so that the step's needs find holes."""
         facts = self._facts
         resident = [b for b in sorted(self._address) if b not in facts.slot and facts.size_bytes[b]]
@@ -207,10 +227,15 @@ class Run:
             if address != self._address[b]:
                 if i == 0:
                     self._gone_at_once.add(b)
-                self._recorder.move(b, i, address)
+                self._moved_from.setdefault(b, self._address[b])
                 self._address[b] = address
-        self._record_step(i, step, needs, addresses[len(resident) :])
-        self._rebuild_free_list()
+        return addresses[len(resident) :]
+
+    def _record_moves(self, i: int) -> None:
+        for b, address in sorted(self._moved_from.items()):
+            if self._address[b] != address:
+                self._recorder.move(b, i, self._address[b])
+        self._moved_from = {}
 
     def _check_demand(self, i: int, blocks: list[Block]) -> None:
         demand = max(sum(b.size_bytes for b in blocks if b.first <= phase <= b.last) for phase in Phase)
@@ -291,7 +316,8 @@ class Run:
             self._record_spill(b, i + 1, i, i, written=False)
 
     def _evict(self, b: int, i: int, *, forced_by: int, fragmentation: bool = False) -> None:
-        """The buffer leaves when step ``i`` is about to start."""
+        """The buffer leaves when step ``i`` is about to start, and no longer moves then."""
+        self._moved_from.pop(b, None)
         if i == 0:
             self._gone_at_once.add(b)
         writes = self._is_dirty(b)

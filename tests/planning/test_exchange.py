@@ -9,23 +9,41 @@ from hypothesis import strategies as st
 from programs import program, target
 from random_programs import random_program
 
+from spillprof.issue_times import best_issue_times
 from spillprof.model.program import BufferKind, Program
 from spillprof.planning.blocks import BlockBuilder, Ticks
+from spillprof.planning.costs import transfer_costs
 from spillprof.planning.covering import planners_covering
 from spillprof.planning.exchange.floor import Floor
 from spillprof.planning.exchange.pack import Effort, Exchange
 from spillprof.planning.exchange.times import Times, shared_ticks
 from spillprof.planning.gaps import Gap, gap_options
-from spillprof.planning.offline import plan_exchanged
+from spillprof.planning.offline import move_cost, plan_exchanged
 from spillprof.planning.options import PlanningOptions, Release, WriteBack
+from spillprof.planning.placement import make_placement
 from spillprof.planning.planner import make_plan
+from spillprof.planning.setting import Setting
+from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies.interval import choose_gaps
+from spillprof.planning.strategies.online import cost
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 
 DEFAULTS = PlanningOptions()
 IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c ->", "-> n", "b ->"], capacity=60)
 """b lies between a and c, which die; then n takes 40 of 60 while b is idle."""
+
+NOWHERE_TO_STAY = program(
+    {"x": 10, "y": 10, "z": 10, "n": 30, "m": 20, "o": 20, "p": 30},
+    ["-> x", "-> n", "n ->", "-> y", "-> m", "m ->", "-> z", "x ->", "-> o", "o ->", "y ->", "-> p", "p ->", "z ->"],
+    capacity=40,
+)
+"""Beside n, x lies at an end; beside m, y next to x; beside o, y next to z; beside p, z at an end. But x, y and z meet.
+
+So y lies at 10 with x at 0, and with z at 0; or at 20, with x at 30, and z. Something has to move, or to leave.
+"""
+A_MOVE = 0.25
+"""What a byte moved inside SRAM costs, in bytes to or from DRAM."""
 
 
 def options_of(seed: int) -> PlanningOptions:
@@ -93,15 +111,15 @@ def test_what_meets_a_block_is_what_shares_a_tick_with_it_however_blocks_come_an
 def test_a_block_in_the_middle_finds_a_place_at_the_end_before_anything_is_spilled() -> None:
     exchange = Exchange(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {})
     packing = exchange.packing()
-    assert (exchange.complete, exchange.bytes_moved, packing.off) == (True, 0, {})
+    assert (exchange.complete, exchange.spill_bytes, packing.off) == (True, 0, {})
     assert packing.addresses[1, 1] in ([0], [40])  # b
 
 
 def test_a_gap_that_was_spent_for_nothing_is_brought_back() -> None:
     exchange = Exchange(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {(1, 0): 2})
-    assert exchange.bytes_moved == 40  # b is written and read again
+    assert exchange.spill_bytes == 40  # b is written and read again
     assert exchange.improve(Effort(sweeps=2))
-    assert exchange.bytes_moved == 0
+    assert exchange.spill_bytes == 0
 
 
 def test_a_dear_gap_is_exchanged_for_a_cheap_one() -> None:
@@ -109,15 +127,39 @@ def test_a_dear_gap_is_exchanged_for_a_cheap_one() -> None:
     buffers = {"s": 60, "t": 30, "n": 60}
     p = program(buffers, ["-> s", "-> t", "-> n", "n ->", "s, t ->"], capacity=120)
     exchange = Exchange(p, BlockBuilder(p, DEFAULTS), DEFAULTS, {(0, 0): 2})
-    assert exchange.bytes_moved == 120
+    assert exchange.spill_bytes == 120
     assert exchange.improve(Effort(sweeps=1))
-    assert (exchange.bytes_moved, set(exchange.packing().off)) == (60, {(1, 1)})
+    assert (exchange.spill_bytes, set(exchange.packing().off)) == (60, {(1, 1)})
+
+
+def test_what_cannot_stay_in_one_place_is_moved_if_that_is_cheaper_than_to_spill_it() -> None:
+    builder = BlockBuilder(NOWHERE_TO_STAY, DEFAULTS)
+    assert Exchange(NOWHERE_TO_STAY, builder, DEFAULTS, {}).spill_bytes == 20
+    assert Exchange(NOWHERE_TO_STAY, builder, DEFAULTS, {}, 2.5).spill_bytes == 20
+    exchange = Exchange(NOWHERE_TO_STAY, builder, DEFAULTS, {}, A_MOVE)
+    assert exchange.improve(Effort(sweeps=1))
+    packing = exchange.packing()
+    assert (packing.complete, packing.extra_bytes, packing.off) == (True, 0, {})
+    assert 1 <= sum(len(moved) for moved in packing.moves.values()) <= 2  # one would do
+    plan, _ = plan_exchanged(NOWHERE_TO_STAY, target(), [], [], "optimal", DEFAULTS, Effort(sweeps=1))
+    assert verify(NOWHERE_TO_STAY, plan) == ()
+    assert (plan.spills, {move.size_bytes for move in plan.moves}) == ((), {10})
+
+
+def test_a_move_that_is_needed_no_more_is_undone() -> None:
+    p = program({"b": 20}, ["-> b", "->", "->", "b ->"], capacity=60)
+    exchange = Exchange(p, BlockBuilder(p, DEFAULTS), DEFAULTS, {}, A_MOVE)
+    exchange._floor.eject(0, exchange._floor.beside(0))
+    exchange._floor.place_pieces(0, [(1, 0), (6, 40)])
+    assert exchange.packing().moves == {2: {0: 40}}
+    exchange.improve(Effort(sweeps=1))
+    assert (exchange.packing().moves, exchange.spill_bytes) == ({}, 0)
 
 
 def test_without_time_nothing_is_exchanged() -> None:
     exchange = Exchange(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {(1, 0): 2})
     assert not exchange.improve(Effort(sweeps=2, out_of_time=lambda: True))
-    assert exchange.bytes_moved == 40
+    assert exchange.spill_bytes == 40
 
 
 @settings(max_examples=120, deadline=None)
@@ -127,31 +169,45 @@ def test_exchanges_keep_a_legal_layout_and_never_move_more(seed: int) -> None:
     builder, off = BlockBuilder(p, options), chosen_gaps(p, options)
     exchange = Exchange(p, builder, options, off)
     assert_nothing_overlaps(p, exchange, builder)
-    assert exchange.bytes_moved == bytes_moved(p, options, set(exchange.packing().off))
-    before = exchange.bytes_moved
+    assert exchange.spill_bytes == bytes_moved(p, options, set(exchange.packing().off))
+    before = exchange.spill_bytes
     assert exchange.improve(Effort(sweeps=3))
     assert_nothing_overlaps(p, exchange, builder)
-    assert exchange.bytes_moved == bytes_moved(p, options, set(exchange.packing().off)) <= before
+    assert exchange.spill_bytes == bytes_moved(p, options, set(exchange.packing().off)) <= before
 
 
 @settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_what_is_undone_leaves_no_trace(seed: int) -> None:
     p, options = random_program(seed, max_steps=20), options_of(seed)
-    floor = Floor(p, BlockBuilder(p, options), options, chosen_gaps(p, options))
+    floor = Floor(p, BlockBuilder(p, options), options, chosen_gaps(p, options), A_MOVE)
     rng = Random(seed)
-    before = (floor.addresses(), set(floor.off), floor.cost, list(floor.blocks))
+
+    def state() -> list[object]:
+        return [floor.addresses(), set(floor.off), floor.moves, floor.cost, list(floor.blocks)]
+
+    def move_some() -> None:
+        k = rng.randrange(len(floor.blocks))
+        if floor.is_there(k) and (places := floor.pieces(k, floor.beside(k))):
+            floor.place_pieces(k, places)
+
+    if rng.random() < 0.5:
+        move_some()
+    before = state()
     floor.begin()
-    for _ in range(8):
+    for _ in range(12):
+        move_some()
+        if floor.moves and rng.random() < 0.3:
+            floor.join(rng.choice(floor.moves))
         k = rng.randrange(len(floor.blocks))
         if floor.is_there(k) and floor.cuts(k) and rng.random() < 0.5:
-            floor.take_off(k, rng.choice(floor.cuts(k)))
+            floor.take_off(rng.choice(floor.cuts(k)))
         elif floor.off and rng.random() < 0.5:
             floor.take_back(floor.gaps[rng.choice(sorted(floor.off))])
         elif (waiting := floor.next_waiting()) is not None:
             floor.eject(waiting, floor.beside(waiting))
     floor.undo()
-    assert (floor.addresses(), floor.off, floor.cost, floor.blocks) == before
+    assert state() == before
 
 
 @settings(max_examples=80, deadline=None)
@@ -162,10 +218,46 @@ def test_the_plan_is_legal_and_moves_what_the_exchange_says(seed: int) -> None:
     plan, in_time = plan_exchanged(p, target(), chosen, chosen, "interval", options, Effort(sweeps=2))
     assert in_time
     assert verify(p, plan) == ()
-    exchange = Exchange(p, BlockBuilder(p, options), options, chosen_gaps(p, options))
+    issued, _ = best_issue_times(p, plan, target())
+    assert verify(p, issued) == ()
+    exchange = Exchange(p, BlockBuilder(p, options), options, chosen_gaps(p, options), move_cost(target()))
     exchange.improve(Effort(sweeps=2))
-    if exchange.complete and not plan.moves:
-        assert {(s.buffer, s.last_use_step) for s in plan.spills if s.last_use_step >= 0} <= set(exchange.packing().off)
+    packing = exchange.packing()
+    if exchange.complete:
+        moves = {(step, b): address for step, moved in packing.moves.items() for b, address in moved.items()}
+        assert {(move.step, move.buffer): move.to_address for move in plan.moves} == moves
+        assert {(s.buffer, s.last_use_step) for s in plan.spills if s.last_use_step >= 0} <= set(packing.off)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_moves_that_do_not_fit_what_happens_are_left_out_and_the_plan_is_legal(seed: int) -> None:
+    """Moves to anywhere, of anything, at any step: of what left or leaves just then, of what has to move otherwise."""
+    p, options = random_program(seed, max_steps=24), options_of(seed)
+    assert p.capacity_bytes is not None
+    rng = Random(seed)
+    unit, movable = (
+        p.alignment_bytes,
+        [b.index for b in p.buffers if not b.dedicated and b.kind is not BufferKind.WEIGHT],
+    )
+    setting = Setting(
+        program=p,
+        strategy="interval",
+        rule=cost,
+        costs=transfer_costs(p, target()),
+        options=options,
+        off_chip={},
+        moves={
+            step: {
+                b: rng.randrange(p.reserved_bytes, p.capacity_bytes, unit)
+                for b in rng.sample(movable, min(3, len(movable)))
+            }
+            for step in range(1, len(p.steps))
+            if rng.random() < 0.7
+        },
+    )
+    plan = run_to_steady_state(setting, lambda: make_placement(options.placement, p), {})[0]
+    assert verify(p, plan) == ()
 
 
 def test_room_is_left_at_each_step_as_far_as_gaps_can() -> None:

@@ -1,11 +1,12 @@
-"""Blocks at addresses, some of them still waiting for one, and the gaps that are off-chip. Changes can be undone.
+"""Blocks at addresses, some of them still waiting for one, the gaps that are off-chip, and the moves inside SRAM.
 
 A block gets an address where there is a hole for it; where there is none, it takes the place of those that are
-cheapest to eject, and they wait for another.
+cheapest to eject, and they wait for another. All changes can be undone.
 """
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,16 @@ Floats = npt.NDArray[np.float64]
 _WAITING = -1
 _GONE = -2
 
-_ADDRESS, _REMOVED, _ADDED, _GAP = range(4)
+_ADDRESS, _REMOVED, _ADDED, _GAP, _MOVE = range(5)
 """What is noted so that it can be undone."""
+
+Move = tuple[int, int]
+"""(first buffer of a chain, tick at which what it holds is moved inside SRAM); the tick starts a step."""
+
+Place = tuple[int, int]
+"""(tick, address from then on)."""
+
+_MOST_PIECES = 8
 
 
 class Beside:
@@ -39,9 +48,16 @@ class Beside:
 
 
 class Floor:
-    """All blocks of a program; ``cost`` changes with the gaps."""
+    """All blocks of a program. ``move_cost``: of a byte moved inside SRAM, in bytes to or from DRAM."""
 
-    def __init__(self, program: Program, builder: BlockBuilder, options: PlanningOptions, off: Iterable[Gap]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        builder: BlockBuilder,
+        options: PlanningOptions,
+        off: Iterable[Gap],
+        move_cost: float = float("inf"),
+    ) -> None:
         if program.capacity_bytes is None:
             raise ValueError("infinite memory needs no packing")
         self._program, self._builder = program, builder
@@ -49,9 +65,12 @@ class Floor:
         self.gaps = {(gap.buffer, gap.last_use): gap for gap in gap_options(program, options)}
         self.off: set[Gap] = set()
         self._spent: dict[int, int] = {}  # gaps off-chip, by buffer
-        self.cost = 0  # bytes that gaps move
+        self.spill_bytes = 0
+        self.moved_bytes = 0
+        self.move_cost = move_cost
+        self._moves: dict[int, set[int]] = {}  # ticks by chain
         for gap in off:
-            self.cost += self.price(self.gaps[gap]) if gap in self.gaps else 0
+            self.spill_bytes += self.price(self.gaps[gap]) if gap in self.gaps else 0
             self.off.add(gap)
             self._spent[gap[0]] = self._spent.get(gap[0], 0) + 1
         self._low = program.reserved_bytes
@@ -66,14 +85,19 @@ class Floor:
         self._weights: Floats = np.zeros(1024)  # bytes x ticks
         self._failures: Floats = np.zeros(1024)  # how often a block found no hole
         self._waiting: list[tuple[int, int]] = []
-        self._notes: list[tuple[int, int, int, Gap | None]] | None = None
-        self._cost_before = 0
+        self._notes: list[tuple[int, int, int, Gap | Move | None]] | None = None
+        self._before = (0, 0)  # bytes spilled, bytes moved
         for block in builder.all_blocks(self.off):
             self._add(block, _WAITING)
         self._times.settle()
 
     def __len__(self) -> int:
         return len(self.blocks)
+
+    @property
+    def cost(self) -> float:
+        """Bytes that gaps move, and what the moves inside SRAM are worth."""
+        return self.spill_bytes + (self.move_cost * self.moved_bytes if self.moved_bytes else 0)
 
     def is_there(self, k: int) -> bool:
         """Whether a block is one of those that the gaps make, placed or waiting."""
@@ -97,16 +121,14 @@ class Floor:
 
     def lacking(self, k: int) -> tuple[int, int]:
         """(bytes, tick) by which all that is there, placed or not, passes the memory when that is fullest in ``k``."""
-        most, tick = max(
-            (int(self._in_use[start:end].max()), -start - int(self._in_use[start:end].argmax()))
-            for start, end in self.blocks[k].ticks
-        )
-        return most - (self._high - self._low), -tick
+        fullest = [start + int(self._in_use[start:end].argmax()) for start, end in self.blocks[k].ticks]
+        tick = max(fullest, key=self._in_use.__getitem__)
+        return int(self._in_use[tick]) - (self._high - self._low), tick
 
-    def idle_at(self, tick: int) -> list[tuple[int, GapOption]]:
-        """(block, gap) where the block could be off-chip at a tick."""
+    def idle_at(self, tick: int) -> list[GapOption]:
+        """Gaps in which a block could be off-chip at a tick."""
         return [
-            (k, gap)
+            gap
             for k in dict.fromkeys(self._times.at(tick))
             if self.is_there(k)
             and (gap := self._builder.cut_over(self.blocks[k], ((tick, tick + 1),), self.off)) is not None
@@ -118,17 +140,18 @@ class Floor:
         """What is placed and meets block ``k``."""
         ids, shared = self._times.meeting(k)
         starts = self._address[ids]
-        placed = np.flatnonzero(starts >= 0)
-        order = placed[np.argsort(starts[placed], kind="stable")]
+        placed = (starts >= 0).nonzero()[0]
+        order = placed[starts[placed].argsort(kind="stable")]
         ids, starts = ids[order], starts[order]
         return Beside(ids, starts, starts + self._sizes[ids], shared[order])
 
     def hole(self, k: int, beside: Beside) -> int | None:
         """The place where block ``k`` would touch most: neighbours at both sides, for as long as they are there."""
-        size = self.blocks[k].size_bytes
-        lows = np.maximum.accumulate(np.concatenate([[self._low], beside.ends]))
-        highs = np.concatenate([beside.starts, [self._high]])
-        wide = np.flatnonzero(highs - lows >= size)
+        size, n = self.blocks[k].size_bytes, len(beside.ids)
+        lows, highs = np.full(n + 1, self._low), np.full(n + 1, self._high)
+        np.maximum.accumulate(beside.ends, out=lows[1:])
+        highs[:n] = beside.starts
+        wide = (highs - lows >= size).nonzero()[0]
         if not len(wide):
             return None
         places = np.unique(np.concatenate([lows[wide], highs[wide] - size]))
@@ -143,16 +166,27 @@ class Floor:
 
     def cheapest(self, k: int, beside: Beside, prices: Floats | Ids) -> tuple[int, float]:
         """(place, price) where what block ``k`` would lie on is cheapest together."""
-        size, starts, ends = self.blocks[k].size_bytes, beside.starts, beside.ends
-        places = np.concatenate(
-            [[self._low], ends[ends + size <= self._high], starts[starts - size >= self._low] - size]
-        )
-        by_end = np.argsort(ends, kind="stable")
-        zero = np.zeros(1, dtype=prices.dtype)
-        begun = np.concatenate([zero, prices.cumsum()])[np.searchsorted(starts, places + size, "left")]
-        over = np.concatenate([zero, prices[by_end].cumsum()])[np.searchsorted(ends[by_end], places, "right")]
-        best = int((begun - over).argmin())
-        return int(places[best]), float((begun - over)[best])
+        size, starts, n = self.blocks[k].size_bytes, beside.starts, len(beside.ids)
+        by_end = beside.ends.argsort(kind="stable")
+        ends = beside.ends[by_end]
+        begun, over = np.zeros((2, n + 1), dtype=prices.dtype)  # prices of what begins, and of what ends, so far
+        prices.cumsum(out=begun[1:])
+        prices[by_end].cumsum(out=over[1:])
+        # Right at the bottom, above each that ends early enough, below each that begins late enough. Of those that
+        # end at one address the last counts, of those that begin at one the first; the others seem dearer.
+        above = int(ends.searchsorted(self._high - size, "right"))
+        below = int(starts.searchsorted(self._low + size, "left"))
+        on_top = begun[starts.searchsorted(ends[:above] + size, "left")] - over[1 : above + 1]
+        beneath = begun[below:n] - over[ends.searchsorted(starts[below:] - size, "right")]
+        found = [(float(begun[below]), self._low)]
+        if above:
+            best = int(on_top.argmin())
+            found.append((float(on_top[best]), int(ends[best])))
+        if below < n:
+            best = int(beneath.argmin())
+            found.append((float(beneath[best]), int(starts[below + best]) - size))
+        price, place = min(found, key=itemgetter(0))
+        return place, price
 
     def eject(self, k: int, beside: Beside) -> None:
         """Place block ``k`` on what is small, short, and has seldom found no hole."""
@@ -194,37 +228,107 @@ class Floor:
         clean = buffer.in_dram_at_start or buffer.kind is BufferKind.OUTPUT or (others > 0 and not self._each_writes)
         return (0 if gap.next_use is None else gap.size_bytes) + (0 if clean else gap.size_bytes)
 
-    def take_off(self, k: int, gap: GapOption) -> None:
-        """Cut block ``k`` at a gap. Its parts keep its address, or wait like it."""
-        self.cost += self.price(gap)
+    def take_off(self, gap: GapOption) -> None:
+        """Cut a block at a gap. Its parts keep its address, or wait like it."""
+        self.spill_bytes += self.price(gap)
         self._turn((gap.buffer, gap.last_use))
-        block, address = self.blocks[k], max(int(self._address[k]), _WAITING)
-        self._remove(k)
-        if block.chain is None:
-            raise ValueError("scratch has no gaps")
-        for part in self._builder.chain_blocks(block.chain, self.off):
-            if covers(block.ticks, part.ticks):
-                self._add(part, address)
+        self._renew(self._builder.chain_of(gap.buffer))
 
     def take_back(self, gap: GapOption) -> None:
         """Keep the buffer on-chip in the gap: the blocks before and after it become one, which waits."""
-        self.cost -= self.price(gap)
+        self.spill_bytes -= self.price(gap)
         self._turn((gap.buffer, gap.last_use))
-        chain = self._builder.chain_of(gap.buffer)
+        self._renew(self._builder.chain_of(gap.buffer))
+
+    # --- moves inside SRAM
+
+    @property
+    def moves(self) -> list[Move]:
+        """All of them, in order of time."""
+        return sorted(((c, tick) for c, ticks in self._moves.items() for tick in ticks), key=lambda m: (m[1], m[0]))
+
+    def has(self, move: Move) -> bool:
+        """Whether the move is made."""
+        return move[1] in self._moves.get(move[0], ())
+
+    def pieces(self, k: int, beside: Beside) -> list[Place]:
+        """Holes in which block ``k`` can lie one after the other, with fewest moves; empty if there are none.
+
+        From each tick on, to where the most time passes until something is in the way. The piece ends where the last
+        step before that begins.
+        """
+        if not self._builder.can_move(self.blocks[k]) or self.move_cost == float("inf"):
+            return []
+        ((tick, end),), size = self.blocks[k].ticks, self.blocks[k].size_bytes
+        places = np.unique(np.concatenate([[self._low], beside.ends, beside.starts - size]))
+        places = places[(places >= self._low) & (places + size <= self._high)]
+        is_in_way = (beside.starts < places[:, None] + size) & (beside.ends > places[:, None])
+        begins, ends = self._times.bounds(beside.ids)
+        found: list[Place] = []
+        while len(found) < _MOST_PIECES:
+            blocked = np.where(is_in_way & (ends > tick), np.maximum(begins, tick), end).min(axis=1, initial=end)
+            best = int(blocked.argmax())
+            until = int(blocked[best])
+            found.append((tick, int(places[best])))
+            if until >= end:
+                return found
+            until -= until % PHASES_PER_STEP
+            if until <= tick:
+                break
+            tick = until
+        return []
+
+    def place_pieces(self, k: int, places: list[Place]) -> None:
+        """Give block ``k`` one address after the other; a move at each tick but the first."""
+        chain, (start, end) = self.blocks[k].chain, self.blocks[k].ticks[0]
+        if chain is None:
+            raise ValueError("scratch does not move")
+        for tick, _ in places[1:]:
+            self._turn_move((chain, tick))
+        self._renew(chain)
+        address = dict([(start, places[0][1]), *places[1:]])
+        for piece in self._of_chain[chain]:
+            at = self.blocks[piece].start
+            if at in address and self.is_there(piece) and self.blocks[piece].ticks[-1][1] <= end:
+                self._set_address(piece, address[at])
+
+    def join(self, move: Move) -> None:
+        """Make a move no longer: the pieces before and after it become one block, which waits."""
+        self._turn_move(move)
+        self._renew(move[0])
+
+    def _renew(self, chain: int) -> None:
+        """The blocks of a chain after gaps or moves have changed. A part of a block keeps its address."""
+        after: list[Block] = []
+        ticks = self._moves.get(chain)
+        for block in self._builder.chain_blocks(chain, self.off):
+            inside = sorted(t for t in ticks if block.start < t < block.ticks[-1][1]) if ticks else ()
+            after += self._builder.pieces(block, inside) if inside else (block,)
+        for tick in sorted((ticks or set()) - {block.start for block in after if block.is_moved}):
+            self._turn_move((chain, tick))
         before = {self.blocks[k]: k for k in self._of_chain.get(chain, ()) if self._address[k] != _GONE}
-        after = self._builder.chain_blocks(chain, self.off)
-        for block in before.keys() - set(after):
-            self._remove(before[block])
+        gone = [(before[block], int(self._address[before[block]])) for block in before.keys() - set(after)]
+        for k, _ in gone:
+            self._remove(k)
         for block in after:
             if block not in before:
-                self._add(block, _WAITING)
+                kept = (at for k, at in gone if covers(self.blocks[k].ticks, block.ticks))
+                self._add(block, next(kept, _WAITING))
+
+    def _turn_move(self, move: Move) -> None:
+        self._note(_MOVE, 0, move)
+        chain, tick = move
+        ticks = self._moves.setdefault(chain, set())
+        sign = -1 if tick in ticks else 1
+        ticks ^= {tick}
+        self.moved_bytes += sign * self._program.buffers[chain].size_bytes
 
     # --- undoing
 
     def begin(self) -> None:
         """Note changes from now on."""
         self._times.settle()
-        self._notes, self._cost_before = [], self.cost
+        self._notes, self._before = [], (self.spill_bytes, self.moved_bytes)
 
     def keep(self) -> None:
         """Note them no longer: what was done stays."""
@@ -233,10 +337,9 @@ class Floor:
     def undo(self) -> None:
         """Back to where it began."""
         notes, self._notes = self._notes or [], None
-        self.cost = self._cost_before
-        for what, k, address, gap in reversed(notes):
-            if gap is not None:
-                self._turn(gap)
+        for what, k, address, turned in reversed(notes):
+            if turned is not None:
+                (self._turn if what == _GAP else self._turn_move)(turned)
             elif what == _ADDED:
                 self._take_away()
             else:
@@ -244,6 +347,7 @@ class Floor:
                     self._use(k, 1)
                 self._address[k] = address
         self._waiting.clear()
+        self.spill_bytes, self.moved_bytes = self._before
 
     def addresses(self) -> dict[int, int]:
         """By block, of all that are placed."""
@@ -251,9 +355,9 @@ class Floor:
 
     # --- changes that are noted
 
-    def _note(self, what: int, k: int, gap: Gap | None = None) -> None:
+    def _note(self, what: int, k: int, turned: Gap | Move | None = None) -> None:
         if self._notes is not None:
-            self._notes.append((what, k, int(self._address[k]), gap))
+            self._notes.append((what, k, int(self._address[k]), turned))
 
     def _set_address(self, k: int, address: int) -> None:
         self._note(_ADDRESS, k)

@@ -3,10 +3,11 @@
 Blocks are placed longest first, each where it touches most. One that finds no hole ejects what is in its way, the
 smallest and shortest first and least of all what has itself found no hole before (as in guided ejection search: Nagata
 and Bräysy, Operations Research Letters 37, 2009). After some attempts the cheapest gap is spent off-chip, of the block
-itself or of those that lie in one place and are idle all the while.
+itself or of those that lie in one place and are idle all the while; or the block is moved inside the memory from hole
+to hole, if that is cheaper.
 
 Then each gap that is off-chip is brought back in turn, and what is in the way ejected and spilled in the same manner;
-if that moves fewer bytes, it stays, else all is undone.
+if that costs less, it stays, else all is undone. Moves that are needed no more are undone too.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,16 +17,16 @@ import numpy as np
 
 from spillprof.model.program import PHASES_PER_STEP, Program
 from spillprof.planning.blocks import BlockBuilder
-from spillprof.planning.exchange.floor import Beside, Floor
+from spillprof.planning.exchange.floor import Beside, Floor, Move
 from spillprof.planning.gaps import Gap, GapOption
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.packing import Packing
 from spillprof.planning.placement.owner import Owner
 
 _ATTEMPTS = 100  # of a block to be placed before something is spilled for it
-_ATTEMPTS_AGAIN = 10  # while gaps are brought back
+_ATTEMPTS_AGAIN = 5  # while gaps are brought back
 _MOST_TURNS = 200  # of an exchange
-_TURNS_A_BLOCK = 20  # in all, to place all blocks
+_TURNS = (2_000, 20)  # in all, to place all blocks: so many, and for each block
 _IMPOSSIBLE = 1 << 44  # bytes
 
 
@@ -40,22 +41,32 @@ class Effort:
 class Exchange:
     """The blocks of a program with some gaps off-chip, all placed; what that needed is spilled too."""
 
-    def __init__(self, program: Program, builder: BlockBuilder, options: PlanningOptions, off: Mapping[Gap, int]):
+    def __init__(
+        self,
+        program: Program,
+        builder: BlockBuilder,
+        options: PlanningOptions,
+        off: Mapping[Gap, int],
+        move_cost: float = float("inf"),
+    ):
         self._program, self._given = program, off
-        self._floor = Floor(program, builder, options, off)
+        self._floor = Floor(program, builder, options, off, move_cost)
         self._attempts: dict[int, int] = {}
         self._patience = _ATTEMPTS
         self._tabu: Gap | None = None
-        self._given_bytes = self._floor.cost
-        self.complete = self._place_all(_TURNS_A_BLOCK * len(self._floor))
+        self._given_bytes = self._floor.spill_bytes
+        self.complete = self._place_all(_TURNS[0] + _TURNS[1] * len(self._floor))
 
     @property
-    def bytes_moved(self) -> int:
-        """By the gaps that are off-chip now."""
-        return self._floor.cost
+    def spill_bytes(self) -> int:
+        """Of the gaps that are off-chip now."""
+        return self._floor.spill_bytes
 
     def improve(self, effort: Effort) -> bool:
-        """Bring gaps back, in order of time, sweep by sweep, until none helps; False if the clock cut it off."""
+        """Bring gaps back, in order of time, and undo moves, sweep by sweep, until nothing helps.
+
+        False if the clock cut it off.
+        """
         self._patience = _ATTEMPTS_AGAIN
         for _ in range(effort.sweeps if self.complete else 0):
             before = self._floor.cost
@@ -64,6 +75,9 @@ class Exchange:
                     return False
                 if gap in self._floor.off and gap in self._floor.gaps:
                     self._bring_back(gap)
+            for move in self._floor.moves:
+                if self._floor.has(move):
+                    self._join(move)
             if self._floor.cost == before:
                 break
         return True
@@ -72,15 +86,21 @@ class Exchange:
         """Addresses and gaps as they are now."""
         floor = self._floor
         addresses: dict[Owner, list[int]] = {}
+        moves: dict[int, dict[int, int]] = {}
         for k, address in floor.addresses().items():
-            for owner in floor.blocks[k].owners:
-                addresses.setdefault(owner, []).append(address)
+            block = floor.blocks[k]
+            for b, tick in block.owners:
+                if block.is_moved and isinstance(b, int):
+                    moves.setdefault(tick // PHASES_PER_STEP, {})[b] = address
+                else:
+                    addresses.setdefault((b, tick), []).append(address)
         in_use = self._in_use_by_step()
         off = {
             gap: self._given[gap] if gap in self._given else _fullest(self._floor.gaps[gap], in_use)
             for gap in sorted(floor.off)
         }
-        return Packing(addresses=addresses, off=off, complete=self.complete, extra_bytes=floor.cost - self._given_bytes)
+        extra_bytes = floor.spill_bytes - self._given_bytes
+        return Packing(addresses=addresses, moves=moves, off=off, complete=self.complete, extra_bytes=extra_bytes)
 
     def _in_use_by_step(self) -> list[int]:
         change = [0] * (PHASES_PER_STEP * len(self._program.steps) + 1)
@@ -104,6 +124,18 @@ class Exchange:
         else:
             floor.undo()
         self._tabu = None
+
+    def _join(self, move: Move) -> None:
+        floor = self._floor
+        floor.begin()
+        floor.join(move)
+        k = floor.next_waiting()
+        place = None if k is None else floor.hole(k, floor.beside(k))
+        if k is None or place is None:
+            floor.undo()
+        else:
+            floor.place(k, place)
+            floor.keep()
 
     def _place_all(self, most_turns: int, most_cost: float = float("inf")) -> bool:
         """Whether all that waited is placed, in so many turns and for no more bytes."""
@@ -138,21 +170,19 @@ class Exchange:
         lacking, tick = floor.lacking(k)
         if lacking <= 0:
             return False
-        options = [(other, gap) for other, gap in floor.idle_at(tick) if (gap.buffer, gap.last_use) != self._tabu]
+        options = [gap for gap in floor.idle_at(tick) if (gap.buffer, gap.last_use) != self._tabu]
         if not options:
             return False
-        other, gap = min(
-            options,
-            key=lambda o: (o[1].size_bytes < lacking, floor.price(o[1]), -o[1].size_bytes * o[1].length, o[1].buffer),
-        )
-        floor.take_off(other, gap)
+        gap = min(options, key=lambda g: (g.size_bytes < lacking, floor.price(g), -g.size_bytes * g.length, g.buffer))
+        floor.take_off(gap)
         if floor.is_there(k):
             floor.wait(k)
         return True
 
     def _spill(self, k: int, beside: Beside) -> bool:
-        """Spend the cheapest gaps that help block ``k``; whether there are any."""
+        """Spend the cheapest gaps that help block ``k``, or move it if that is cheaper; False if neither can be."""
         floor = self._floor
+        block = floor.blocks[k]
         options = [gap for gap in floor.cuts(k) if (gap.buffer, gap.last_use) != self._tabu]
         own = min(options, key=lambda gap: (floor.price(gap), -gap.length, gap.buffer, gap.last_use), default=None)
         leaving = {}
@@ -163,14 +193,18 @@ class Exchange:
                 leaving[other] = gap
                 prices[position] = floor.price(gap)
         place, price = floor.cheapest(k, beside, prices)
-        if price < _IMPOSSIBLE and (own is None or price <= floor.price(own)):
-            for other in beside.inside(place, floor.blocks[k].size_bytes):
-                floor.take_off(other, leaving[other])
+        own_price = _IMPOSSIBLE if own is None else floor.price(own)
+        places = floor.pieces(k, beside)
+        if places and floor.move_cost * block.size_bytes * (len(places) - 1) < min(price, own_price):
+            floor.place_pieces(k, places)
+        elif price < _IMPOSSIBLE and price <= own_price:
+            for other in beside.inside(place, block.size_bytes):
+                floor.take_off(leaving[other])
             floor.place(k, place)
-            return True
-        if own is None:
+        elif own is not None:
+            floor.take_off(own)
+        else:
             return False
-        floor.take_off(k, own)
         return True
 
 

@@ -37,6 +37,7 @@ class Times:
         self._any_in_two = False
         self._kept: dict[int, tuple[Ids, Numbers, int]] = {}  # answers, and how many blocks they tell of
         self._n_kept = 0
+        self._latest: dict[int, tuple[Ids, Numbers, int]] = {}  # the same, until any block is taken away
 
     def __len__(self) -> int:
         return len(self._ticks)
@@ -56,6 +57,7 @@ class Times:
 
     def remove_last(self) -> None:
         """Take the last block away."""
+        self._latest.clear()
         k = len(self._ticks) - 1
         for start, end in self._ticks.pop():
             self._begins[start // _BUCKET_TICKS].pop()
@@ -65,11 +67,18 @@ class Times:
 
     def settle(self) -> None:
         """All blocks stay: only those that are added from now on may be taken away."""
+        self._latest.clear()
         self._settled = len(self._ticks)
 
     def meeting(self, k: int) -> tuple[Ids, Numbers]:
         """(blocks, ticks that they share with block ``k``) of all that share some, itself included."""
         n = len(self._ticks)
+        latest = self._latest.get(k)
+        if latest is None or latest[2] < n:
+            latest = self._latest[k] = (*self._looked_up(k, n), n)
+        return latest[:2]
+
+    def _looked_up(self, k: int, n: int) -> tuple[Ids, Numbers]:
         kept = self._kept.get(k)
         if kept is None or self._settled > kept[2] + _MOST_NEWER:
             return self._keep(k, *self._found(k))
@@ -83,6 +92,11 @@ class Times:
         if known < self._settled:
             self._keep(k, ids, shared)
         return ids, shared
+
+    def bounds(self, ids: Ids) -> tuple[Ids, Ids]:
+        """First ticks of blocks, and the ticks after their last: one stretch, also of what is held in two."""
+        bounds = self._bounds[ids]
+        return bounds[:, 0], np.maximum(bounds[:, 1], bounds[:, 3])
 
     def at(self, tick: int) -> list[int]:
         """Blocks that are held at a tick."""
@@ -111,7 +125,7 @@ class Times:
         total = np.zeros(len(ids), dtype=np.int64)
         bounds = self._bounds[ids]
         for start, end in self._ticks[k]:
-            for column in (0, 2):
+            for column in (0, 2) if self._any_in_two else (0,):
                 ticks = np.minimum(bounds[:, column + 1], end) - np.maximum(bounds[:, column], start)
                 total += np.maximum(ticks, 0)
         return total.astype(np.int32)
