@@ -9,6 +9,7 @@ from onnx_builders import body, floats, ints, model, node, read, shape_of, value
 from spillprof.errors import ShapeError, SpillprofError
 from spillprof.frontends.onnx.folding import fold
 from spillprof.frontends.onnx.folding_call import Call
+from spillprof.frontends.onnx.rule import broadcast
 
 INT64 = onnx.TensorProto.INT64
 
@@ -70,11 +71,20 @@ def test_split_gives_all_its_parts() -> None:
         ("Reshape", ([1, 2], [3])),
         ("Add", (None, [1])),
         ("Add", (np.ones((4096, 1)), np.ones(4096))),
+        ("Add", (np.ones((1,) * 36), np.ones((1,) * 36))),
+        ("Expand", (np.ones((1,) * 36), [1])),
     ],
 )
 def test_evaluation_gives_up_rather_than_fail(op_type: str, inputs: tuple[object, ...]) -> None:
     call = Call(op_type=op_type, version=17, attributes={}, protos=(), n_outputs=1)
     assert fold(call, [None if i is None else np.asarray(i) for i in inputs]) is None
+
+
+def test_shapes_of_any_rank_are_broadcast() -> None:
+    assert broadcast((3, 1), (4,), ()) == (3, 4)
+    assert broadcast((1,) * 70, (0, 1)) == (1,) * 68 + (0, 1)
+    with pytest.raises(ValueError, match="2, 3"):
+        broadcast((2,), (3,))
 
 
 def test_shape_arithmetic_resolves_a_reshape() -> None:

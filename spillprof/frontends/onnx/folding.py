@@ -22,8 +22,9 @@ def fold(call: Call, inputs: Ins) -> tuple[Array, ...] | None:
     try:
         with np.errstate(all="ignore"):
             outputs = rule(call, inputs)
-    except (TooLarge, ModelError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
-        return None  # shape inference then says what is wrong with the operator, if anything is
+    except (TooLarge, ModelError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeError):
+        # Shape inference then says what is wrong with the operator, if anything is: numpy alone minds over 32 axes.
+        return None
     if any(output.size > KEPT_ELEMENTS for output in outputs):
         return None
     return outputs

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from itertools import zip_longest
 
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.constants import Array
@@ -120,7 +119,13 @@ def matmul_of(first: int, second: int, dtype: str | None = None) -> Rule:
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that all of them spread to. ``ValueError`` if there is none."""
-    return tuple(int(size) for size in np.broadcast_shapes(*shapes))
+    sizes = []
+    for aligned in zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1):
+        wide = {size for size in aligned if size != 1}
+        if len(wide) > 1:
+            raise ValueError(f"sizes differ: {sorted(wide)}")
+        sizes.append(wide.pop() if wide else 1)
+    return tuple(reversed(sizes))
 
 
 def matmul(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
