@@ -1,5 +1,6 @@
 """Gaps: the stretches between two consecutive uses of one buffer, the only places where a spill can happen."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -9,7 +10,7 @@ import numpy as np
 
 from spillprof.model.program import BufferKind, Program
 from spillprof.planning.liveness import Bytes, Lifetime, demand_by_step, lifetimes
-from spillprof.planning.once import once_per_steps
+from spillprof.planning.once import once_per_program, once_per_steps
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start
 from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs
@@ -58,6 +59,22 @@ def streamed_uses(program: Program) -> tuple[tuple[int, int, bool], ...]:
     streaming = [(i, s) for i, s in enumerate(program.steps) if s.streamed_reads or s.streamed_writes]
     reads = [(b, i, False) for i, step in streaming for b in step.streamed_reads]
     return tuple(sorted(reads + [(b, i, True) for i, s in streaming for b in s.streamed_writes], key=lambda u: u[1]))
+
+
+@once_per_program
+def forced_gaps(program: Program) -> dict[Gap, int]:
+    """Gaps that are off-chip in every plan, and the step that streams the buffer: the one before, or after.
+
+    What is streamed next has to be in DRAM by then, and what was streamed is not on-chip.
+    """
+    lives, found = lifetimes(program), dict[Gap, int]()
+    for b, i, _ in streamed_uses(program):
+        points = _points(lives[b])
+        at = bisect_left(points, i)
+        found[b, i] = i
+        if at:
+            found.setdefault((b, points[at - 1]), i)
+    return found
 
 
 def gap_options(program: Program, options: PlanningOptions) -> tuple[GapOption, ...]:

@@ -4,7 +4,7 @@ The chosen gaps say what is off-chip and when; packing gives every residency blo
 it can beyond the chosen gaps. Where addresses given step by step do as well, they are taken.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from spillprof.model.plan import Plan
 from spillprof.model.program import BufferKind, Program
@@ -13,7 +13,7 @@ from spillprof.planning.blocks import BlockBuilder
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.exchange.pack import Effort, Exchange
 from spillprof.planning.free_list import FreeList
-from spillprof.planning.gaps import Gap, GapOption
+from spillprof.planning.gaps import Gap, GapOption, forced_gaps
 from spillprof.planning.offline_packing import best_packings
 from spillprof.planning.options import PERFECT, PlanningOptions
 from spillprof.planning.packing import Packing
@@ -36,7 +36,7 @@ def plan_offline(
     off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
     unplaced = Packing(off=off, complete=False)  # no addresses given: each is chosen when it is asked for
     online = _assemble(program, target, off, unplaced, strategy, options)
-    if program.capacity_bytes is None or _spills_no_more(online, off):
+    if program.capacity_bytes is None or _spills_no_more(online, off.keys() | forced_gaps(program).keys()):
         return online
     packings = best_packings(program, BlockBuilder(program, options), off)
     plans = [online, *(_assemble(program, target, off, packing, strategy, options) for packing in packings)]
@@ -57,8 +57,11 @@ def plan_exchanged(
     ``start``: the gaps to begin with. ``chosen``: those that would be spent if addresses were of no matter.
     """
     given = {(gap.buffer, gap.last_use): step for gap, step in start}
+    builder = BlockBuilder(program, options)
     cost_of_moves = float("inf") if options.placement == PERFECT else move_cost(target)
-    exchange = Exchange(program, BlockBuilder(program, options), options, given, cost_of_moves)
+    exchange = Exchange(program, builder, options, given, cost_of_moves)
+    if not exchange.complete:  # one block has driven the other out again and again
+        exchange = Exchange(program, builder, options, given)
     in_time = exchange.improve(effort)
     off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
     return _assemble(program, target, off, exchange.packing(), strategy, options), in_time
@@ -69,7 +72,7 @@ def move_cost(target: Target) -> float:
     return 2 * target.dram_read_bytes_per_s / target.sram_bytes_per_s
 
 
-def _spills_no_more(plan: Plan, chosen: Mapping[Gap, int]) -> bool:
+def _spills_no_more(plan: Plan, chosen: Set[Gap]) -> bool:
     """Whether the plan spills no gap but the chosen ones, and moves nothing: no other that spills these is better."""
     return not plan.moves and all((spill.buffer, spill.last_use_step) in chosen for spill in plan.spills)
 
@@ -94,7 +97,10 @@ def _assemble(
         rule=cost,
         costs=transfer_costs(program, target),
         options=options,
-        off_chip={gap: OffChip(step, gap not in chosen) for gap, step in packing.off.items()},
+        off_chip={
+            **{gap: OffChip(step, fragmentation=False) for gap, step in forced_gaps(program).items()},
+            **{gap: OffChip(step, gap not in chosen) for gap, step in packing.off.items()},
+        },
         moves=packing.moves,
     )
     weights = {

@@ -2,11 +2,11 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import program, target
+from programs import program, step, target
 from random_programs import random_program
 
 from spillprof.planning.blocks import Block, BlockBuilder, Ticks, covers
-from spillprof.planning.gaps import GapOption
+from spillprof.planning.gaps import GapOption, forced_gaps
 from spillprof.planning.offline import plan_offline
 from spillprof.planning.offline_packing import best_packings
 from spillprof.planning.options import PlanningOptions, Release
@@ -38,6 +38,16 @@ def test_addresses_begin_above_what_is_reserved() -> None:
     p = program({"a": 20, "n": 30}, ["-> a", "-> n", "a ->"], capacity=62, reservations=[("weight staging", 12)])
     [packing] = best_packings(p, BlockBuilder(p, DEFAULTS), {})
     assert sorted(address for found in packing.addresses.values() for address in found) in ([12, 32], [12, 42])
+
+
+def test_what_is_streamed_next_leaves_at_once() -> None:
+    """s is read from DRAM in step 4, so its one write (40) is due in any case; then k (40) can stay beside n (40)."""
+    steps = ["-> s", "-> k", "-> n", "n -> r", step("s, r -> t", streamed_reads="s", stream_staging_bytes=4)]
+    p = program({"s": 40, "k": 40, "n": 40, "r": 10, "t": 10}, [*steps, "t ->", "k ->"], capacity=100)
+    assert forced_gaps(p) == {(0, 0): 4, (0, 4): 4}
+    plan = plan_offline(p, target(), [], "interval", DEFAULTS)
+    assert verify(p, plan) == ()
+    assert [(s.buffer, s.evict_step, s.written, s.reloaded) for s in plan.spills] == [(0, 1, True, False)]
 
 
 @settings(max_examples=100, deadline=None)
