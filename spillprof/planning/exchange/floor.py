@@ -68,6 +68,7 @@ class Floor:
         self.spill_bytes = 0
         self.moved_bytes = 0
         self.move_cost = move_cost
+        self._moves_at_all = move_cost < float("inf")
         self._moves: dict[int, set[int]] = {}  # ticks by chain
         for gap in off:
             self.spill_bytes += self.price(self.gaps[gap]) if gap in self.gaps else 0
@@ -251,13 +252,32 @@ class Floor:
         """Whether the move is made."""
         return move[1] in self._moves.get(move[0], ())
 
+    def move_beside(self, k: int, other: int) -> Move | None:
+        """The move that takes a block from where it is when block ``k`` comes; None if it cannot, or comes later."""
+        block = self.blocks[other]
+        tick = self.blocks[k].start - self.blocks[k].start % PHASES_PER_STEP
+        if block.chain is None or not self._moves_at_all or len(self.blocks[k].ticks) > 1:
+            return None
+        is_inside = block.start < tick < block.ticks[-1][1]
+        return (block.chain, tick) if is_inside and self._builder.can_move(block) else None
+
+    def move_away(self, move: Move) -> None:
+        """Cut the block of a chain at a tick: what is before stays where it is, what comes then waits for a place."""
+        chain, tick = move
+        self._turn_move(move)
+        self._renew(chain)
+        for piece in self._of_chain[chain]:
+            if self.is_there(piece) and self.blocks[piece].start == tick:
+                self._set_address(piece, _WAITING)
+                self.wait(piece)
+
     def pieces(self, k: int, beside: Beside) -> list[Place]:
         """Holes in which block ``k`` can lie one after the other, with fewest moves; empty if there are none.
 
         From each tick on, to where the most time passes until something is in the way. The piece ends where the last
         step before that begins.
         """
-        if not self._builder.can_move(self.blocks[k]) or self.move_cost == float("inf"):
+        if not self._moves_at_all or not self._builder.can_move(self.blocks[k]):
             return []
         ((tick, end),), size = self.blocks[k].ticks, self.blocks[k].size_bytes
         places = np.unique(np.concatenate([[self._low], beside.ends, beside.starts - size]))

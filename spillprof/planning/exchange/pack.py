@@ -10,6 +10,7 @@ Then each gap that is off-chip is brought back in turn, and what is in the way e
 if that costs less, it stays, else all is undone. Moves that are needed no more are undone too.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ _ATTEMPTS_AGAIN = 5  # while gaps are brought back
 _MOST_TURNS = 200  # of an exchange
 _TURNS = (2_000, 20)  # in all, to place all blocks: so many, and for each block
 _IMPOSSIBLE = 1 << 44  # bytes
+_HOMELESS = 2  # times as dear as a move alone: what moves out of the way has to find another place yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,18 +182,21 @@ class Exchange:
         return True
 
     def _spill(self, k: int, beside: Beside) -> bool:
-        """Spend the cheapest gaps that help block ``k``, or move it if that is cheaper; False if neither can be."""
+        """Make room for block ``k`` by what seems cheapest, gaps or moves, its own or others'; False if none can."""
         floor = self._floor
         block = floor.blocks[k]
         options = [gap for gap in floor.cuts(k) if (gap.buffer, gap.last_use) != self._tabu]
         own = min(options, key=lambda gap: (floor.price(gap), -gap.length, gap.buffer, gap.last_use), default=None)
-        leaving = {}
+        leaving: dict[int, GapOption | Move] = {}
         prices = np.full(len(beside.ids), _IMPOSSIBLE, dtype=np.int64)
         for position, other in enumerate(beside.ids.tolist()):
-            gap = floor.cut_beside(k, other, self._tabu)
+            gap, move = floor.cut_beside(k, other, self._tabu), floor.move_beside(k, other)
             if gap is not None:
-                leaving[other] = gap
-                prices[position] = floor.price(gap)
+                leaving[other], prices[position] = gap, floor.price(gap)
+            if move is not None:
+                price = math.ceil(_HOMELESS * floor.move_cost * floor.blocks[other].size_bytes)
+                if price < prices[position]:
+                    leaving[other], prices[position] = move, price
         place, price = floor.cheapest(k, beside, prices)
         own_price = _IMPOSSIBLE if own is None else floor.price(own)
         places = floor.pieces(k, beside)
@@ -199,7 +204,10 @@ class Exchange:
             floor.place_pieces(k, places)
         elif price < _IMPOSSIBLE and price <= own_price:
             for other in beside.inside(place, block.size_bytes):
-                floor.take_off(leaving[other])
+                if isinstance(leaves := leaving[other], GapOption):
+                    floor.take_off(leaves)
+                else:
+                    floor.move_away(leaves)
             floor.place(k, place)
         elif own is not None:
             floor.take_off(own)
