@@ -6,14 +6,14 @@ cheapest to eject, and they wait for another. All changes can be undone.
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Program
 from spillprof.planning.blocks import Block, BlockBuilder, covers
-from spillprof.planning.exchange.times import Ids, Numbers, Times
+from spillprof.planning.exchange.places import Beside, Place
+from spillprof.planning.exchange.times import Ids, Times
 from spillprof.planning.gaps import Gap, GapOption, gap_options
 from spillprof.planning.options import PlanningOptions, WriteBack
 
@@ -26,25 +26,6 @@ _ADDRESS, _REMOVED, _ADDED, _GAP, _MOVE = range(5)
 
 Move = tuple[int, int]
 """(first buffer of a chain, tick at which what it holds is moved inside SRAM); the tick starts a step."""
-
-Place = tuple[int, int]
-"""(tick, address from then on)."""
-
-_MOST_PIECES = 8
-
-
-class Beside:
-    """What is placed and meets a block, by address."""
-
-    __slots__ = ("ends", "ids", "shared", "starts")
-
-    def __init__(self, ids: Ids, starts: Ids, ends: Ids, shared: Numbers) -> None:
-        self.ids, self.starts, self.ends, self.shared = ids, starts, ends, shared
-
-    def inside(self, address: int, size: int) -> list[int]:
-        """Blocks that lie in ``[address, address + size)``, or partly."""
-        found: list[int] = self.ids[(self.starts < address + size) & (self.ends > address)].tolist()
-        return found
 
 
 class Floor:
@@ -144,56 +125,14 @@ class Floor:
         placed = (starts >= 0).nonzero()[0]
         order = placed[starts[placed].argsort(kind="stable")]
         ids, starts = ids[order], starts[order]
-        return Beside(ids, starts, starts + self._sizes[ids], shared[order])
-
-    def hole(self, k: int, beside: Beside) -> int | None:
-        """The place where block ``k`` would touch most: neighbours at both sides, for as long as they are there."""
-        size, n = self.blocks[k].size_bytes, len(beside.ids)
-        lows, highs = np.full(n + 1, self._low), np.full(n + 1, self._high)
-        np.maximum.accumulate(beside.ends, out=lows[1:])
-        highs[:n] = beside.starts
-        wide = (highs - lows >= size).nonzero()[0]
-        if not len(wide):
-            return None
-        places = np.unique(np.concatenate([lows[wide], highs[wide] - size]))
-        if len(places) == 1:
-            return int(places[0])
-        touched = [
-            int(beside.shared[(beside.ends == place) | (beside.starts == place + size)].sum())
-            + (self.blocks[k].duration if place == self._low or place + size == self._high else 0)
-            for place in places.tolist()
-        ]
-        return int(places[np.argmax(touched)])
-
-    def cheapest(self, k: int, beside: Beside, prices: Floats | Ids) -> tuple[int, float]:
-        """(place, price) where what block ``k`` would lie on is cheapest together."""
-        size, starts, n = self.blocks[k].size_bytes, beside.starts, len(beside.ids)
-        by_end = beside.ends.argsort(kind="stable")
-        ends = beside.ends[by_end]
-        begun, over = np.zeros((2, n + 1), dtype=prices.dtype)  # prices of what begins, and of what ends, so far
-        prices.cumsum(out=begun[1:])
-        prices[by_end].cumsum(out=over[1:])
-        # Right at the bottom, above each that ends early enough, below each that begins late enough. Of those that
-        # end at one address the last counts, of those that begin at one the first; the others seem dearer.
-        above = int(ends.searchsorted(self._high - size, "right"))
-        below = int(starts.searchsorted(self._low + size, "left"))
-        on_top = begun[starts.searchsorted(ends[:above] + size, "left")] - over[1 : above + 1]
-        beneath = begun[below:n] - over[ends.searchsorted(starts[below:] - size, "right")]
-        found = [(float(begun[below]), self._low)]
-        if above:
-            best = int(on_top.argmin())
-            found.append((float(on_top[best]), int(ends[best])))
-        if below < n:
-            best = int(beneath.argmin())
-            found.append((float(beneath[best]), int(starts[below + best]) - size))
-        price, place = min(found, key=itemgetter(0))
-        return place, price
+        return Beside(ids, starts, starts + self._sizes[ids], shared[order], (self._low, self._high))
 
     def eject(self, k: int, beside: Beside) -> None:
         """Place block ``k`` on what is small, short, and has seldom found no hole."""
         self._failures[k] += 1
-        place, _ = self.cheapest(k, beside, self._weights[beside.ids] * (1 + self._failures[beside.ids]))
-        for other in beside.inside(place, self.blocks[k].size_bytes):
+        size = self.blocks[k].size_bytes
+        place, _ = beside.cheapest(size, self._weights[beside.ids] * (1 + self._failures[beside.ids]))
+        for other in beside.inside(place, size):
             self._set_address(other, _WAITING)
             self.wait(other)
         self.place(k, place)
@@ -272,31 +211,10 @@ class Floor:
                 self.wait(piece)
 
     def pieces(self, k: int, beside: Beside) -> list[Place]:
-        """Holes in which block ``k`` can lie one after the other, with fewest moves; empty if there are none.
-
-        From each tick on, to where the most time passes until something is in the way. The piece ends where the last
-        step before that begins.
-        """
+        """Holes in which block ``k`` can lie one after the other, with fewest moves; empty if there are none."""
         if not self._moves_at_all or not self._builder.can_move(self.blocks[k]):
             return []
-        ((tick, end),), size = self.blocks[k].ticks, self.blocks[k].size_bytes
-        places = np.unique(np.concatenate([[self._low], beside.ends, beside.starts - size]))
-        places = places[(places >= self._low) & (places + size <= self._high)]
-        is_in_way = (beside.starts < places[:, None] + size) & (beside.ends > places[:, None])
-        begins, ends = self._times.bounds(beside.ids)
-        found: list[Place] = []
-        while len(found) < _MOST_PIECES:
-            blocked = np.where(is_in_way & (ends > tick), np.maximum(begins, tick), end).min(axis=1, initial=end)
-            best = int(blocked.argmax())
-            until = int(blocked[best])
-            found.append((tick, int(places[best])))
-            if until >= end:
-                return found
-            until -= until % PHASES_PER_STEP
-            if until <= tick:
-                break
-            tick = until
-        return []
+        return beside.pieces(self.blocks[k], *self._times.bounds(beside.ids))
 
     def place_pieces(self, k: int, places: list[Place]) -> None:
         """Give block ``k`` one address after the other; a move at each tick but the first."""

@@ -18,7 +18,8 @@ import numpy as np
 
 from spillprof.model.program import PHASES_PER_STEP, Program
 from spillprof.planning.blocks import BlockBuilder
-from spillprof.planning.exchange.floor import Beside, Floor, Move
+from spillprof.planning.exchange.floor import Floor, Move
+from spillprof.planning.exchange.places import Beside
 from spillprof.planning.gaps import Gap, GapOption
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.packing import Packing
@@ -132,7 +133,7 @@ class Exchange:
         floor.begin()
         floor.join(move)
         k = floor.next_waiting()
-        place = None if k is None else floor.hole(k, floor.beside(k))
+        place = None if k is None else floor.beside(k).hole(floor.blocks[k])
         if k is None or place is None:
             floor.undo()
         else:
@@ -153,7 +154,7 @@ class Exchange:
     def _turn(self, k: int) -> None:
         floor = self._floor
         beside = floor.beside(k)
-        place = floor.hole(k, beside)
+        place = beside.hole(floor.blocks[k])
         if place is not None:
             floor.place(k, place)
             return
@@ -197,7 +198,7 @@ class Exchange:
                 price = math.ceil(_HOMELESS * floor.move_cost * floor.blocks[other].size_bytes)
                 if price < prices[position]:
                     leaving[other], prices[position] = move, price
-        place, price = floor.cheapest(k, beside, prices)
+        place, price = beside.cheapest(block.size_bytes, prices)
         own_price = _IMPOSSIBLE if own is None else floor.price(own)
         places = floor.pieces(k, beside)
         if places and floor.move_cost * block.size_bytes * (len(places) - 1) < min(price, own_price):
