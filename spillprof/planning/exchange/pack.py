@@ -200,8 +200,9 @@ class Exchange:
                     leaving[other], prices[position] = move, price
         place, price = beside.cheapest(block.size_bytes, prices)
         own_price = _IMPOSSIBLE if own is None else floor.price(own)
-        places = floor.pieces(k, beside)
-        if places and floor.move_cost * block.size_bytes * (len(places) - 1) < min(price, own_price):
+        a_move, others = floor.move_cost * block.size_bytes, min(price, own_price)
+        places = floor.pieces(k, beside) if a_move < others else []
+        if places and a_move * (len(places) - 1) < others:
             floor.place_pieces(k, places)
         elif price < _IMPOSSIBLE and price <= own_price:
             for other in beside.inside(place, block.size_bytes):
