@@ -5,20 +5,17 @@ It also follows decisions made beforehand: ``off_chip`` names gaps in which a bu
 
 from collections.abc import Mapping, Sequence
 
-from spillprof.errors import CapacityError
 from spillprof.model.plan import Plan, Scratch, Spill, TransferKind
 from spillprof.model.program import PHASES_PER_STEP, Phase
 from spillprof.planning.candidates import CandidateQueue, CandidateTable, Evictable
-from spillprof.planning.compaction import Block, compact
-from spillprof.planning.free_list import INFINITE_BYTES
 from spillprof.planning.liveness import lifetimes
+from spillprof.planning.memory import Memory
 from spillprof.planning.options import Inputs, WriteBack
-from spillprof.planning.placement import Placement, make_space
+from spillprof.planning.placement import Placement
 from spillprof.planning.recorder import PlanRecorder
 from spillprof.planning.run_facts import Need, StepFacts, run_facts
 from spillprof.planning.setting import Setting
 from spillprof.planning.strategies.online import STANDING
-from spillprof.units import format_size_exact
 
 _PHASES = tuple(Phase)
 
@@ -49,15 +46,10 @@ class Run:
         self._in_dram = list(facts.in_dram_at_start)  # whether DRAM has a valid copy, by buffer
         self._loaded = [facts.steady and weight for weight in facts.is_weight]  # whether a load is a reload
         self._uses_done = [0] * len(program.buffers)
-        capacity = INFINITE_BYTES if program.capacity_bytes is None else program.capacity_bytes
-        end = capacity - capacity % program.alignment_bytes  # compaction lays operands at the end of the pool too
-        reserved = program.reserved_bytes
-        self._pool = (reserved, max(reserved, end))
-        self._free = make_space(program, self._pool, setting.options.placement)
-        self._address: dict[int, int] = {}  # of every resident buffer
+        self._memory = Memory(program, facts, setting.options.placement)
+        self._address = self._memory.address
         self._candidates: Evictable | None = None  # none is kept until something has to leave
         self._recorder = PlanRecorder(program)
-        self._moved_from: dict[int, int] = {}  # where what moves before the step at hand was, by buffer
         self._gone_at_once: set[int] = set()  # residents that left their place before the first step
         self.kept_weights: dict[int, int] = {}
         self.victims = 0
@@ -91,14 +83,14 @@ class Run:
         for b in sorted(facts.resident):
             address = facts.slot.get(b)
             if address is None:
-                address = self._placement.choose(self._free, facts.size_bytes[b], (b, 0))
+                address = self._placement.choose(self._memory.free, facts.size_bytes[b], (b, 0))
             if address is None:
-                raise self._no_space(f"graph input '{self._program.buffers[b].name}'", facts.size_bytes[b])
+                raise self._memory.no_space(f"graph input '{self._program.buffers[b].name}'", facts.size_bytes[b])
             self._enter(b, address)
 
     def _enter(self, b: int, address: int) -> None:
         if b not in self._facts.slot:
-            self._free.take(address, self._facts.size_bytes[b])
+            self._memory.free.take(address, self._facts.size_bytes[b])
         self._address[b] = address
         self._recorder.open(b, 0, address)
         self._loaded[b] = True
@@ -127,30 +119,17 @@ class Run:
             for b in step.reads:
                 self._candidates.remove(b)
         if i in self._setting.moves:
-            self._move(self._setting.moves[i])
+            self._memory.move(self._setting.moves[i])
         needs = [need for need in step.needs if need.buffer not in address]
         addresses = self._place(i, step, needs)
         compacted = addresses is None
         if addresses is None:
-            addresses = self._compact(i, step, needs)
-        if self._moved_from:
+            addresses = self._memory.compact(i, step, needs)
+        if self._memory.moved_from:
             self._record_moves(i)
         self._record_step(i, step, needs, addresses)
         if compacted:
-            self._rebuild_free_list()
-
-    def _move(self, moves: Mapping[int, int]) -> None:
-        """Move what is to lie elsewhere from now on, all at once; nothing if that is not possible any more."""
-        sizes, old = self._facts.size_bytes, {b: self._address[b] for b in moves if b in self._address}
-        for b, address in old.items():
-            self._free.give(address, sizes[b])
-        for b in old:
-            if not self._free.is_free(moves[b], sizes[b]):
-                self._rebuild_free_list()
-                return
-            self._free.take(moves[b], sizes[b])
-        self._address.update((b, moves[b]) for b in old)
-        self._moved_from = old
+            self._memory.find_holes()
 
     def _place(self, i: int, step: StepFacts, needs: Sequence[Need]) -> list[int] | None:
         """Take an address for each need, evicting as the rule says. None, and nothing taken, if that fails."""
@@ -163,30 +142,30 @@ class Run:
                     break
                 address = self._allocate(i, need)
                 if address is None:
-                    self._rebuild_free_list()
+                    self._memory.find_holes()
                     return None
                 addresses.append(address)
                 if need.given_back is not None:
                     leaving.append((need.given_back, address, need.size_bytes))
             for given_back, address, size in leaving:
                 if given_back is phase:
-                    self._free.give(address, size)
+                    self._memory.free.give(address, size)
         return addresses
 
     def _allocate(self, i: int, need: Need) -> int | None:
         size = need.size_bytes
         if not size:
-            return self._pool[0]
+            return self._memory.pool[0]
         owner = (need.purpose if need.buffer is None else need.buffer, PHASES_PER_STEP * i + need.first)
-        address = self._placement.choose(self._free, size, owner)
+        address = self._placement.choose(self._memory.free, size, owner)
         while address is None:
             victim = self._candidates_at(i).choose(now=i, need_bytes=size)
             if victim is None:
                 return None
             self.victims += 1
-            self._evict(victim, i, forced_by=i, fragmentation=self._free.free_bytes >= size)
-            address = self._placement.choose(self._free, size, owner)
-        self._free.take(address, size)
+            self._evict(victim, i, forced_by=i, fragmentation=self._memory.free.free_bytes >= size)
+            address = self._placement.choose(self._memory.free, size, owner)
+        self._memory.free.take(address, size)
         return address
 
     def _candidates_at(self, i: int) -> Evictable:
@@ -201,55 +180,13 @@ class Run:
                 self._offer(self._candidates, b, self._last_use(b))
         return self._candidates
 
-    def _rebuild_free_list(self) -> None:
-        self._free = make_space(self._program, self._pool, self._setting.options.placement)
-        for b, address in self._address.items():
-            if b not in self._facts.slot:
-                self._free.take(address, self._facts.size_bytes[b])
-
-    def _compact(self, i: int, step: StepFacts, needs: list[Need]) -> list[int]:
-        """Nothing can leave any more: move what is resident so that the step's needs find holes."""
-        facts = self._facts
-        resident = [b for b in sorted(self._address) if b not in facts.slot and facts.size_bytes[b]]
-        ends = dict(step.ends)
-        blocks = [
-            Block(
-                size_bytes=facts.size_bytes[b],
-                first=Phase.READ,
-                last=ends.get(b, Phase.WRITE),
-                address=self._address[b],
-            )
-            for b in resident
-        ] + [Block(size_bytes=need.size_bytes, first=need.first, last=need.last) for need in needs]
-        self._check_demand(i, blocks)
-        addresses = compact(blocks, self._pool)
-        for b, address in zip(resident, addresses, strict=False):
-            if address != self._address[b]:
-                if i == 0:
-                    self._gone_at_once.add(b)
-                self._moved_from.setdefault(b, self._address[b])
-                self._address[b] = address
-        return addresses[len(resident) :]
-
     def _record_moves(self, i: int) -> None:
-        for b, address in sorted(self._moved_from.items()):
+        for b, address in sorted(self._memory.moved_from.items()):
             if self._address[b] != address:
                 self._recorder.move(b, i, self._address[b])
-        self._moved_from = {}
-
-    def _check_demand(self, i: int, blocks: list[Block]) -> None:
-        demand = max(sum(b.size_bytes for b in blocks if b.first <= phase <= b.last) for phase in Phase)
-        if demand > self._pool[1] - self._pool[0]:
-            raise self._no_space(f"operator '{self._program.steps[i].name}'", demand)
-
-    def _no_space(self, what: str, nbytes: int) -> CapacityError:
-        pool = self._pool[1] - self._pool[0]
-        beside = f", beside {format_size_exact(self._pool[0])} that are reserved" if self._pool[0] else ""
-        return CapacityError(
-            f"{what} cannot fit even after spilling: {format_size_exact(nbytes)} are needed at once{beside}",
-            where=[f"{format_size_exact(pool)} are left after what is reserved, the rest is pinned or in use"],
-            hint="pin less, keep inputs on demand (--inputs on-demand), or give more --sram",
-        )
+                if i == 0:
+                    self._gone_at_once.add(b)
+        self._memory.moved_from.clear()
 
     # --- what a step changes
 
@@ -317,7 +254,7 @@ class Run:
 
     def _evict(self, b: int, i: int, *, forced_by: int, fragmentation: bool = False) -> None:
         """The buffer leaves when step ``i`` is about to start, and no longer moves then."""
-        self._moved_from.pop(b, None)
+        self._memory.moved_from.pop(b, None)
         if i == 0:
             self._gone_at_once.add(b)
         writes = self._is_dirty(b)
@@ -335,7 +272,7 @@ class Run:
         self._recorder.close(b, tick)
         address = self._address.pop(b)
         if b not in self._facts.slot:
-            self._free.give(address, self._facts.size_bytes[b])
+            self._memory.free.give(address, self._facts.size_bytes[b])
             self._placement.freed(address, self._facts.size_bytes[b])
 
     def _record_spill(
