@@ -72,6 +72,20 @@ CACHED_PLAN = plan(
     transfers=[("reload", "v", 0, 0), ("drain", "y", 2, 2)],
     spills=[{"buffer": "v", "last_use_step": 0, "evict_step": 1, "needed_step": 3, "written": False}],
 )
+# Step 2 holds a, which step 1 read last: it is written back, and never comes on-chip again.
+HELD = program(
+    {"x": ("input", 64), "a": 64, "b": 64, "c": 64, "y": ("output", 64)},
+    ["x -> a", "a -> b", step("b -> c", holds="a"), "c -> y"],
+    alignment=64,
+    capacity=128,
+)
+HELD_PLAN = plan(
+    HELD,
+    capacity=128,
+    segments=[("x", 0, 2, 0), ("a", 1, 6, 64), ("b", 4, 8, 0), ("c", 7, 11, 64), ("y", 10, 12, 0)],
+    transfers=[("fetch", "x", 0, 0), ("write-back", "a", 2, 2), ("drain", "y", 4, 4)],
+    spills=[{"buffer": "a", "last_use_step": 1, "evict_step": 2, "needed_step": None, "reloaded": False}],
+)
 LEGAL = {
     "spill": (SPILL, SPILL_PLAN),
     "in place": (INPLACE, INPLACE_PLAN),

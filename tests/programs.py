@@ -19,7 +19,8 @@ from spillprof.model.target import Target
 def step(operands: str, **fields: Any) -> tuple[str, dict[str, Any]]:
     """A step of ``program``, ``"x, w -> y"``, with fields of Step by buffer name.
 
-    ``updates={"x": "y"}``, ``streamed_reads="x w"``, ``workspaces=[("im2col", 64, 0, 1)]`` (phases inclusive).
+    ``updates={"x": "y"}``, ``streamed_reads="x w"``, ``holds="a"``,
+    ``workspaces=[("im2col", 64, 0, 1)]`` (phases inclusive).
     """
     return operands, fields
 
@@ -43,7 +44,7 @@ def program(
     def make_step(number: int, spec: str | tuple[str, dict[str, Any]]) -> Step:
         operands, fields = (spec, {}) if isinstance(spec, str) else (spec[0], dict(spec[1]))
         reads, _, writes = operands.partition("->")
-        for key in ("streamed_reads", "streamed_writes"):
+        for key in ("streamed_reads", "streamed_writes", "holds"):
             fields[key] = indices(fields.get(key, ""))
         fields["updates"] = tuple(Update(old=index[a], new=index[b]) for a, b in fields.get("updates", {}).items())
         if len(indices(writes)) == 1:

@@ -25,6 +25,7 @@ def random_program(
     capacity_factor: float | None = None,
     weights_persist: bool | None = None,
     features: bool = True,
+    holds: bool | None = None,
 ) -> Program:
     """A program that fits: its capacity is its largest step's demand times a factor (random from 1 to 2)."""
     rng = Random(seed)
@@ -77,6 +78,8 @@ def random_program(
             kinds[b] = BufferKind.OUTPUT
     if features:
         _add_updates(rng, steps, sizes, kinds, reads_of)
+    if features if holds is None else holds:
+        _add_holds(rng, steps, reads_of)
     dedicated = set()
     if features and rng.random() < 0.2:
         in_update = {b for s in steps for u in s.updates for b in (u.old, u.new)}
@@ -110,6 +113,15 @@ def random_program(
     factor = rng.choice([1.0, 1.0, 1.1, 1.3, 1.6, 2.0]) if capacity_factor is None else capacity_factor
     pool = int(demand * factor) // ALIGNMENT * ALIGNMENT
     return replace(program, capacity_bytes=program.reserved_bytes + max(pool, demand))
+
+
+def _add_holds(rng: Random, steps: list[Step], reads_of: dict[int, list[int]]) -> None:
+    """Let some steps hold what was read for the last time before them, and is not written over."""
+    replaced = {u.old for step in steps for u in step.updates}
+    for i, step in enumerate(steps):
+        unread = [b for b, read in reads_of.items() if read[-1] < i and b not in replaced]
+        if unread and rng.random() < 0.25:
+            steps[i] = replace(step, holds=tuple(rng.sample(unread, rng.randint(1, min(2, len(unread))))))
 
 
 def _add_updates(

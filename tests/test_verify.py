@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from legal_plans import (
     CACHED,
     CACHED_PLAN,
+    HELD,
+    HELD_PLAN,
     INPLACE,
     INPLACE_PLAN,
     LEGAL,
@@ -39,6 +41,14 @@ def added(q: Plan, part: str, index: int, **fields: Any) -> Plan:
 @pytest.mark.parametrize("name", LEGAL)
 def test_legal_plans_have_no_violation(name: str) -> None:
     assert verify(*LEGAL[name]) == ()
+
+
+def test_what_a_step_holds_may_be_in_dram_by_then_or_stay_on_chip() -> None:
+    assert verify(HELD, HELD_PLAN) == ()
+    stays = changed(HELD_PLAN, "segments", 1, end=8)
+    stays = changed(changed(stays, "segments", 3, address=128), "segments", 2, address=0)
+    stays = replace(changed(changed(stays, "transfers", 1), "transfers", 1, segment=4), spills=(), capacity_bytes=192)
+    assert verify(replace(HELD, capacity_bytes=192), stays) == ()
 
 
 def test_empty_plan_of_empty_program_is_legal() -> None:
@@ -218,6 +228,7 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
     "record of another gap": (SPILL, changed(SPILL_PLAN, "spills", 0, last_use_step=0), Rule.BAD_SPILL),
     "record of a streamed use": (SPILL, changed(SPILL_PLAN, "spills", 0, reloaded=False), Rule.BAD_SPILL),
     "record of a dead buffer": (SPILL, changed(SPILL_PLAN, "spills", 0, needed_step=None), Rule.BAD_SPILL),
+    "held, but not kept": (HELD, replace(changed(HELD_PLAN, "transfers", 1), spills=()), Rule.HELD_LOST),
     "output never written": (SPILL, changed(SPILL_PLAN, "transfers", 3), Rule.OUTPUT_LOST),
 }  # fmt: skip
 

@@ -83,6 +83,9 @@ class Arena:
                 self.check_operand(b, tick)
         for x in scratch:
             self.check(x.address, x.size_bytes, x)
+        for b in operation.holds if phase < 2 else ():
+            if b not in self.dram:
+                self.check_operand(b, tick)
 
 
 def execute(p: Program, q: Plan) -> None:

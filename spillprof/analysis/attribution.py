@@ -22,7 +22,7 @@ class Charge:
     write_bytes: int  # 0 for a clean buffer, and for a graph output whose compulsory write it was
     read_bytes: int
     kind: str  # "capacity", "lifetime", "fragmentation" or "oversized"
-    evicted: bool  # a buffer that is still to be read left SRAM (a streamed one was never there)
+    evicted: bool  # a buffer that is still wanted left SRAM (a streamed one was never there)
 
     @property
     def total_bytes(self) -> int:
@@ -63,7 +63,7 @@ def charges(program: Program, plan: Plan, options: PlanningOptions) -> tuple[Cha
 
 
 def evictions(plan: Plan) -> list[Spill]:
-    """The spills that took a buffer that was still to be read out of SRAM, in the order of ``plan.spills``."""
+    """The spills that took a buffer out of SRAM that was still wanted, in the order of ``plan.spills``."""
     streamed = {(s.buffer, s.step) for s in plan.streamed}
     return [spill for spill in plan.spills if _is_eviction(spill, streamed)]
 
@@ -84,7 +84,8 @@ def bytes_by_kind(charged: Sequence[Charge], streamed_bytes: int) -> KindBytes:
 
 def _is_eviction(spill: Spill, streamed: Set[tuple[int, int]]) -> bool:
     """``streamed``: (buffer, step) of each streamed use, after which a buffer is off-chip without having left."""
-    return spill.needed_step is not None and (spill.buffer, spill.last_use_step) not in streamed
+    wanted = spill.needed_step is not None or spill.written  # written for a branch, or a runtime that frees late
+    return wanted and (spill.buffer, spill.last_use_step) not in streamed
 
 
 def _over_full_steps(program: Program, options: PlanningOptions) -> list[bool]:

@@ -10,7 +10,7 @@ from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.program import BufferKind, Program
 from spillprof.model.result import BufferCost, CauseBytes, OperatorCost
 from spillprof.model.timeline import JobKind, Timeline
-from spillprof.planning.liveness import Lifetime
+from spillprof.planning.liveness import Lifetime, held_until
 
 VICTIMS_NAMED = 8
 STREAMED_WEIGHTS = "(streamed weights)"
@@ -79,13 +79,14 @@ def buffer_costs(
     for charge in charged:
         moved[charge.spill.buffer] += charge.total_bytes
         counts[charge.spill.buffer] += charge.evicted
+    held = held_until(program)
     costs = [
         BufferCost(
             name=program.buffers[b].name,
             kind=str(program.buffers[b].kind),
             size_bytes=program.buffers[b].size_bytes,
             start=lives[b].write_step or 0,
-            end=lives[b].last_step,
+            end=max(lives[b].last_step, held[b]),
             uses=lives[b].read_steps,
             spill_count=counts[b],
             spill_bytes=nbytes,

@@ -12,7 +12,7 @@ from spillprof.model.control_flow import ControlFlow
 from spillprof.model.graph import Assumption, Graph
 from spillprof.model.program import Buffer, BufferKind, Program
 from spillprof.model.target import Target
-from spillprof.planning.liveness import lifetimes, live_bytes_by_step
+from spillprof.planning.liveness import held_until, lifetimes, live_bytes_by_step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +140,7 @@ def _tensors(draft: Draft, program: Program) -> tuple[TensorFact, ...]:
     last_use = {name: i for i, task in enumerate(draft.tasks) for name in task.inputs}
     facts: dict[str, TensorFact] = {}
     stored = {name for buffer in program.buffers for name in buffer.tensors}
+    held = held_until(program)
     for name in draft.graph.inputs:
         if name not in stored:  # nothing reads it
             facts[name] = _fact(draft, name, BufferKind.INPUT, None, None)
@@ -148,7 +149,7 @@ def _tensors(draft: Draft, program: Program) -> tuple[TensorFact, ...]:
         if buffer.kind is BufferKind.WEIGHT:
             continue
         for name in buffer.tensors:
-            last: int | None = life.last_step if name == buffer.name else last_use.get(name)
+            last: int | None = max(life.last_step, held[buffer.index]) if name == buffer.name else last_use.get(name)
             if buffer.kind is BufferKind.OUTPUT and (name == buffer.name or name in alive_to_the_end):
                 last = len(program.steps) - 1
             facts[name] = _fact(draft, name, _kind(buffer, name, alive_to_the_end), life.write_step, last)

@@ -8,7 +8,7 @@ from spillprof.model.profile_facts import LiveBuffer
 from spillprof.model.program import PHASES_PER_STEP, Phase, Program
 from spillprof.model.result import Residency
 from spillprof.model.timeline import JobKind, Seconds, Timeline
-from spillprof.planning.liveness import lifetimes, live_intervals
+from spillprof.planning.liveness import held_until, lifetimes, live_intervals
 from spillprof.timing.addresses import AddressMap
 
 
@@ -87,7 +87,7 @@ def live_at(program: Program, step: int) -> tuple[LiveBuffer, ...]:
         return ()
     first, last = PHASES_PER_STEP * step, PHASES_PER_STEP * (step + 1)
     used = {*program.steps[step].reads, *program.steps[step].writes}
-    lives = lifetimes(program)
+    lives, held = lifetimes(program), held_until(program)
     found = []
     for b, start, end in live_intervals(program):
         if start < last and end > first:
@@ -98,7 +98,7 @@ def live_at(program: Program, step: int) -> tuple[LiveBuffer, ...]:
                     kind=str(buffer.kind),
                     size_bytes=buffer.size_bytes,
                     start=lives[b].write_step or 0,
-                    end=lives[b].last_step,
+                    end=max(lives[b].last_step, held[b]),
                     used_here=b in used,
                 )
             )

@@ -141,7 +141,7 @@ def _operands(
     """What a task touches, and payload bytes that it reads of it, weights left out."""
     views, known = draft.views, draft.weights
     read: dict[str, Buffer] = {}  # by storage, in operand order
-    for name in task.inputs:
+    for name in task.operands:
         storage = views.get(name, name)
         buffer = by_name.get(storage)
         if buffer is not None and (storage not in known or storage in weights.whole):
@@ -156,13 +156,23 @@ def _operands(
     if options.weights is CACHED:
         read |= {name: by_name[name] for name in weights.whole}
     indices = tuple([buffer.index for buffer in read.values()])
-    return Touched(indices, tuple([buffer.index for buffer in written]), may_overwrite), read_bytes
+    touched = Touched(indices, tuple([buffer.index for buffer in written]), may_overwrite, _holds(task, draft, by_name))
+    return touched, read_bytes
+
+
+def _holds(task: Task, draft: Draft, by_name: Mapping[str, Buffer]) -> tuple[int, ...]:
+    """Buffers that a task holds without reading them."""
+    if not task.lead.holds:
+        return ()
+    storages = dict.fromkeys(map(draft.storage, task.lead.holds))
+    read = set(map(draft.storage, task.operands))
+    return tuple(by_name[s].index for s in storages if s not in draft.weights and s not in read)
 
 
 def _bytes_read_of(read: Mapping[str, Buffer], task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> int:
     """Payload of the distinct tensors read, weights left out, no buffer counted for more than it holds."""
     by_storage: dict[str, int] = {}
-    for name in dict.fromkeys(task.inputs):
+    for name in dict.fromkeys(task.operands):
         storage = draft.storage(name)
         if storage in read and read[storage].kind is not WEIGHT:
             most = read[storage].payload_bytes
@@ -193,6 +203,7 @@ def _step(
         reads=touched.reads,
         writes=touched.writes,
         may_overwrite=touched.may_overwrite,
+        holds=touched.holds,
         updates=updates,
         weight_stream_bytes=weights.streamed_bytes(options.weights) if weight_bytes else 0,
         macs=count.macs,

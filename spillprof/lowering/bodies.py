@@ -1,6 +1,6 @@
 """What the bodies of If, Loop and Scan cost by themselves, and which of them run: decided innermost first."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spillprof.lowering.macs import count_macs
@@ -57,17 +57,35 @@ def choose(graph: Graph) -> Choices:
     """The choice for every operator with bodies, at any depth.
 
     Of the branches of an If the one with the higher peak of live bytes runs; of equals the one with more
-    multiply-accumulates, then ``then_branch``.
+    multiply-accumulates, then ``then_branch``. What is captured counts for the branch that reads it last, at
+    whatever depth: it could leave earlier if the other ran.
     """
     choices: dict[int, Choice] = {}
-    positions: dict[int, _Positions] = {}
-    for op, around in _innermost_first(graph):
-        if id(around) not in positions:
-            positions[id(around)] = _positions(around)
-        dying = positions[id(around)].dying(op, around)
+    order = list(_innermost_first(graph))
+    dying = _dying(graph, order)
+    for op, around in order:
         costs = tuple(_cost(op, body, choices, dying) for body in op.subgraphs)
         choices[id(op)] = _branch(op, costs) if op.op_type == "If" else _loop(op, around, costs)
     return choices
+
+
+def _dying(graph: Graph, innermost_first: Sequence[tuple[Operator, Graph]]) -> dict[int, Mapping[str, int]]:
+    """By identity of each operator: bytes of the tensors that it captures and that nothing reads later.
+
+    What comes from further outside dies in a body if it dies in the operator around it. A loop that may run twice
+    keeps its captures for the next trip.
+    """
+    outside: dict[int, Mapping[str, int]] = {id(graph): {}}  # by body: what dies in it of graphs further outside
+    positions: dict[int, _Positions] = {}
+    found: dict[int, Mapping[str, int]] = {}
+    for op, around in reversed(innermost_first):
+        if id(around) not in positions:
+            positions[id(around)] = _positions(around, outside.get(id(around), {}))
+        dies = found[id(op)] = positions[id(around)].dying(op)
+        runs_once = op.op_type == "If" or _trips(op, around).count == 1
+        for body in op.subgraphs:
+            outside[id(body)] = {n: dies[n] for n in body.captures if n in dies} if runs_once else {}
+    return found
 
 
 def _innermost_first(graph: Graph) -> Iterator[tuple[Operator, Graph]]:
@@ -93,19 +111,23 @@ class _Positions:
 
     position: Mapping[int, int]  # by identity of the operator
     last_read: Mapping[str, int]
-    own: Container[str]  # tensors that come from here and are no outputs
+    die_here: Mapping[str, int]  # bytes of the activations that nobody needs once this graph has run
 
-    def dying(self, op: Operator, around: Graph) -> dict[str, int]:
-        """Bytes of the tensors that the operator captures and that nothing here reads later."""
-        here = self.position[id(op)]
-        last = (name for name in op.captures if name in self.own and self.last_read[name] == here)
-        return {n: t.nbytes for n in last if (t := around.tensors[n]).kind is not TensorKind.WEIGHT}
+    def dying(self, op: Operator) -> dict[str, int]:
+        """Bytes of the tensors that the operator captures and that nothing reads later."""
+        here, sizes = self.position[id(op)], self.die_here
+        return {name: sizes[name] for name in op.captures if name in sizes and self.last_read[name] == here}
 
 
-def _positions(graph: Graph) -> _Positions:
+def _positions(graph: Graph, outside: Mapping[str, int]) -> _Positions:
     last_read = {name: i for i, op in enumerate(graph.operators) for name in (*op.inputs, *op.captures)}
-    own = {*graph.inputs, *(name for op in graph.operators for name in op.outputs)} - set(graph.outputs)
-    return _Positions(position={id(op): i for i, op in enumerate(graph.operators)}, last_read=last_read, own=own)
+    own = {*graph.inputs, *(name for op in graph.operators for name in op.outputs if name)}
+    sizes = {n: t.nbytes for n in own if (t := graph.tensors[n]).kind is not TensorKind.WEIGHT}
+    return _Positions(
+        position={id(op): i for i, op in enumerate(graph.operators)},
+        last_read=last_read,
+        die_here={name: nbytes for name, nbytes in {**outside, **sizes}.items() if name not in set(graph.outputs)},
+    )
 
 
 def _branch(op: Operator, costs: tuple[Cost, ...]) -> Choice:
@@ -119,11 +141,22 @@ def _branch(op: Operator, costs: tuple[Cost, ...]) -> Choice:
     return Choice(costs=costs, taken=(worse,), trips=Trips(count=1, basis=TripBasis.KNOWN), total=total, fits=True)
 
 
-def _loop(op: Operator, around: Graph, costs: tuple[Cost, ...]) -> Choice:
+def _stacked(op: Operator) -> list[str]:
+    """Outputs of a Loop that collect a slice from each trip."""
+    return [name for name in op.outputs[max(len(op.inputs) - 2, 0) :] if name] if op.op_type == "Loop" else []
+
+
+def _trips(op: Operator, around: Graph) -> Trips:
+    """How often a loop runs, by the model or by what it stacks."""
     trips = op.trips or Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)
-    stacked = [name for name in op.outputs[max(len(op.inputs) - 2, 0) :] if name] if op.op_type == "Loop" else []
+    stacked = _stacked(op)
     if trips.basis is TripBasis.ASSUMED and stacked and around.tensors[stacked[0]].shape:
-        trips = Trips(count=around.tensors[stacked[0]].shape[0], basis=TripBasis.AT_MOST)
+        return Trips(count=around.tensors[stacked[0]].shape[0], basis=TripBasis.AT_MOST)
+    return trips
+
+
+def _loop(op: Operator, around: Graph, costs: tuple[Cost, ...]) -> Choice:
+    trips, stacked = _trips(op, around), _stacked(op)
     if trips.basis is TripBasis.AT_MOST and not stacked and trips.count * max(costs[-1].steps, 1) > UNFOLD_LIMIT:
         trips = Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)  # a limit so high is none
     total = _all_trips(costs, trips.count)
@@ -157,7 +190,7 @@ def _is_regular(op: Operator) -> bool:
     return all(len(body.inputs) == len(op.inputs) + extra for body in op.subgraphs)
 
 
-def _cost(owner: Operator, body: Graph, choices: Choices, dying: Mapping[str, int]) -> Cost:
+def _cost(owner: Operator, body: Graph, choices: Choices, dying: Mapping[int, Mapping[str, int]]) -> Cost:
     """One run of a body. The outputs of an If's branch are those of the If; those of a loop's exist beside them."""
     inner = [choices[id(op)].total for op in body.operators if op.subgraphs]
     plain = [op for op in body.operators if not op.subgraphs]
@@ -168,8 +201,8 @@ def _cost(owner: Operator, body: Graph, choices: Choices, dying: Mapping[str, in
         macs=sum(c.macs for c in counts) + sum(c.macs for c in inner),
         uncosted=sum(c.uncosted for c in counts) + sum(c.uncosted for c in inner),
         touched_bytes=sum(_touched_bytes(op, body) for op in plain) + sum(c.touched_bytes for c in inner),
-        beside_bytes=_peak(body, choices, skip=frozenset(body.outputs if owner.op_type == "If" else ()), held={}),
-        peak_live_bytes=_peak(body, choices, skip=frozenset(), held={n: dying[n] for n in body.captures if n in dying}),
+        beside_bytes=_peak_beside(body, choices, skip=frozenset(body.outputs if owner.op_type == "If" else ())),
+        peak_live_bytes=_peak_live(body, choices, dying, held=dying[id(owner)]),
     )
 
 
@@ -178,28 +211,52 @@ def _touched_bytes(op: Operator, body: Graph) -> int:
     return sum(body.tensors[name].nbytes for name in names if name)
 
 
-def _peak(body: Graph, choices: Choices, *, skip: frozenset[str], held: Mapping[str, int]) -> int:
-    """Largest sum of live bytes in file order: activations written here, and ``held`` ones up to their last read."""
-    last: dict[str, int] = {}
-    for i, op in enumerate(body.operators):
-        for name in (*op.inputs, *op.captures):
-            last[name] = i
-    last.update(dict.fromkeys(body.outputs, len(body.operators)))
-    expiring: dict[int, int] = {}  # bytes that are read for the last time by that operator
+def _peak_beside(body: Graph, choices: Choices, *, skip: frozenset[str]) -> int:
+    """Largest sum of live bytes in file order of the activations that are written here, but for ``skip``."""
+    expiring, sizes = _expiring(body), dict[str, int]()
     live = peak = 0
-    for name, nbytes in held.items():
-        live += nbytes
-        expiring[last.get(name, 0)] = expiring.get(last.get(name, 0), 0) + nbytes
     for i, op in enumerate(body.operators):
-        for name in _written(op, body, skip):
-            nbytes = body.tensors[name].nbytes
-            live += nbytes
-            expires = last.get(name, i)
-            expiring[expires] = expiring.get(expires, 0) + nbytes
+        results = {name: body.tensors[name].nbytes for name in _written(op, body, skip)}
+        sizes |= results
+        live += sum(results.values())
         inside = choices[id(op)].total.beside_bytes if op.subgraphs else 0
         peak = max(peak, live + inside)
-        live -= expiring.pop(i, 0)
+        live -= sum(sizes.get(name, 0) for name in expiring.get(i, ()))
     return peak
+
+
+def _peak_live(body: Graph, choices: Choices, dying: Mapping[int, Mapping[str, int]], held: Mapping[str, int]) -> int:
+    """Largest sum of live bytes in file order: activations written here, and captures up to their last read.
+
+    ``held``: the captures that nobody needs later, this body's among them. What an If inside captures is there until
+    its condition is known; then what its branch reads last, up to its last read, beside the results.
+    """
+    expiring = _expiring(body)
+    sizes = {name: held[name] for name in body.captures if name in held}
+    live, peak = sum(sizes.values()), 0
+    for i, op in enumerate(body.operators):
+        results = {name: body.tensors[name].nbytes for name in _written(op, body, frozenset())}
+        written = sum(results.values())
+        sizes |= results
+        if op.op_type == "If" and op.subgraphs:
+            captured = sum(dying[id(op)].values())
+            peak = max(peak, live, live - captured + max(choices[id(op)].total.peak_live_bytes, written))
+        else:
+            inside = choices[id(op)].total.beside_bytes if op.subgraphs else 0
+            peak = max(peak, live + written + inside)
+        live += written - sum(sizes.get(name, 0) for name in expiring.get(i, ()))
+    return peak
+
+
+def _expiring(body: Graph) -> dict[int, list[str]]:
+    """Names that are needed for the last time by each operator. Outputs are needed to the end."""
+    last = {name: i for i, op in enumerate(body.operators) for name in (*op.inputs, *op.captures, *op.outputs) if name}
+    kept = set(body.outputs)
+    expiring: dict[int, list[str]] = {}
+    for name, i in last.items():
+        if name not in kept:
+            expiring.setdefault(i, []).append(name)
+    return expiring
 
 
 def _written(op: Operator, body: Graph, skip: frozenset[str]) -> Iterable[str]:

@@ -16,8 +16,14 @@ class Task:
 
     lead: Operator  # gives the step its name and type
     members: tuple[Operator, ...]  # all that run in it, in order
-    inputs: tuple[str, ...]  # those present, in operand order, captures last; a name may repeat
+    inputs: tuple[str, ...]  # those present, in operand order, captures and what it only holds last; may repeat
     outputs: tuple[str, ...]  # those present
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """Those of ``inputs`` that it reads."""
+        held = len(self.lead.holds)
+        return self.inputs[:-held] if held else self.inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +56,7 @@ class Draft:
 
 def task_of(op: Operator) -> Task:
     """A task of one operator."""
-    inputs = (*op.inputs, *op.captures)
+    inputs = (*op.inputs, *op.captures, *op.holds)
     return Task(lead=op, members=(op,), inputs=_present(inputs), outputs=_present(op.outputs))
 
 

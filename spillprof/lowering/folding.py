@@ -60,7 +60,7 @@ def folds_whatever_it_reads(op: Operator) -> bool:
 
 
 def _reads_weights_alone(task: Task, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
-    for name in task.inputs:
+    for name in task.operands:
         if name not in weights and views.get(name, name) not in weights:
             return folds_whatever_it_reads(task.lead)
     return True

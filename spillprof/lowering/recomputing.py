@@ -69,12 +69,13 @@ def moved_to(step: int, choices: Iterable[Recompute]) -> int:
 
 def _reading(step: Step, newest: Mapping[int, int]) -> Step:
     """The step with the newest copies as its operands."""
-    if newest.keys().isdisjoint(step.reads):
+    if newest.keys().isdisjoint((*step.reads, *step.holds)):
         return step
     return replace(
         step,
         reads=tuple(newest.get(b, b) for b in step.reads),
         may_overwrite=tuple(newest.get(b, b) for b in step.may_overwrite),
+        holds=tuple(newest.get(b, b) for b in step.holds),
     )
 
 

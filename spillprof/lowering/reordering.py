@@ -19,7 +19,7 @@ def reordered(program: Program, order: Sequence[int]) -> Program:
     written: set[int] = set()
     late = {b for step in steps for b in step.writes}
     for step in steps:
-        unwritten = late.intersection(step.reads) - written
+        unwritten = late.intersection((*step.reads, *step.holds)) - written
         if unwritten:
             raise ValueError(
                 f"step {step.name!r} would read {program.buffers[min(unwritten)].name!r} before it is written"
@@ -34,6 +34,7 @@ class Touched(NamedTuple):
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     may_overwrite: tuple[int, ...]
+    holds: tuple[int, ...] = ()
 
 
 def with_updates(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[Step, ...]:
@@ -46,7 +47,7 @@ def with_updates(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[Step
 
 def updates_of(steps: Sequence[Touched | Step], buffers: Sequence[Buffer]) -> list[tuple[Update, ...]]:
     """The in-place results of each step: of the first operand that may be overwritten and dies there."""
-    last_read = {b: i for i, step in enumerate(steps) for b in step.reads}
+    last_read = {b: i for i, step in enumerate(steps) for b in (*step.reads, *step.holds)}
     updates: list[tuple[Update, ...]] = [()] * len(steps)
     for i, step in enumerate(steps):
         for old in step.may_overwrite:
@@ -63,7 +64,7 @@ def _renumbered(program: Program) -> Program:
     touched: dict[int, None] = {}
     for step in program.steps:
         touched |= dict.fromkeys(b for b in step.reads if buffers[b].kind is BufferKind.WEIGHT)
-        touched |= dict.fromkeys((*step.reads, *step.writes))
+        touched |= dict.fromkeys((*step.reads, *step.holds, *step.writes))
     old = (*touched, *(b.index for b in buffers if b.index not in touched))
     if all(b == k for k, b in enumerate(old)):
         return program
@@ -76,6 +77,7 @@ def _renumbered(program: Program) -> Program:
             writes=tuple(new[b] for b in each.writes),
             updates=tuple(Update(old=new[u.old], new=new[u.new]) for u in each.updates),
             may_overwrite=tuple(new[b] for b in each.may_overwrite),
+            holds=tuple(new[b] for b in each.holds),
             streamed_reads=tuple(new[b] for b in each.streamed_reads),
             streamed_writes=tuple(new[b] for b in each.streamed_writes),
         )

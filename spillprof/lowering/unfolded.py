@@ -44,8 +44,10 @@ class UnfoldedGraph:
         """The name of a new scalar that is known before the run."""
         return self.scalar(prefix, name, dtype, TensorKind.WEIGHT)
 
-    def decide(self, op: Operator, name: str, inputs: Iterable[str], outputs: tuple[str, ...]) -> None:
-        """The step in which control flow decides how it goes on."""
+    def decide(
+        self, op: Operator, name: str, inputs: Iterable[str], outputs: tuple[str, ...], holds: Iterable[str] = ()
+    ) -> None:
+        """The step in which control flow decides how it goes on; ``holds`` are kept until then."""
         own = name == op.name  # at the top the operator itself is gone, and its name free
         self.operators.append(
             Operator(
@@ -54,6 +56,7 @@ class UnfoldedGraph:
                 domain=CONTROL_DOMAIN,
                 inputs=tuple(filter(None, inputs)),
                 outputs=outputs,
+                holds=tuple(holds),
             )
         )
 

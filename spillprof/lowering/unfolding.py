@@ -138,8 +138,9 @@ class _Unfolder:
     def _if(self, op: Operator, choice: Choice, scope: _Scope) -> _Frame:
         body = op.subgraphs[choice.taken[0]]
         role = role_of(op, choice.taken[0])
-        if len(op.subgraphs) > 1:
-            self.made.decide(op, scope.prefix + op.name, map(scope.of, op.inputs), ())
+        if not op.is_decided:
+            held = map(scope.of, op.captures)
+            self.made.decide(op, scope.prefix + op.name, map(scope.of, op.inputs), (), held)
         pairs = [(inner, scope.of(outer)) for inner, outer in zip(body.outputs, op.outputs, strict=False) if outer]
         inner = self._enter(op, body, scope, role, None, {}, _assigned(body, pairs))
         yield self._operators(body, inner)
@@ -260,6 +261,7 @@ class _Unfolder:
                 inputs=tuple(map(scope.of, op.inputs)),
                 outputs=tuple(map(scope.of, op.outputs)),
                 captures=tuple(map(scope.of, block.captures)),
+                holds=tuple(scope.of(name) for name in op.captures if name not in block.captures),
                 subgraphs=(),
                 subgraph_names=(),
             )

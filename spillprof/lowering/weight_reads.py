@@ -39,7 +39,7 @@ def weight_reads(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> Wei
     """
     views, stored = draft.views, draft.weights
     whole: dict[str, int] = {}
-    for name in task.inputs:
+    for name in task.operands:
         storage = views.get(name, name)
         if storage in stored:
             whole[storage] = stored[storage]

@@ -77,6 +77,8 @@ class Operator:
     # Loop or Scan, or one for each of the first trips where sizes change from trip to trip
     subgraph_names: tuple[str, ...] = ()  # the attribute of each: "then_branch", "else_branch" or "body"
     trips: Trips | None = None  # of a Loop or Scan
+    is_decided: bool = False  # of an If: its condition is constant, so only the branch that runs is ever prepared for
+    holds: tuple[str, ...] = ()  # tensors kept until it has run that it does not read: a branch not taken might have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

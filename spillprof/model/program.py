@@ -114,6 +114,7 @@ class Step:
     may_overwrite: tuple[
         int, ...
     ] = ()  # those of ``reads`` that its one result may take the place of, if they die here
+    holds: tuple[int, ...] = ()  # kept until the step has run, in SRAM or DRAM: a branch not taken might read them
     workspaces: tuple[Workspace, ...] = ()  # empty when they live in the shared block
     shared_workspace_bytes: int = 0  # of the shared block, what the step's workspaces take
     streamed_reads: tuple[int, ...] = ()  # those of ``reads`` that are tiled through DRAM: never on-chip here

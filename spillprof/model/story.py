@@ -53,6 +53,8 @@ class TensorStory:
     written_by: str | None
     read_by_steps: tuple[int, ...]
     read_by: tuple[str, ...]
+    held_by_step: int | None  # the last step that it is kept for without being read; None: there is none
+    held_by: str | None
     absences: tuple[Absence, ...]  # in time order
     streamed_bytes: int  # tiled through DRAM by operators that cannot fit, beyond the compulsory
     spill_bytes: int

@@ -31,6 +31,16 @@ class Lifetime:
 
 
 @once_per_steps
+def held_until(program: Program) -> tuple[int, ...]:
+    """The last step that holds each buffer without reading it; -1 if none does. Shape (n_buffers,)."""
+    last = [-1] * len(program.buffers)
+    for i, step in enumerate(program.steps):
+        for b in step.holds:
+            last[b] = i
+    return tuple(last)
+
+
+@once_per_steps
 def lifetimes(program: Program) -> tuple[Lifetime, ...]:
     """Lifetime of every buffer, in order of ``program.buffers``."""
     written_at: list[int | None] = [None] * len(program.buffers)
@@ -46,7 +56,7 @@ def lifetimes(program: Program) -> tuple[Lifetime, ...]:
 def live_intervals(program: Program) -> Iterator[tuple[int, int, int]]:
     """``(buffer, start, end)`` in half-open ticks, for activations, inputs and outputs, in buffer order.
 
-    From the first write (inputs: the start) to the last read (outputs: the end of the run). An in-place update
+    From the first write (inputs: the start) to the last read or hold (outputs: the end of the run). An in-place update
     ends the old buffer where the new one begins. A buffer that nobody reads lives for its step.
     """
     return zip(*(column.tolist() for column in _live_intervals(program)), strict=True)
@@ -59,6 +69,7 @@ def _live_intervals(program: Program) -> tuple[Ints, Ints, Ints]:
     read_at, written_at = np.full((2, len(program.buffers)), -1, dtype=np.int64)
     read_at[read.buffers] = read.steps  # of several, the last stays
     written_at[write.buffers] = write.steps
+    read_at = np.maximum(read_at, np.array(held_until(program), dtype=np.int64))
     starts = np.where(written_at < 0, 0, PHASES_PER_STEP * written_at + Phase.COMPUTE)
     ends = np.where(
         read_at < 0, PHASES_PER_STEP * written_at + Phase.WRITE + 1, PHASES_PER_STEP * read_at + Phase.COMPUTE + 1

@@ -1,13 +1,17 @@
-"""When a dead buffer's space is freed, by release policy."""
+"""When the space of a buffer that nobody reads any more is freed: by release policy, and by what holds it."""
 
 from collections.abc import Sequence
 
 from spillprof.model.program import Program
+from spillprof.planning.liveness import held_until
 from spillprof.planning.options import Release
 
 
 def release_steps(program: Program, last: Sequence[int], release: Release) -> Sequence[int]:
     """The step at whose end each buffer's space is freed, never before its ``last`` use. Shape (n_buffers,)."""
+    held = held_until(program)
+    if max(held, default=-1) >= 0:
+        last = [max(step, until) if step >= 0 else step for step, until in zip(last, held, strict=True)]
     match release:
         case Release.LAST_USE:
             return last

@@ -53,6 +53,9 @@ def _tensor(story: TensorStory) -> Iterator[str]:
         written = f"Written by #{story.written_by_step} {label(story.written_by, NAME_WIDTH)}"
     readers = [f"#{step} {label(name, 24)}" for step, name in zip(story.read_by_steps, story.read_by, strict=True)]
     yield f"{written}, {'read by ' + _listed(readers) if readers else 'read by nobody'}."
+    if story.held_by is not None:
+        held_by = f"#{story.held_by_step} {label(story.held_by, NAME_WIDTH)}"
+        yield f"It is kept until {held_by} has its condition: the branch that is not taken might have read it."
     if story.dedicated:
         yield "It lies in a slot of its own and never leaves."
     elif not story.absences and not story.streamed_bytes:

@@ -14,7 +14,7 @@ from typing import Any
 
 from spillprof.model.plan import Plan
 from spillprof.model.program import PHASES_PER_STEP, Program
-from spillprof.verify.contents import operands, outputs, segments, streams, updates, weights_steady
+from spillprof.verify.contents import holds, operands, outputs, segments, streams, updates, weights_steady
 from spillprof.verify.facts import gather
 from spillprof.verify.memory import blocks_in_use, overlaps, places, scratch
 from spillprof.verify.recount import recount
@@ -40,6 +40,7 @@ def verify(program: Program, plan: Plan) -> tuple[Violation, ...]:
             updates(facts),
             segments(facts),
             streams(facts),
+            holds(facts),
             outputs(facts),
             weights_steady(facts),
             reads(facts),

@@ -124,6 +124,21 @@ def streams(f: Facts) -> Iterator[Violation]:
             yield Violation(rule=Rule.NO_DRAM_COPY, message=message, step=s.step, buffer=s.buffer)
 
 
+def holds(f: Facts) -> Iterator[Violation]:
+    """What a step holds is on-chip until the step has run, or in DRAM before it starts."""
+    held = [(i, b) for i, step in enumerate(f.program.steps) for b in step.holds]
+    if not held:
+        return
+    steps, buffers = integers(i for i, _ in held), integers(b for _, b in held)
+    ticks = PHASES_PER_STEP * steps
+    is_lost = (f.write_step[buffers] < steps) & (f.copied_at[buffers] > steps)
+    is_lost &= f.stays.covering(buffers, ticks, ticks + Phase.WRITE) < 0
+    for k in np.flatnonzero(is_lost).tolist():
+        i, b = held[k]
+        message = f"{f.name(b)} must be kept until step {i} has run, but is neither on-chip nor in DRAM then"
+        yield Violation(rule=Rule.HELD_LOST, message=message, step=i, buffer=b)
+
+
 def outputs(f: Facts) -> Iterator[Violation]:
     """Every graph output that a step writes ends in DRAM."""
     lost = f.is_kind(BufferKind.OUTPUT) & (f.copied_at == NEVER) & (f.write_step >= 0)

@@ -42,12 +42,15 @@ def gather(program: Program, *, inputs_resident: bool, steady_state: bool, write
     gaps = {gap for over in spanning for gap in over}
     unit = gcd(*(sizes[b] for b, _ in gaps)) or 1  # whole buffers go: what lacks is made up for in units
     streamed = {b for step in program.steps for b in (*step.streamed_reads, *step.streamed_writes)}
+    goes_round = [_goes_round(program, b, steady_state=steady_state) for b in range(len(sizes))]
     written = [b.kind is BufferKind.ACTIVATION for b in program.buffers]  # of the rest, DRAM has or gets a copy
     return Facts(
         lacking_bytes=[-(-lacks // unit) * unit for lacks in lacking],
         spanning=spanning,
         size_bytes={gap: sizes[gap[0]] for gap in gaps},
-        own_bytes={(b, p): sizes[b] * (2 if written[b] and writes_always else 1) for b, p in gaps},
+        own_bytes={
+            (b, p): sizes[b] * ((p != uses[b][-1] or goes_round[b]) + (written[b] and writes_always)) for b, p in gaps
+        },
         shared_bytes={b: sizes[b] if written[b] and not writes_always and b not in streamed else 0 for b, _ in gaps},
         forced_bytes=sum(_forced_bytes(program, b, uses[b], resident, steady_state=steady_state) for b in streamed),
     )
@@ -65,19 +68,36 @@ def _uses(program: Program) -> list[list[int]]:
 def _gaps(
     program: Program, uses: list[list[int]], resident: set[int], *, steady_state: bool
 ) -> Iterator[tuple[Gap, list[int]]]:
-    """Each stretch between two uses that are not streamed, with the steps between; weights go round if they persist."""
+    """Each stretch between two uses that are not streamed, with the steps between; weights go round if they persist.
+
+    What a later step holds has a last one, from its last use to that step.
+    """
     n = len(program.steps)
     streamed = {(b, i) for i, step in enumerate(program.steps) for b in (*step.streamed_reads, *step.streamed_writes)}
+    stay = program.weights_persist  # weights do, whatever holds them
+    held = {
+        b: i
+        for i, step in enumerate(program.steps)
+        for b in step.holds
+        if not (stay and program.buffers[b].kind is BufferKind.WEIGHT)
+    }
     for b, own in enumerate(uses):
         buffer = program.buffers[b]
         if buffer.dedicated or b in resident or not own:
             continue
         pairs = list(pairwise(own))
-        if program.weights_persist and steady_state and buffer.kind is BufferKind.WEIGHT:
+        if _goes_round(program, b, steady_state=steady_state):
             pairs.append((own[-1], own[0] + n))
+        elif b in held and held[b] > own[-1] and (b, own[-1]) not in streamed:
+            yield (b, own[-1]), list(range(own[-1] + 1, held[b] + 1))
         for p, u in pairs:
             if u > p + 1 and (b, p) not in streamed and (b, u % n) not in streamed:
                 yield (b, p), [i % n for i in range(p + 1, u)]
+
+
+def _goes_round(program: Program, b: int, *, steady_state: bool) -> bool:
+    """Whether the next inference wants the buffer again."""
+    return program.weights_persist and steady_state and program.buffers[b].kind is BufferKind.WEIGHT
 
 
 def _standing_bytes(program: Program, resident: set[int]) -> list[int]:
@@ -115,7 +135,7 @@ def _forced_bytes(program: Program, b: int, uses: list[int], resident: set[int],
     buffer = program.buffers[b]
     moved = 1 if buffer.kind is BufferKind.ACTIVATION else 0  # written once, streamed or not
     fetched = buffer.kind is not BufferKind.INPUT or b in resident
-    goes_round = buffer.kind is BufferKind.WEIGHT and program.weights_persist and steady_state
+    goes_round = _goes_round(program, b, steady_state=steady_state)
     left = goes_round and b in program.steps[uses[-1]].streamed_reads  # its last use streamed it: it is off-chip
     for i in uses:
         step = program.steps[i]

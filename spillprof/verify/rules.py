@@ -24,6 +24,7 @@ class Rule(StrEnum):
     BAD_STREAM = "bad-stream"  # only what the program streams is streamed, and it is off-chip meanwhile
     BAD_MOVE = "bad-move"  # a compaction move joins two segments of its buffer
     BAD_SPILL = "bad-spill"  # each eviction of a buffer that is still to be read has one record, and it is true
+    HELD_LOST = "held-lost"  # what a branch not taken might have read is kept until the condition is known
     OUTPUT_LOST = "output-lost"  # every graph output is written to DRAM
 
 

@@ -11,7 +11,7 @@ from spillprof.model.plan import Plan
 from spillprof.model.program import PHASES_PER_STEP, Phase, Program
 from spillprof.model.result import Result
 from spillprof.model.story import Absence, Bystander, Operand, OperatorStory, Story, TensorStory
-from spillprof.planning.liveness import lifetimes, step_demand_bytes
+from spillprof.planning.liveness import held_until, lifetimes, step_demand_bytes
 from spillprof.whatif.keeping import in_a_slot, with_more_sram
 from spillprof.whatif.names import resolve
 from spillprof.whatif.setup import Outcome, Setup
@@ -79,7 +79,7 @@ def story(name: str, evidence: Evidence) -> Story:
 
 def _of_tensor(b: int, evidence: Evidence) -> TensorStory:
     program, buffer = evidence.program, evidence.program.buffers[b]
-    life = lifetimes(program)[b]
+    life, held = lifetimes(program)[b], held_until(program)[b]
     own = [a for a, c in zip(evidence.absences, evidence.charged, strict=True) if c.spill.buffer == b]
     streamed = sum(nbytes for (other, _), nbytes in evidence.streamed.items() if other == b)
     leaves = bool(own) or streamed > 0
@@ -94,6 +94,8 @@ def _of_tensor(b: int, evidence: Evidence) -> TensorStory:
         written_by=None if life.write_step is None else program.steps[life.write_step].name,
         read_by_steps=life.read_steps,
         read_by=tuple(program.steps[i].name for i in life.read_steps),
+        held_by_step=None if held < 0 else held,
+        held_by=None if held < 0 else program.steps[held].name,
         absences=tuple(own),
         streamed_bytes=streamed,
         spill_bytes=streamed + sum(a.write_bytes + a.read_bytes for a in own),

@@ -52,7 +52,7 @@ def test_weights_of_a_body_are_cached_under_a_name_of_their_own():
     assert picture(program) == ["If c x y/w -> y"]
 
 
-def test_what_only_the_other_branch_captures_is_no_use():
+def test_what_only_the_other_branch_captures_is_held_but_not_read():
     def branch(weight, size):
         return graph({}, [f"Softmax {weight} -> r"], "r", tensors={weight: size, "r": size})
 
@@ -60,7 +60,9 @@ def test_what_only_the_other_branch_captures_is_no_use():
            op("If c -> y", captures="v w", subgraphs=[branch("v", X), branch("w", Y)])]  # fmt: skip
     g = graph({"c": ("bool", ()), "x": X}, ops, "y", tensors={"v": X, "w": Y, "y": Y})
     assert picture(in_one_step(g, fold=False)) == ["Softmax x -> v", "Softmax x -> w", "If c w -> y"]
-    assert picture(in_one_step(g)) == ["Softmax x -> w", "If c w -> y"]
+    program = in_one_step(g)
+    assert picture(program) == ["Softmax x -> v", "Softmax x -> w", "If c w -> y"]
+    assert [[program.buffers[b].name for b in step.holds] for step in program.steps] == [[], [], ["v"]]
 
 
 def loop_body(outputs):

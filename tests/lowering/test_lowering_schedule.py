@@ -35,7 +35,7 @@ def test_capture_of_a_body_orders_the_operator():
     body = graph({}, ["Softmax a -> r"], "r", tensors={"a": T, "r": T})
     ops = [op("If c -> y", captures="a", subgraphs=[body, body]), "Softmax x -> a"]
     program = lowered(graph({"x": T, "c": ("bool", ())}, ops, "y", tensors={"a": T, "y": T}))
-    assert picture(program) == ["If c ->", "Softmax x -> a", "Softmax a -> y"]
+    assert picture(program) == ["Softmax x -> a", "If c ->", "Softmax a -> y"]
 
 
 def test_cycle_is_refused_by_name():

@@ -36,7 +36,7 @@ def unary(source: str, result: str = "r", size: tuple[int, ...] = X) -> Graph:
 # If
 
 
-def test_branch_that_does_not_read_a_tensor_releases_it():
+def test_branch_that_does_not_read_a_tensor_releases_it_when_the_condition_is_known():
     """``a`` (16 B) is read by the branch that needs less; the other holds 2 x 64 B beside its 16 B result."""
     wide = graph({}, ["Expand b -> m", "Softmax m -> n", "ReduceSum n -> r"], "r",
                  tensors={"b": X, "m": (16,), "n": (16,), "r": X})  # fmt: skip
@@ -47,8 +47,8 @@ def test_branch_that_does_not_read_a_tensor_releases_it():
         "Softmax x -> a", "Softmax x -> b", "If c ->",
         "Expand b -> y/else/m", "Softmax y/else/m -> y/else/n", "ReduceSum y/else/n -> y",
     ]  # fmt: skip
-    # c is gone after the decision, and a was never held: m and n alone
-    assert live_bytes_by_step(program, stored=False).tolist() == [1 + 16 + 16, 1 + 32, 1 + 16, 16 + 64, 128, 80]
+    # a and c are gone after the decision
+    assert live_bytes_by_step(program, stored=False).tolist() == [1 + 16 + 16, 1 + 16 + 32, 1 + 32, 16 + 64, 128, 80]
 
 
 def test_tensor_that_only_the_branch_keeps_alive_counts_as_its_cost():

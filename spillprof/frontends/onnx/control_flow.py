@@ -1,6 +1,7 @@
 """If, Loop and Scan: sizes their bodies, and from those their outputs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from spillprof.errors import ModelError, ShapeError, UsageError
 from spillprof.frontends.onnx.body import Node
@@ -38,18 +39,20 @@ def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> Out
     condition = scope.value_of(node.inputs[0])
     told = session.runs.branch(node.name)
     role = None if told is None else f"{told}_branch"
+    is_decided = False
     if condition is not None and condition.size == 1 and not scope.is_bounded(node.inputs[0]):
         known = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
         if role not in (None, known):
             what = f"the condition of the If is constant: only its {known.removesuffix('_branch')} branch runs"
             raise UsageError(what, where=(place(node),), hint=f"drop --branch {node.name}={told}")
-        role = known
+        role, is_decided = known, True
         session.tally.note("an If has a constant condition: only the branch that runs is analysed")
     elif role is not None:
         session.tally.note(f"If '{node.name}': the {told} branch is taken, as told")
     if role is not None:
         sized = size(branches[role], Scope(parent=scope), session)
-        return _branch_outcome(node, {role: sized}, output_types(sized, branches[role]))
+        outcome = _branch_outcome(node, {role: sized}, output_types(sized, branches[role]))
+        return replace(outcome, is_decided=is_decided)
     results: dict[str, SizedBody] = {}
     impossible: list[ShapeError] = []
     for name, branch in branches.items():

@@ -23,6 +23,7 @@ class Outcome:
     values: Sequence[Array | None]
     is_bounded: bool = False  # sizes are upper bounds
     trips: Trips | None = None
+    is_decided: bool = False  # of an If: its condition is constant
 
 
 def inner_scope(node: Node, body: Body, types: Types, scope: Scope) -> Scope:

@@ -71,8 +71,16 @@ def finished_graph(body: Body, operators: Sequence[Operator], scope: Scope, sess
         tensors=tensors,
         inputs=inputs,
         outputs=body.outputs,
-        captures=body.free_names,
+        captures=_captures(body, operators),
     )
+
+
+def _captures(body: Body, operators: Sequence[Operator]) -> tuple[str, ...]:
+    """Names that a body may read from outside; less than those in the file where a condition is constant."""
+    if not body.free_names:
+        return ()
+    read = {name for op in operators for name in (*op.inputs, *op.captures)} | set(body.outputs)
+    return tuple(name for name in body.free_names if name in read)
 
 
 def _tell_of_size(known: ValueType, elements: Sequence[tuple[str, tuple[int, ...]]], session: Session) -> None:

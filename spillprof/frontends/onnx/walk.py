@@ -9,6 +9,7 @@ from spillprof.frontends.onnx.claims import agree, check_claims, claimed_type, m
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.control_flow import visit_bodies
 from spillprof.frontends.onnx.elements import ValueType
+from spillprof.frontends.onnx.outcome import Outcome
 from spillprof.frontends.onnx.outputs import Found, Operands
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.sequence_map import as_loop, is_sequence_map
@@ -94,7 +95,22 @@ def _with_bodies(node: Node, scope: Scope, session: Session, body: Body) -> Oper
     limits = result.types if result.is_bounded else ()
     found = Found(types=result.types, values=result.values, is_bounded=is_bounded, limits=limits)
     _set_outputs(node, found, scope, session, body)
-    return replace(_operator(node), subgraphs=result.subgraphs, subgraph_names=result.names, trips=result.trips)
+    return replace(
+        _operator(node),
+        captures=_captures(node, result),
+        subgraphs=result.subgraphs,
+        subgraph_names=result.names,
+        trips=result.trips,
+        is_decided=result.is_decided,
+    )
+
+
+def _captures(node: Node, result: Outcome) -> tuple[str, ...]:
+    """Names that the bodies may read from outside; a body that was not sized might read all that it names."""
+    if len(result.subgraphs) < len(node.bodies) and not result.is_decided:
+        return node.captures
+    read = {name for body in result.subgraphs for name in body.captures}
+    return tuple(name for name in node.captures if name in read)
 
 
 def _operator(node: Node) -> Operator:
