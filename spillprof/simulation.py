@@ -270,7 +270,7 @@ def _totals(program: Program, plan: Plan, timeline: Timeline) -> Totals:
         spill_write_bytes=traffic.spill_write_bytes,
         spill_read_bytes=traffic.spill_read_bytes,
         streamed_bytes=traffic.streamed_bytes,
-        spill_count=len(evictions(plan)),
+        spill_count=len(evictions(program, plan)),
         compaction_count=len(plan.moves),
         peak_bytes=int(in_use_by_step(program, plan).max(initial=plan.reserved_bytes)),
         latency_s=timeline.makespan_s,

@@ -8,6 +8,7 @@ from spillprof.model.plan import Plan, Spill, TransferKind
 from spillprof.model.program import BufferKind, Program
 from spillprof.model.result import KindBytes
 from spillprof.planning.gaps import gap_options, unspilled_bytes
+from spillprof.planning.liveness import held_until
 from spillprof.planning.options import PlanningOptions, Release
 
 CAPACITY, LIFETIME, FRAGMENTATION, OVERSIZED = "capacity", "lifetime", "fragmentation", "oversized"
@@ -38,7 +39,7 @@ def charges(program: Program, plan: Plan, options: PlanningOptions) -> tuple[Cha
     """
     over_full = _over_full_steps(program, options)
     streamed = {(s.buffer, s.step) for s in plan.streamed}
-    writes = _spill_writes(program, plan)
+    writes, held = _spill_writes(program, plan), held_until(program)
     n = max(len(program.steps), 1)
     found = []
     for spill in plan.spills:
@@ -56,16 +57,17 @@ def charges(program: Program, plan: Plan, options: PlanningOptions) -> tuple[Cha
                 write_bytes=size if (spill.buffer, spill.evict_step) in writes else 0,
                 read_bytes=size if spill.reloaded else 0,
                 kind=kind,
-                evicted=_is_eviction(spill, streamed),
+                evicted=_is_eviction(spill, streamed, held),
             )
         )
     return tuple(found)
 
 
-def evictions(plan: Plan) -> list[Spill]:
+def evictions(program: Program, plan: Plan) -> list[Spill]:
     """The spills that took a buffer out of SRAM that was still wanted, in the order of ``plan.spills``."""
     streamed = {(s.buffer, s.step) for s in plan.streamed}
-    return [spill for spill in plan.spills if _is_eviction(spill, streamed)]
+    held = held_until(program)
+    return [spill for spill in plan.spills if _is_eviction(spill, streamed, held)]
 
 
 def bytes_by_kind(charged: Sequence[Charge], streamed_bytes: int) -> KindBytes:
@@ -82,9 +84,13 @@ def bytes_by_kind(charged: Sequence[Charge], streamed_bytes: int) -> KindBytes:
     )
 
 
-def _is_eviction(spill: Spill, streamed: Set[tuple[int, int]]) -> bool:
-    """``streamed``: (buffer, step) of each streamed use, after which a buffer is off-chip without having left."""
-    wanted = spill.needed_step is not None or spill.written  # written for a branch, or a runtime that frees late
+def _is_eviction(spill: Spill, streamed: Set[tuple[int, int]], held: Sequence[int]) -> bool:
+    """Whether something is to be read, or held, that left SRAM.
+
+    ``streamed``: (buffer, step) of each streamed use, after which a buffer is off-chip without having left; ``held``:
+    the last step that holds each buffer.
+    """
+    wanted = spill.needed_step is not None or held[spill.buffer] >= spill.evict_step
     return wanted and (spill.buffer, spill.last_use_step) not in streamed
 
 

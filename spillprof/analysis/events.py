@@ -102,7 +102,7 @@ def _evictions(program: Program, plan: Plan) -> list[_Found]:
             ),
             -1,
         )
-        for s in evictions(plan)
+        for s in evictions(program, plan)
         if not s.written
     ]
 
