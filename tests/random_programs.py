@@ -82,13 +82,15 @@ def random_program(
         in_update = {b for s in steps for u in s.updates for b in (u.old, u.new)}
         free = [b for b in range(len(sizes)) if b not in in_update]
         dedicated = set(rng.sample(free, min(1, len(free))))
+    moved = _moved(Random(f"{seed} moved"), steps, sizes)
     buffers = tuple(
         Buffer(
             index=b,
             name=f"b{b}",
             tensors=(f"b{b}",),
             kind=kinds[b],
-            payload_bytes=sizes[b],
+            payload_bytes=moved[b],
+            moved_bytes=moved[b],
             size_bytes=sizes[b],
             dedicated=b in dedicated,
         )
@@ -110,6 +112,15 @@ def random_program(
     factor = rng.choice([1.0, 1.0, 1.1, 1.3, 1.6, 2.0]) if capacity_factor is None else capacity_factor
     pool = int(demand * factor) // ALIGNMENT * ALIGNMENT
     return replace(program, capacity_bytes=program.reserved_bytes + max(pool, demand))
+
+
+def _moved(rng: Random, steps: list[Step], sizes: list[int]) -> list[int]:
+    """Bytes that a transfer moves: what the alignment adds to them does not move. The same along in-place results."""
+    moved = [size - rng.choice([0, 0, 1, 5, 15]) for size in sizes]
+    for step in steps:
+        for update in step.updates:
+            moved[update.new] = moved[update.old]
+    return moved
 
 
 def _add_updates(

@@ -66,7 +66,7 @@ def cold_notes(fitted: Program, planning: PlanningOptions) -> tuple[str, ...]:
     nbytes = 0
     for step in fitted.steps:
         first = [b for b in step.streamed_reads if b not in read and fitted.buffers[b].kind is BufferKind.WEIGHT]
-        nbytes += sum(fitted.buffers[b].size_bytes for b in first)
+        nbytes += sum(fitted.buffers[b].moved_bytes for b in first)
         read.update(step.reads)
     if not nbytes:
         return ()

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from spillprof.lowering.draft import Draft
-from spillprof.lowering.layout import align, stored_bytes
+from spillprof.lowering.layout import Extent, extent, plain_extent
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.pinning import pinned_storages
 from spillprof.lowering.weight_reads import WeightReads
@@ -23,12 +23,12 @@ def buffers_of(
     graph, views = draft.graph, draft.views
     caches = options.weights is WeightsPolicy.CACHED
     constant: set[str] = set()
-    sizes: dict[str, tuple[int, int]] = {}  # of each storage: payload, and as it is stored
+    sizes: dict[str, Extent] = {}  # of each storage
     sizes_of = _sizes(target)
     for task, read in zip(draft.tasks, weights, strict=True):
         if caches and read.whole:
             constant.update(read.whole)
-            sizes |= {name: (nbytes, align(nbytes, target.alignment_bytes)) for name, nbytes in read.whole.items()}
+            sizes |= {name: plain_extent(nbytes, target) for name, nbytes in read.whole.items()}
         for name in (*task.inputs, *task.outputs):
             storage = views.get(name, name)
             if storage not in sizes and storage not in draft.weights:
@@ -48,24 +48,25 @@ def buffers_of(
                 name=name,
                 tensors=(name, *sharing[name]) if name in sharing else (name,),
                 kind=kinds.get(name, activation),
-                payload_bytes=payload,
-                size_bytes=stored,
+                payload_bytes=own.payload_bytes,
+                moved_bytes=own.moved_bytes,
+                size_bytes=own.stored_bytes,
                 dedicated=name in pinned,
             )
-            for index, (name, (payload, stored)) in enumerate(sizes.items())
+            for index, (name, own) in enumerate(sizes.items())
         ]
     )
 
 
-def _sizes(target: Target) -> Callable[[Tensor], tuple[int, int]]:
-    """Payload and stored bytes of a tensor, worked out once for each shape and type."""
-    known: dict[tuple[object, ...], tuple[int, int]] = {}
+def _sizes(target: Target) -> Callable[[Tensor], Extent]:
+    """What a tensor takes, worked out once for each shape and type."""
+    known: dict[tuple[object, ...], Extent] = {}
 
-    def sizes_of(tensor: Tensor) -> tuple[int, int]:
+    def sizes_of(tensor: Tensor) -> Extent:
         key = tensor.shape, tensor.dtype, tensor.elements
         found = known.get(key)
         if found is None:
-            found = known[key] = tensor.nbytes, stored_bytes(tensor, target)
+            found = known[key] = extent(tensor, target)
         return found
 
     return sizes_of

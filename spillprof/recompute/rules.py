@@ -60,13 +60,13 @@ def _wanted(program: Program, buffer: int) -> bool:
 
 
 def _judged(program: Program, costs: Costs, plan: "_Residency", gap: _Gap) -> Proposal:
-    size = program.buffers[gap.buffer].size_bytes
+    size = program.buffers[gap.buffer].moved_bytes
     move_s = costs.read_s(size) + (costs.write_s(size) if gap.written else 0.0)
     producer = program.steps[gap.made_by]
     again_s = costs.step_s[gap.made_by] + costs.read_s(producer.weight_stream_bytes)
     missing = [r for r in producer.reads if not plan.at_hand(r, gap.use_step)]
     for r in missing:
-        nbytes = program.buffers[r].size_bytes
+        nbytes = program.buffers[r].moved_bytes
         again_s += costs.read_s(nbytes) + (0.0 if plan.in_dram(r, gap.use_step) else costs.write_s(nbytes))
     dear = Verdict.SPILL_CAREFULLY if missing else Verdict.SPILL
     return Proposal(

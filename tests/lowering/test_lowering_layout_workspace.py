@@ -22,7 +22,7 @@ def conv(target=MACHINE, algorithm=ConvAlgorithm.DIRECT, *, x=X, w=W, y=Y, dtype
 def test_size_is_rounded_up_to_the_alignment():
     g = graph({"x": (5,)}, ["Softmax x -> y"], "y", tensors={"y": (17,)})
     program = lowered(g, MACHINE.with_overrides(alignment_bytes=64))
-    assert [(b.payload_bytes, b.size_bytes) for b in program.buffers] == [(20, 64), (68, 128)]
+    assert [(b.payload_bytes, b.moved_bytes, b.size_bytes) for b in program.buffers] == [(20, 20, 64), (68, 68, 128)]
 
 
 def test_channels_are_padded_from_rank_three_on():
