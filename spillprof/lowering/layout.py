@@ -1,13 +1,10 @@
 """How a tensor lies in memory: channels padded, sizes rounded up to the alignment."""
 
 from dataclasses import dataclass
-from math import prod
 
 from spillprof.model.dtypes import tensor_bytes
 from spillprof.model.graph import Tensor
 from spillprof.model.target import Target
-
-_CHANNEL_AXIS = 1  # of N, C, spatial ...
 
 
 def align(nbytes: int, alignment_bytes: int) -> int:
@@ -24,14 +21,15 @@ class Extent:
     stored_bytes: int  # in memory
 
 
-def extent(tensor: Tensor, target: Target) -> Extent:
-    """What an activation takes.
+def extent(tensor: Tensor, channels: int | None, target: Target) -> Extent:
+    """What an activation takes, of which one axis holds channels (None: it is stored as it is).
 
-    From rank 3 on, axis 1 holds the channels and is rounded up to ``target.channel_align``. The tensor that is
-    written first decides for all views of it. Elements of a sequence are stored one by one.
+    Channels are rounded up to ``target.channel_align``. Elements of a sequence are stored one by one.
     """
-    pieces = tensor.elements or ((tensor.dtype, tensor.shape),)
-    moved = [_moved_bytes(shape, dtype, target) for dtype, shape in pieces]
+    if tensor.elements:
+        moved = [tensor_bytes(shape, dtype) for dtype, shape in tensor.elements]
+    else:
+        moved = [_moved_bytes(tensor, channels, target)]
     stored = sum(align(nbytes, target.alignment_bytes) for nbytes in moved)
     return Extent(tensor.nbytes, sum(moved), stored)
 
@@ -41,8 +39,8 @@ def plain_extent(nbytes: int, target: Target) -> Extent:
     return Extent(nbytes, nbytes, align(nbytes, target.alignment_bytes))
 
 
-def _moved_bytes(shape: tuple[int, ...], dtype: str, target: Target) -> int:
-    if len(shape) >= 3 and prod(shape) > 0:
-        channels = align(shape[_CHANNEL_AXIS], target.channel_align)
-        shape = (*shape[:_CHANNEL_AXIS], channels, *shape[_CHANNEL_AXIS + 1 :])
-    return tensor_bytes(shape, dtype)
+def _moved_bytes(tensor: Tensor, channels: int | None, target: Target) -> int:
+    shape = tensor.shape
+    if channels is not None:
+        shape = (*shape[:channels], align(shape[channels], target.channel_align), *shape[channels + 1 :])
+    return tensor_bytes(shape, tensor.dtype)

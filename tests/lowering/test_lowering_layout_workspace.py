@@ -25,14 +25,6 @@ def test_size_is_rounded_up_to_the_alignment():
     assert [(b.payload_bytes, b.moved_bytes, b.size_bytes) for b in program.buffers] == [(20, 20, 64), (68, 68, 128)]
 
 
-def test_channels_are_padded_from_rank_three_on():
-    """3 channels stored as 16: 1 x 16 x 2 x 2 x 4 B; a matrix has no channels."""
-    g = graph({"x": (1, 3, 2, 2)}, ["GlobalPool x -> p", "Gemm p w -> y"], "y", weights={"w": (3, 3)},
-              tensors={"p": (1, 3), "y": (1, 3)})  # fmt: skip
-    program = lowered(g, MACHINE.with_overrides(channel_align=16))
-    assert [(b.payload_bytes, b.size_bytes) for b in program.buffers] == [(48, 256), (12, 12), (12, 12)]
-
-
 def test_weights_are_aligned_but_not_padded():
     g = graph({"x": X}, ["Conv x w -> y"], "y", weights={"w": (16, 3, 3, 3)}, tensors={"y": Y})
     target = MACHINE.with_overrides(channel_align=16, alignment_bytes=64)
