@@ -113,14 +113,14 @@ def live_peak(program: Program) -> Peak:
     return Peak(step=tick // PHASES_PER_STEP, live_bytes=int(stored[tick]), padding_bytes=int(stored[tick]) - own)
 
 
-def live_bytes_by_step(program: Program, *, stored: bool) -> Bytes:
+def live_bytes_by_step(program: Program, *, stored: bool, workspaces: bool = True) -> Bytes:
     """Live bytes of each step at its fullest phase. Shape (n_steps,), int64.
 
-    ``stored``: sizes as they lie in memory (padded, aligned), workspaces included; otherwise the tensors' own
-    sizes, and tensors alone.
+    ``stored``: sizes as they lie in memory (padded, aligned), with or without ``workspaces``; otherwise the tensors'
+    own sizes, and tensors alone.
     """
     ticks = _tensor_bytes_by_tick(program, stored)
-    if stored:
+    if stored and workspaces:
         ticks = ticks + _workspace_bytes_by_tick(program)
     return ticks.reshape(-1, PHASES_PER_STEP).max(axis=1) if len(ticks) else ticks
 

@@ -51,6 +51,33 @@ def test_accumulators_lie_in_sram_where_the_target_says_so():
     assert [s.workspaces for s in lowered(g, target).steps] == [(expected,), ()]
 
 
+def test_accumulators_lie_beside_what_the_algorithm_needs():
+    """Whatever the algorithm, 16 x 6 x 6 sums of 4 B are there until they are written."""
+    target = MACHINE.with_overrides(accumulator_bytes_per_output=4)
+    accumulator = ("accumulator", 2304, Phase.COMPUTE, Phase.WRITE)
+    assert conv(target, ConvAlgorithm.IM2COL) == [("im2col", 5184, Phase.READ, Phase.COMPUTE), accumulator]
+    assert conv(target, ConvAlgorithm.WINOGRAD) == [
+        ("winograd input tiles", 2304, Phase.READ, Phase.COMPUTE),
+        ("winograd output tiles", 9216, Phase.COMPUTE, Phase.WRITE),
+        accumulator,
+    ]
+    g = graph({"x": X}, ["Conv x w -> y"], "y", weights={"w": W}, tensors={"y": Y})
+    (step,) = lowered(g, target, conv=ConvAlgorithm.IM2COL).steps
+    assert step.convolution.workspace_bytes == 5184 + 2304
+
+
+def test_blocks_of_im2col_leave_room_for_the_accumulator():
+    """Beside 1024 + 2304 B of operands, 1280 B of weights staged and 2304 B of sums, 10 KiB have room for 23 rows."""
+    target = MACHINE.with_overrides(accumulator_bytes_per_output=4, sram_bytes=10240)
+    assert conv(target, ConvAlgorithm.IM2COL)[0] == ("im2col", 18 * 144, Phase.READ, Phase.COMPUTE)
+    shared = target.with_overrides(shared_workspace=True)
+    assert conv(shared, ConvAlgorithm.IM2COL)[0] == ("im2col", 18 * 144, Phase.READ, Phase.COMPUTE)
+    g = graph({"x": X}, ["Conv x w -> y"], "y", weights={"w": W}, tensors={"y": Y})
+    fitted = fit(lowered(g, shared, conv=ConvAlgorithm.IM2COL), shared, LoweringOptions(conv=ConvAlgorithm.IM2COL))
+    assert [r.size_bytes for r in fitted.reservations if r.what == "shared workspace"] == [18 * 144 + 2304]
+    assert fitted.steps[0].streamed_reads == ()
+
+
 def test_im2col_matrix_of_one_group():
     """C/groups x 3 x 3 x 6 x 6 elements of 4 B, while reading and computing."""
     assert conv(algorithm=ConvAlgorithm.IM2COL) == [("im2col", 4 * 9 * 36 * 4, Phase.READ, Phase.COMPUTE)]
