@@ -3,7 +3,7 @@
 A matrix is large and lives for one step. Sent off-chip it would be missed at once, so what does not fit is made in
 blocks, one after another in the same place, at one launch each. Blocks are cut
 
-- until they stay under half of the SRAM;
+- until they stay under a limit, half of the SRAM at most;
 - further, until nothing has to leave for one: it fits beside all that is live. But no further than a launch more takes
   less time than it saves: that of the bytes that a block gets smaller by, written back and reloaded once. Of n blocks
   of M bytes together, those are M / (n - 1) - M / n.
@@ -26,13 +26,21 @@ from spillprof.planning.liveness import live_bytes_by_step
 
 
 def with_matrices(
-    program: Program, matrices: Mapping[int, Matrix], target: Target, options: LoweringOptions
+    program: Program,
+    matrices: Mapping[int, Matrix],
+    target: Target,
+    options: LoweringOptions,
+    limits: Mapping[int, int] | None = None,
 ) -> Program:
-    """The program with the matrix of each given step as a workspace of it, in blocks."""
+    """The program with the matrix of each given step as a workspace of it, in blocks under the step's limit.
+
+    Without ``limits`` that is half of the SRAM.
+    """
     if not matrices:
         return program
-    free = _free_bytes(program, target, options)
-    blocks = {i: _blocks(matrix, free[i], target) for i, matrix in matrices.items()}
+    free, half = free_bytes(program, target, options), target.sram_bytes // 2
+    most = limits or dict.fromkeys(matrices, half)
+    blocks = {i: _blocks(matrix, most[i], free[i], target) for i, matrix in matrices.items()}
     if target.shared_workspace:
         beside = {i: _beside_bytes(program.steps[i]) for i in matrices}
         largest = max(
@@ -62,7 +70,7 @@ def _beside_bytes(step: Step) -> int:
     )
 
 
-def _free_bytes(program: Program, target: Target, options: LoweringOptions) -> list[int]:
+def free_bytes(program: Program, target: Target, options: LoweringOptions) -> list[int]:
     """What each step leaves for a matrix beside all that is live and its weights; below 0 where something must leave.
 
     A shared block has to be free in every step, and holds the step's other workspaces too.
@@ -82,9 +90,9 @@ def _free_bytes(program: Program, target: Target, options: LoweringOptions) -> l
     return free
 
 
-def _blocks(matrix: Matrix, free_bytes: int, target: Target) -> int:
+def _blocks(matrix: Matrix, limit_bytes: int, free: int, target: Target) -> int:
     """In how many blocks a matrix is made: see the head of this module."""
-    needed, wanted = matrix.fewest_blocks(target.sram_bytes // 2), matrix.fewest_blocks(free_bytes)
+    needed, wanted = matrix.fewest_blocks(limit_bytes), matrix.fewest_blocks(free)
     if target.launch_overhead_s <= 0:
         return max(needed, wanted)
     round_trip_s = 1 / target.dram_read_bytes_per_s + 1 / target.dram_write_bytes_per_s  # of a byte

@@ -183,8 +183,8 @@ def test_a_convolution_says_what_it_fell_back_from():
     assert step.launches == 2
     assert [note.split(" (")[0] for note in program.notes] == [
         "convolutions: 1 im2col with up to 2.53 KiB of workspace",
-        "1 of 1 convolutions runs with a slower algorithm, as half of the SRAM does not hold the workspace of the "
-        "fastest: 1 from winograd to im2col",
+        "1 of 1 convolutions runs with a slower algorithm, as the workspace of the fastest passes half of the SRAM or "
+        "pushes out more than it wins: 1 from winograd to im2col",
         "1 of 1 convolutions runs in blocks of the im2col matrix, 2 in all, one launch each",
     ]
 
