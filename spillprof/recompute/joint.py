@@ -226,6 +226,9 @@ class _Builder:
                 made.append((again, self.problem.column(0.0 if each else write_s)))
             if not clean:
                 self._first_written[b] = self.problem.column(0.0 if each else write_s)
+            if each and buffer.kind is BufferKind.OUTPUT:  # one of its writes is made in any case
+                due = self.problem.column(-write_s)
+                self.problem.at_most({due: 1, **{column: -1 for _, column in leaving}}, 0)
             for after_step, column in leaving:
                 if each and not buffer.in_dram_at_start:
                     self.problem.add_cost(column, write_s)

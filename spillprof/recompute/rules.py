@@ -39,19 +39,23 @@ class _Gap:
     buffer: int
     use_step: int
     made_by: int  # the step that computes it
-    written: bool  # for this gap
+    written: bool  # for this gap, and not anyway
 
 
 def _gaps(program: Program, plan: Plan, lives: tuple[Lifetime, ...]) -> Iterator[_Gap]:
     made_by, n = producers(program), len(program.steps)
+    due = {b.index for b in program.buffers if b.kind is BufferKind.OUTPUT}  # their first write is made in any case
     for spill in plan.spills:
         b, use = spill.buffer, spill.needed_step
+        written = spill.written and b not in due
+        if spill.written:
+            due.discard(b)
         if b not in made_by or use is None or use >= n or not spill.reloaded:
             continue
         step = program.steps[made_by[b]]
         if step.streamed_reads or step.streamed_writes or (lives[b].read_steps[0] == use and not _wanted(program, b)):
             continue
-        yield _Gap(b, use, made_by[b], spill.written)
+        yield _Gap(b, use, made_by[b], written)
 
 
 def _wanted(program: Program, buffer: int) -> bool:
