@@ -28,7 +28,7 @@ class Budgets:
 
     spill_bytes: int | None = None
     latency_s: float | None = None
-    peak_bytes: int | None = None  # live activations, without weights
+    peak_bytes: int | None = None  # live activations, as stored, without weights
     energy_j: float | None = None
 
 

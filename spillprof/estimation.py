@@ -1,9 +1,10 @@
 """One order, one strategy, one figure after another: for a compiler's passes, which ask thousands of times."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from spillprof.errors import UsageError
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
@@ -30,18 +31,29 @@ class Estimate:
     energy_j: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedProgram(Program):
+    """A Program that knows how it was lowered: where its weights live, what happens to a step that cannot fit."""
+
+    lowering: LoweringOptions
+
+
 def load_program(
     model: str | Path | Graph, target: Target, lowering: LoweringOptions | None = None, **bindings: object
-) -> Program:
+) -> LoadedProgram:
     """The steps of a model (a path to an ONNX file, or a Graph), lowered for a target, to be estimated in any order.
 
     ``bindings`` as ``read_onnx`` takes them: ``dims``, ``shapes``, ``batch``. Raises ``SpillprofError``.
     """
+    options = lowering or LoweringOptions()
     if isinstance(model, Graph):
-        return lower(model, target, lowering or LoweringOptions())
-    from spillprof.frontends.onnx import read_onnx
+        graph = model
+    else:
+        from spillprof.frontends.onnx import read_onnx
 
-    return lower(read_onnx(model, **bindings), target, lowering or LoweringOptions())  # type: ignore[arg-type]
+        graph = read_onnx(model, **bindings)  # type: ignore[arg-type]
+    program = lower(graph, target, options)
+    return LoadedProgram(lowering=options, **{f.name: getattr(program, f.name) for f in fields(program)})
 
 
 def estimate(
@@ -57,12 +69,12 @@ def estimate(
 
     Only what the order changes is computed: in-place results, fitting to ``target.sram_bytes``, the plan, one
     timeline. The program, costs of operators included, is used as it is. ``lowering`` are the options that it was
-    lowered with. ``CapacityError`` if no plan is possible, ``UsageError`` for an unknown strategy, ``ValueError`` for
-    an order that is none.
+    lowered with: a program of ``load_program`` knows them. ``CapacityError`` if no plan is possible, ``UsageError``
+    for an unknown strategy or for other options, ``ValueError`` for an order that is none.
     """
     check_strategy(strategy)
     steps = program if order is None else reordered(program, order)
-    fitted = (unlimited if strategy == IDEAL else fit)(steps, target, lowering or LoweringOptions())
+    fitted = (unlimited if strategy == IDEAL else fit)(steps, target, _options_of(program, lowering))
     plan = make_plan(fitted, target, strategy, planning or PlanningOptions())
     traffic = count_traffic(fitted, plan)
     timeline = simulate(fitted, plan, target)
@@ -75,3 +87,15 @@ def estimate(
         latency_s=timeline.makespan_s,
         energy_j=timeline.energy_j,
     )
+
+
+def _options_of(program: Program, given: LoweringOptions | None) -> LoweringOptions:
+    """How the program was lowered. What happens to a step that cannot fit may be chosen anew; nothing else may."""
+    if not isinstance(program, LoadedProgram):
+        return given or LoweringOptions()
+    if given is not None and replace(given, oversized=program.lowering.oversized) != program.lowering:
+        raise UsageError(
+            "the program was lowered with other options",
+            hint="leave lowering= out, or load the program again with the new ones",
+        )
+    return given or program.lowering

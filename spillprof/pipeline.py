@@ -110,9 +110,7 @@ def analyze(
     ideal_s = min([machine.ideal_s, *(r.latency_s for r in simulated if r.feasible)])
     results = [against_ideal(ideal_s, r) if r.feasible else r for r in simulated]
     traffic = count_traffic(ideal.program, ideal.plan)
-    peak = live_bytes_by_step(program, stored=False)
-    peak_step = int(peak.argmax()) if len(peak) else 0
-    model = model_facts(graph, program, target, options.lowering, options.planning, peak, peak_step)
+    model = model_facts(graph, program, target, options.lowering, options.planning)
     asked = Comparison(graph=graph, case=case, results=results, plans=plans)
     tries_changes = options.what_if is WhatIf.ON
     stage(total - 1, total, "what would help" if tries_changes else "the profile")
@@ -124,7 +122,7 @@ def analyze(
         config=configuration(options),
         steps=step_facts(infinite.program, infinite.plan, target),
         live_bytes=tuple(live_bytes_by_step(program, stored=True).tolist()),
-        peak_buffers=live_at(program, peak_step),
+        peak_buffers=live_at(program, model.peak_step),
         oversized=oversized_operators(program, fitted),
         op_times=op_time_facts(program, options.lowering),
         convolutions=convolution_facts(program),

@@ -4,8 +4,8 @@ What does not depend on the field that a sweep changes is computed once: ``prepa
 for each memory and bandwidth, ``Points.totals`` for each strategy and placement.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from spillprof.analysis.attribution import evictions
@@ -100,8 +100,10 @@ def prepare(graph: Graph, target: Target, options: LoweringOptions) -> Prepared:
 def lowering_key(target: Target, options: LoweringOptions) -> tuple[object, ...]:
     """What lowering reads of a target: targets with equal keys share a ``Prepared``.
 
-    Memory and speed matter only to convolutions: ``im2col`` cuts its matrix by them, ``auto`` chooses by them.
+    Memory and speed matter only to convolutions: ``im2col`` cuts its matrix by some of them, ``auto`` plays the run.
     """
+    if options.conv is ConvAlgorithm.AUTO:
+        return tuple(_hashable(getattr(target, field.name)) for field in fields(target) if field.name != "sources")
     memory = (
         target.sram_bytes,
         target.reserved_bytes,
@@ -111,22 +113,22 @@ def lowering_key(target: Target, options: LoweringOptions) -> tuple[object, ...]
         target.dram_write_bytes_per_s,
         target.launch_overhead_s,
     )
-    rates = (_items(target.macs_per_s), _items(target.macs_per_cycle), target.clock_hz, target.utilisation)
     return (
         target.alignment_bytes,
         target.channel_align,
         target.accumulator_bytes_per_output,
         target.strided_views,
-        memory if options.conv in (ConvAlgorithm.IM2COL, ConvAlgorithm.AUTO) else None,
-        target.sram_bytes_per_s if options.conv is ConvAlgorithm.AUTO else None,
-        rates if options.conv is ConvAlgorithm.AUTO else None,
+        memory if options.conv is ConvAlgorithm.IM2COL else None,
         None if options.op_times is None else target.clock_hz,
-        _items(target.conv_time_factors),
+        _hashable(target.conv_time_factors),
     )
 
 
-def _items(table: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    return tuple(sorted(table.items()))
+def _hashable(value: object) -> Hashable:
+    if isinstance(value, Mapping):
+        return tuple(sorted(value.items()))
+    assert isinstance(value, Hashable)
+    return value
 
 
 def on_machine(prepared: Prepared, target: Target, options: PlanningOptions, ideal: Ideal | None = None) -> Machine:

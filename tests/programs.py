@@ -26,7 +26,7 @@ def step(operands: str, **fields: Any) -> tuple[str, dict[str, Any]]:
 
 
 def program(
-    buffers: Mapping[str, int | tuple[str, int]],
+    buffers: Mapping[str, int | tuple[str, int] | tuple[str, int, int]],
     steps: Sequence[str | tuple[str, dict[str, Any]]],
     *,
     dedicated: str = "",
@@ -35,7 +35,7 @@ def program(
     reservations: Sequence[tuple[str, int] | tuple[str, int, str]] = (),
     weights_persist: bool = False,
 ) -> Program:
-    """A Program. A buffer is a size in bytes (an activation) or ``(kind, size)``."""
+    """A Program. A buffer is a size in bytes (an activation), ``(kind, size)`` or ``(kind, size, bytes moved)``."""
     index = {name: i for i, name in enumerate(buffers)}
 
     def indices(names: str) -> tuple[int, ...]:
@@ -56,11 +56,12 @@ def program(
         name = f"op{number}"
         return Step(name=name, op_type="Op", operators=(name,), reads=indices(reads), writes=indices(writes), **fields)
 
-    def make_buffer(name: str, spec: int | tuple[str, int]) -> Buffer:
-        kind, size = ("activation", spec) if isinstance(spec, int) else spec
+    def make_buffer(name: str, spec: int | tuple[str, int] | tuple[str, int, int]) -> Buffer:
+        kind, size, *own = ("activation", spec) if isinstance(spec, int) else spec
+        moved = own[0] if own else size
         return Buffer(
-            index=index[name], name=name, tensors=(name,), kind=BufferKind(kind), payload_bytes=size, size_bytes=size,
-            dedicated=name in dedicated.split(),
+            index=index[name], name=name, tensors=(name,), kind=BufferKind(kind), payload_bytes=moved,
+            moved_bytes=moved, size_bytes=size, dedicated=name in dedicated.split(),
         )  # fmt: skip
 
     return Program(
@@ -88,7 +89,7 @@ def plan(
     scratch: Sequence[tuple[int, str, int, int, int, int]] = (),
     inputs_resident: bool = False,
 ) -> Plan:
-    """A Plan for ``p``; sizes come from the program's buffers.
+    """A Plan for ``p``; what moves comes from the program's buffers.
 
     Segments are ``(buffer, start, end, address)``, streamed operands ``(step, buffer, "in" or "out")``, moves
     ``(buffer, step, from, to)``, scratch ``(step, purpose, size, address, start, end)``; spills are dicts of
@@ -98,7 +99,7 @@ def plan(
     own = {name: [k for k, s in enumerate(segments) if s[0] == name] for name in index}
 
     def size(name: str) -> int:
-        return p.buffers[index[name]].size_bytes
+        return p.buffers[index[name]].moved_bytes
 
     return Plan(
         strategy="literal",

@@ -85,13 +85,15 @@ def random_program(
         in_update = {b for s in steps for u in s.updates for b in (u.old, u.new)}
         free = [b for b in range(len(sizes)) if b not in in_update]
         dedicated = set(rng.sample(free, min(1, len(free))))
+    moved = _moved(Random(f"{seed} moved"), steps, sizes)
     buffers = tuple(
         Buffer(
             index=b,
             name=f"b{b}",
             tensors=(f"b{b}",),
             kind=kinds[b],
-            payload_bytes=sizes[b],
+            payload_bytes=moved[b],
+            moved_bytes=moved[b],
             size_bytes=sizes[b],
             dedicated=b in dedicated,
         )
@@ -122,6 +124,15 @@ def _add_holds(rng: Random, steps: list[Step], reads_of: dict[int, list[int]]) -
         unread = [b for b, read in reads_of.items() if read[-1] < i and b not in replaced]
         if unread and rng.random() < 0.25:
             steps[i] = replace(step, holds=tuple(rng.sample(unread, rng.randint(1, min(2, len(unread))))))
+
+
+def _moved(rng: Random, steps: list[Step], sizes: list[int]) -> list[int]:
+    """Bytes that a transfer moves: what the alignment adds to them does not move. The same along in-place results."""
+    moved = [size - rng.choice([0, 0, 1, 5, 15]) for size in sizes]
+    for step in steps:
+        for update in step.updates:
+            moved[update.new] = moved[update.old]
+    return moved
 
 
 def _add_updates(

@@ -8,6 +8,7 @@ import pytest
 import spillprof
 from spillprof.errors import CapacityError, UsageError
 from spillprof.frontends.onnx import read_onnx
+from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
 
@@ -45,6 +46,40 @@ def test_what_cannot_be_estimated_is_an_error():
         spillprof.estimate(program, target, order=range(len(program.steps))[::-1])
     with pytest.raises(CapacityError):
         spillprof.estimate(program, target.with_overrides(sram_bytes=64))
+
+
+def test_an_estimate_uses_the_options_that_the_program_was_lowered_with():
+    # The weights of 1.84 MiB stay on-chip: there is no room for them in 1 MiB, where they could stream.
+    model, resident = ROOT / "sample_models" / "unet.onnx", LoweringOptions(weights=WeightsPolicy.RESIDENT)
+    target = spillprof.load_target("generic-npu").with_overrides(sram_bytes=64 * MIB)
+    program = spillprof.load_program(model, target, resident)
+    options = AnalyzeOptions(strategies=("cost",), lowering=resident, planning=PlanningOptions(dma=Dma.DEMAND))
+    (result,) = analyze(read_onnx(model), target, options).results
+    found = spillprof.estimate(program, target)
+    assert found == spillprof.estimate(program, target, order=range(len(program.steps)), lowering=resident)
+    assert found.latency_s == pytest.approx(result.latency_s, rel=1e-12)
+    small = target.with_overrides(sram_bytes=MIB)
+    with pytest.raises(CapacityError, match="what stays on-chip"):
+        spillprof.estimate(program, small)
+    with pytest.raises(CapacityError, match="what stays on-chip"):
+        spillprof.estimate(program, small, order=range(len(program.steps)))
+    assert spillprof.estimate(spillprof.load_program(model, small), small).spill_bytes > 0
+
+
+def test_what_happens_to_a_step_that_cannot_fit_is_remembered_too_and_may_be_chosen_anew():
+    target = spillprof.load_target("generic-npu").with_overrides(sram_bytes=2 * MIB)
+    strict = LoweringOptions(oversized=Oversized.ERROR)
+    program = spillprof.load_program(ROOT / "sample_models" / "unet.onnx", target, strict)
+    with pytest.raises(CapacityError):
+        spillprof.estimate(program, target)
+    assert spillprof.estimate(program, target, lowering=LoweringOptions()).streamed_bytes > 0
+
+
+def test_other_options_need_another_program():
+    target = spillprof.load_target("generic-npu")
+    program = spillprof.load_program(ROOT / "sample_models" / "unet.onnx", target)
+    with pytest.raises(UsageError, match="lowered with other options"):
+        spillprof.estimate(program, target, lowering=LoweringOptions(weights=WeightsPolicy.RESIDENT))
 
 
 def test_the_documented_example_runs(monkeypatch, capsys):

@@ -57,6 +57,14 @@ def tight(case: str) -> Profile:
     return analyze(sample(case), machine(TIGHT[case]), AnalyzeOptions())
 
 
+def test_an_output_moves_what_it_has_not_what_the_alignment_makes_of_it() -> None:
+    # 2,050 floats each: stored in three pieces of 4,096 B, written as 8,200 B.
+    g = graph({"x": (2050,)}, ["Relu x -> y"], "y", tensors={"y": (2050,)})
+    profile = analyze(g, MACHINE.with_overrides(alignment_bytes=4096), AnalyzeOptions())
+    assert profile.ideal.compulsory_write_bytes == profile.ideal.compulsory_read_bytes == 8200
+    assert {buffer.size_bytes for buffer in profile.buffers} == {12288}
+
+
 def total_bytes(profile: Profile, result: Result, direction: str) -> int:
     """DRAM bytes of the run in one direction, from its events and the weights that its steps stream."""
     kinds = {"read": ("fetch", "reload", "stream-in"), "written": ("write-back", "drain", "stream-out")}[direction]

@@ -43,7 +43,7 @@ def charges(program: Program, plan: Plan, options: PlanningOptions) -> tuple[Cha
     n = max(len(program.steps), 1)
     found = []
     for spill in plan.spills:
-        size = program.buffers[spill.buffer].size_bytes
+        size = program.buffers[spill.buffer].moved_bytes
         needed = None if spill.needed_step is None else (spill.buffer, spill.needed_step % n)
         if (spill.buffer, spill.last_use_step) in streamed or needed in streamed:
             kind = OVERSIZED

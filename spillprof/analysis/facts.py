@@ -18,7 +18,7 @@ from spillprof.model.profile_facts import (
 from spillprof.model.program import BufferKind, Program
 from spillprof.model.target import Target
 from spillprof.planning.gaps import locked_bytes
-from spillprof.planning.liveness import Bytes, lifetimes, step_demand_bytes
+from spillprof.planning.liveness import lifetimes, live_peak, step_demand_bytes
 from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.recorder import streamed_operands
 from spillprof.units import format_size
@@ -66,7 +66,7 @@ def cold_notes(fitted: Program, planning: PlanningOptions) -> tuple[str, ...]:
     nbytes = 0
     for step in fitted.steps:
         first = [b for b in step.streamed_reads if b not in read and fitted.buffers[b].kind is BufferKind.WEIGHT]
-        nbytes += sum(fitted.buffers[b].size_bytes for b in first)
+        nbytes += sum(fitted.buffers[b].moved_bytes for b in first)
         read.update(step.reads)
     if not nbytes:
         return ()
@@ -82,10 +82,9 @@ def model_facts(
     target: Target,
     options: LoweringOptions,
     planning: PlanningOptions,
-    peak: Bytes,
-    peak_step: int,
 ) -> ModelFacts:
-    """The model as analysed; ``peak`` holds the live bytes of each step."""
+    """The model as analysed."""
+    peak = live_peak(program)
     smallest, smallest_step = min_sram(program, target, options, partial(locked_bytes, options=planning))
     return ModelFacts(
         path=graph.path or graph.name,
@@ -97,8 +96,9 @@ def model_facts(
         tensors=len(graph.tensors),
         weight_bytes=program.weight_bytes,
         macs=sum(step.macs for step in program.steps if not step.recomputes),
-        peak_live_bytes=int(peak[peak_step]) if len(peak) else 0,
-        peak_step=peak_step,
+        peak_live_bytes=peak.live_bytes,
+        peak_padding_bytes=peak.padding_bytes,
+        peak_step=peak.step,
         min_sram_bytes=smallest,
         min_sram_step=smallest_step,
         dims=dict(graph.dims),

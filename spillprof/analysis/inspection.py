@@ -12,7 +12,7 @@ from spillprof.model.control_flow import ControlFlow
 from spillprof.model.graph import Assumption, Graph
 from spillprof.model.program import Buffer, BufferKind, Program
 from spillprof.model.target import Target
-from spillprof.planning.liveness import held_until, lifetimes, live_bytes_by_step
+from spillprof.planning.liveness import held_until, lifetimes, live_peak
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +43,8 @@ class OperatorFact:
 class Inspection:
     """The model as read and lowered.
 
-    ``peak_live_bytes`` is the largest sum of live tensors without weights, padding and workspaces; ``min_sram_bytes``
-    the smallest capacity at which no operator is oversized, with all of these.
+    ``peak_live_bytes`` is the largest sum of live tensors as stored, without weights and workspaces;
+    ``min_sram_bytes`` the smallest capacity at which no operator is oversized, with all of these.
     """
 
     model: str
@@ -52,6 +52,7 @@ class Inspection:
     opset: int | None
     dims: dict[str, int]
     peak_live_bytes: int
+    peak_padding_bytes: int  # of these, what channels and sizes are rounded up by
     peak_step: int
     min_sram_bytes: int
     min_sram_step: int
@@ -73,6 +74,7 @@ class Inspection:
             "opset": self.opset,
             "dims": self.dims,
             "peak_live_bytes": self.peak_live_bytes,
+            "peak_padding_bytes": self.peak_padding_bytes,
             "peak_step": self.peak_step,
             "min_sram_bytes": self.min_sram_bytes,
             "min_sram_step": self.min_sram_step,
@@ -110,15 +112,16 @@ def inspect_graph(graph: Graph, target: Target, options: LoweringOptions) -> Ins
     """
     draft = make_draft(graph, target, options)
     program = assemble(draft, target, options)
-    live = live_bytes_by_step(program, stored=False)
+    peak = live_peak(program)
     smallest, smallest_step = min_sram(program, target, options)
     return Inspection(
         model=graph.name,
         path=graph.path,
         opset=graph.opset,
         dims=dict(graph.dims),
-        peak_live_bytes=int(live.max()) if len(live) else 0,
-        peak_step=int(live.argmax()) if len(live) else 0,
+        peak_live_bytes=peak.live_bytes,
+        peak_padding_bytes=peak.padding_bytes,
+        peak_step=peak.step,
         min_sram_bytes=smallest,
         min_sram_step=smallest_step,
         weight_bytes=program.weight_bytes,

@@ -108,8 +108,11 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 )
 @option("--max-latency", metavar="TIME", callback=parsed(partial(parse_budget, parse_time)), help="Budget of latency.")
 @option(
-    "--max-peak", metavar="SIZE", callback=parsed(partial(parse_budget, parse_size)), help="Budget of live activations."
-)
+    "--max-peak",
+    metavar="SIZE",
+    callback=parsed(partial(parse_budget, parse_size)),
+    help="Budget of live activations, as stored.",
+)  # fmt: skip
 @option(
     "--max-energy", metavar="ENERGY", callback=parsed(partial(parse_budget, parse_energy)), help="Budget of energy."
 )

@@ -48,12 +48,11 @@ def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft:
     """
     if not is_one_of(task.lead, _IN_PLACE) or written.dedicated or written.payload_bytes == 0:
         return ()
-    size_bytes, payload_bytes = written.size_bytes, written.payload_bytes
+    takes = (written.size_bytes, written.moved_bytes, written.payload_bytes)
     found = [
         buffer
         for buffer in operands
-        if buffer.size_bytes == size_bytes
-        and buffer.payload_bytes == payload_bytes
+        if (buffer.size_bytes, buffer.moved_bytes, buffer.payload_bytes) == takes
         and buffer.kind in _REPLACEABLE
         and not buffer.dedicated
     ]

@@ -6,33 +6,26 @@ from dataclasses import replace
 from fractions import Fraction
 
 from spillprof.lowering.access import parts_read
+from spillprof.lowering.algorithms import with_algorithms
 from spillprof.lowering.aliasing import overwritable
-from spillprof.lowering.convolution import Form, Matrix, asked_form, conv_forms, conv_time_factor, fastest_form
 from spillprof.lowering.convolution_notes import convolution_notes
 from spillprof.lowering.costs import stated_assumptions
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import DROPPING, LEADERS, STACKS, is_one_of
 from spillprof.lowering.folding import folds_where_inputs_do
-from spillprof.lowering.im2col import with_matrices
-from spillprof.lowering.layout import align
 from spillprof.lowering.macs import MacCount, count_macs
-from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
+from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.reordering import Touched, updates_of
 from spillprof.lowering.storing import buffers_of
 from spillprof.lowering.weight_reads import WeightReads, part_of, weight_reads
-from spillprof.lowering.workspace import workspaces
 from spillprof.model.dtypes import is_float
 from spillprof.model.graph import Assumption
 from spillprof.model.program import (
     Buffer,
     BufferKind,
-    Convolution,
-    Phase,
     Program,
     Step,
     Update,
-    Workspace,
-    largest_phase_bytes,
 )
 from spillprof.model.target import Target
 
@@ -53,18 +46,14 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
         for task, read, part in zip(draft.tasks, weights, parts, strict=True)
     ]
     updates = updates_of([touched for touched, _ in operands], buffers)
-    steps: list[Step] = []
-    matrices: dict[int, Matrix] = {}
-    for i, task in enumerate(draft.tasks):
-        step = _step(task, draft, weights[i], counts[i], *operands[i], updates[i], buffers, options)
-        if is_one_of(task.lead, LEADERS) or draft.blocks:
-            step, matrix = _with_workspaces(step, task, draft, target, options)
-            if matrix is not None:
-                matrices[i] = matrix
-        steps.append(step)
     program = Program(
         name=draft.graph.name,
-        steps=tuple(steps),
+        steps=tuple(
+            [
+                _step(task, draft, weights[i], counts[i], *operands[i], updates[i], buffers, options)
+                for i, task in enumerate(draft.tasks)
+            ]
+        ),
         buffers=buffers,
         alignment_bytes=target.alignment_bytes,
         weight_bytes=sum(_distinct_weights(weights, draft).values()),
@@ -75,7 +64,8 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
         control_flow=draft.control_flow,
         notes=draft.notes,
     )
-    program = with_matrices(program, matrices, target, options)
+    if draft.blocks or draft.has_some_of(LEADERS):
+        program = with_algorithms(program, draft, target, options)
     notes = convolution_notes(program)
     return replace(program, notes=(*program.notes, *notes)) if notes else program
 
@@ -88,46 +78,6 @@ def _distinct_weights(weights: Iterable[WeightReads], draft: Draft) -> dict[str,
         if in_part:
             distinct |= {name: draft.weights[name] for name in in_part}
     return distinct
-
-
-def _with_workspaces(
-    step: Step, task: Task, draft: Draft, target: Target, options: LoweringOptions
-) -> tuple[Step, Matrix | None]:
-    """A step with the workspaces of its operator and, of a convolution, its algorithm; and the matrix of im2col."""
-    body = _body_workspace(task, draft, target)
-    forms = conv_forms(task, draft)
-    if not forms:
-        needed = (*workspaces(task, draft, target, None), *body)
-        return replace(step, workspaces=needed) if needed else step, None
-    form, fastest = _chosen(forms, step, target, options)
-    spaces = workspaces(task, draft, target, form)
-    convolution = Convolution(
-        algorithm=str(form.algorithm), fastest=str(fastest.algorithm), workspace_bytes=largest_phase_bytes(spaces)
-    )
-    formed = replace(
-        step,
-        workspaces=(*spaces, *body),
-        macs_time_factor=conv_time_factor(target, form.algorithm),
-        convolution=convolution,
-        touched_bytes=step.touched_bytes + form.passing_bytes,
-    )
-    return formed, form.matrix
-
-
-def _chosen(forms: Sequence[Form], step: Step, target: Target, options: LoweringOptions) -> tuple[Form, Form]:
-    """How a convolution runs, and how it would if memory did not matter.
-
-    ``auto``: the fastest whose workspace stays under half of the SRAM.
-    """
-    if options.conv is not ConvAlgorithm.AUTO:
-        form = asked_form(forms, options.conv)
-        return form, form
-    macs_s = step.macs / target.macs_rate(step.mac_dtype)
-    form, fastest = (
-        fastest_form(forms, target, macs_s=macs_s, touched_bytes=step.touched_bytes, limit_bytes=limit)
-        for limit in (target.sram_bytes // 2, None)
-    )
-    return form, fastest
 
 
 def _operands(
@@ -219,12 +169,6 @@ def _is_repeatable(task: Task, draft: Draft) -> bool:
         if op.name in draft.blocks or op.op_type in _NOT_TWICE or not folds_where_inputs_do(op):
             return False
     return True
-
-
-def _body_workspace(task: Task, draft: Draft, target: Target) -> tuple[Workspace, ...]:
-    block = draft.blocks.get(task.lead.name)
-    nbytes = 0 if block is None else align(block.workspace_bytes, target.alignment_bytes)
-    return (Workspace(purpose="body", size_bytes=nbytes, first=Phase.READ, last=Phase.WRITE),) if nbytes else ()
 
 
 def _written_bytes(task: Task, touched: Touched, buffers: Sequence[Buffer], draft: Draft) -> int:

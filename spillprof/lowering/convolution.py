@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from spillprof.lowering.channels import holds_channels_last
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import CONVOLUTIONS, is_one_of
 from spillprof.lowering.options import ConvAlgorithm
@@ -15,7 +16,6 @@ from spillprof.model.target import Target
 _WINOGRAD_IN = 16  # elements of a transformed tile of F(2x2, 3x3): 4 x 4
 _WINOGRAD_OUT = 2  # output rows and columns of a tile
 
-_CHANNELS_LAST = frozenset({"NhwcConv", "NhwcFusedConv"})
 _KERNEL_CHANNELS_LAST = frozenset({"NhwcConv"})
 
 
@@ -119,7 +119,7 @@ def _operands(task: Task, draft: Draft) -> tuple[Tensor, Tensor, Tensor] | None:
     sized = image.dtype not in UNSIZED_DTYPES and prod(result.shape) > 0
     if not sized or len(kernel.shape) < 3 or len(result.shape) < 3:
         return None
-    if op.op_type in _CHANNELS_LAST or op.attributes.get("channels_last"):
+    if holds_channels_last(op):
         image, result = _channels_first(image), _channels_first(result)
     return image, _channels_first(kernel) if op.op_type in _KERNEL_CHANNELS_LAST else kernel, result
 

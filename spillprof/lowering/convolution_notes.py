@@ -20,8 +20,8 @@ def convolution_notes(program: Program) -> tuple[str, ...]:
         pairs = Counter(f"{c.fastest} to {c.algorithm}" for _, c in slower)
         kinds = ", ".join(f"{count} from {pair}" for pair, count in pairs.items())
         notes.append(
-            f"{_share(slower, found)} with a slower algorithm, as half of the SRAM does not hold the workspace of the "
-            f"fastest: {kinds} ({_names(slower)})"
+            f"{_share(slower, found)} with a slower algorithm, as the workspace of the fastest passes half of the SRAM "
+            f"or pushes out more than it wins: {kinds} ({_names(slower)})"
         )
     blocked = [(name, c) for name, c in found if c.blocks > 1]
     if blocked:

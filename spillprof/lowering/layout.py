@@ -1,12 +1,10 @@
 """How a tensor lies in memory: channels padded, sizes rounded up to the alignment."""
 
-from math import prod
+from dataclasses import dataclass
 
 from spillprof.model.dtypes import tensor_bytes
 from spillprof.model.graph import Tensor
 from spillprof.model.target import Target
-
-_CHANNEL_AXIS = 1  # of N, C, spatial ...
 
 
 def align(nbytes: int, alignment_bytes: int) -> int:
@@ -14,19 +12,35 @@ def align(nbytes: int, alignment_bytes: int) -> int:
     return -(-nbytes // alignment_bytes) * alignment_bytes
 
 
-def stored_bytes(tensor: Tensor, target: Target) -> int:
-    """Bytes that an activation takes in SRAM and in a transfer.
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a tensor takes, in bytes."""
 
-    From rank 3 on, axis 1 holds the channels and is rounded up to ``target.channel_align``. The tensor that is
-    written first decides for all views of it. Elements of a sequence are stored one by one.
+    payload_bytes: int  # its elements
+    moved_bytes: int  # what a transfer of it moves: with padded channels, but not what the alignment adds
+    stored_bytes: int  # in memory
+
+
+def extent(tensor: Tensor, channels: int | None, target: Target) -> Extent:
+    """What an activation takes, of which one axis holds channels (None: it is stored as it is).
+
+    Channels are rounded up to ``target.channel_align``. Elements of a sequence are stored one by one.
     """
     if tensor.elements:
-        return sum(_stored_bytes(shape, dtype, target) for dtype, shape in tensor.elements)
-    return _stored_bytes(tensor.shape, tensor.dtype, target)
+        moved = [tensor_bytes(shape, dtype) for dtype, shape in tensor.elements]
+    else:
+        moved = [_moved_bytes(tensor, channels, target)]
+    stored = sum(align(nbytes, target.alignment_bytes) for nbytes in moved)
+    return Extent(tensor.nbytes, sum(moved), stored)
 
 
-def _stored_bytes(shape: tuple[int, ...], dtype: str, target: Target) -> int:
-    if len(shape) >= 3 and prod(shape) > 0:
-        channels = align(shape[_CHANNEL_AXIS], target.channel_align)
-        shape = (*shape[:_CHANNEL_AXIS], channels, *shape[_CHANNEL_AXIS + 1 :])
-    return align(tensor_bytes(shape, dtype), target.alignment_bytes)
+def plain_extent(nbytes: int, target: Target) -> Extent:
+    """What so many bytes take, stored as they are."""
+    return Extent(nbytes, nbytes, align(nbytes, target.alignment_bytes))
+
+
+def _moved_bytes(tensor: Tensor, channels: int | None, target: Target) -> int:
+    shape = tensor.shape
+    if channels is not None:
+        shape = (*shape[:channels], align(shape[channels], target.channel_align), *shape[channels + 1 :])
+    return tensor_bytes(shape, tensor.dtype)

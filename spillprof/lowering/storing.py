@@ -1,14 +1,14 @@
 """The buffers of a draft: what its tasks read and write, and how it lies in memory."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
+from spillprof.lowering.channels import channel_axes
 from spillprof.lowering.draft import Draft
-from spillprof.lowering.layout import align, stored_bytes
+from spillprof.lowering.layout import Extent, extent, plain_extent
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.pinning import pinned_storages
 from spillprof.lowering.weight_reads import WeightReads
-from spillprof.model.graph import Tensor
 from spillprof.model.program import Buffer, BufferKind
 from spillprof.model.target import Target
 
@@ -23,22 +23,22 @@ def buffers_of(
     graph, views = draft.graph, draft.views
     caches = options.weights is WeightsPolicy.CACHED
     constant: set[str] = set()
-    sizes: dict[str, tuple[int, int]] = {}  # of each storage: payload, and as it is stored
-    sizes_of = _sizes(target)
-    for task, read in zip(draft.tasks, weights, strict=True):
-        if caches and read.whole:
-            constant.update(read.whole)
-            sizes |= {name: (nbytes, align(nbytes, target.alignment_bytes)) for name, nbytes in read.whole.items()}
-        for name in (*task.inputs, *task.outputs):
-            storage = views.get(name, name)
-            if storage not in sizes and storage not in draft.weights:
-                sizes[storage] = sizes_of(graph.tensors[storage])
-    pinned = pinned_storages(draft, options, sizes)
+    sizes: dict[str, Extent] = {}  # of each storage
     sharing: dict[str, list[str]] = defaultdict(list)
     for view, storage in views.items():
         sharing[storage].append(view)
     kinds = dict.fromkeys(map(draft.storage, graph.outputs), BufferKind.OUTPUT)
     kinds |= dict.fromkeys(graph.inputs, BufferKind.INPUT)
+    size_of = _sizes(draft, target, sharing, kinds)
+    for task, read in zip(draft.tasks, weights, strict=True):
+        if caches and read.whole:
+            constant.update(read.whole)
+            sizes |= {name: plain_extent(nbytes, target) for name, nbytes in read.whole.items()}
+        for name in (*task.inputs, *task.outputs):
+            storage = views.get(name, name)
+            if storage not in sizes and storage not in draft.weights:
+                sizes[storage] = size_of(storage)
+    pinned = pinned_storages(draft, options, sizes)
     kinds |= dict.fromkeys(constant, BufferKind.WEIGHT)
     activation = BufferKind.ACTIVATION
     return tuple(
@@ -48,24 +48,41 @@ def buffers_of(
                 name=name,
                 tensors=(name, *sharing[name]) if name in sharing else (name,),
                 kind=kinds.get(name, activation),
-                payload_bytes=payload,
-                size_bytes=stored,
+                payload_bytes=own.payload_bytes,
+                moved_bytes=own.moved_bytes,
+                size_bytes=own.stored_bytes,
                 dedicated=name in pinned,
             )
-            for index, (name, (payload, stored)) in enumerate(sizes.items())
+            for index, (name, own) in enumerate(sizes.items())
         ]
     )
 
 
-def _sizes(target: Target) -> Callable[[Tensor], tuple[int, int]]:
-    """Payload and stored bytes of a tensor, worked out once for each shape and type."""
-    known: dict[tuple[object, ...], tuple[int, int]] = {}
+def _sizes(
+    draft: Draft, target: Target, sharing: Mapping[str, Sequence[str]], plain: Container[str]
+) -> Callable[[str], Extent]:
+    """What a storage takes, worked out once for each shape and type.
 
-    def sizes_of(tensor: Tensor) -> tuple[int, int]:
-        key = tensor.shape, tensor.dtype, tensor.elements
+    Channels are padded where the tensor that is written first, or a view of all of it, holds some. What lies in
+    ``plain``, the network's inputs and outputs, is stored as the outside world has it.
+    """
+    known: dict[tuple[object, ...], Extent] = {}
+    tensors = draft.graph.tensors
+    axes = channel_axes(draft) if target.channel_align > 1 else {}
+
+    def held_as(storage: str) -> str:
+        if axes and storage not in axes and storage in sharing:
+            whole = (v for v in sharing[storage] if v in axes and v not in draft.strided)
+            return next((v for v in whole if tensors[v].nbytes == tensors[storage].nbytes), storage)
+        return storage
+
+    def size_of(storage: str) -> Extent:
+        name = storage if storage in plain else held_as(storage)
+        tensor, channels = tensors[name], None if storage in plain else axes.get(name)
+        key = tensor.shape, tensor.dtype, tensor.elements, channels
         found = known.get(key)
         if found is None:
-            found = known[key] = tensor.nbytes, stored_bytes(tensor, target)
+            found = known[key] = extent(tensor, channels, target)
         return found
 
-    return sizes_of
+    return size_of

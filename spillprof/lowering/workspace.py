@@ -13,12 +13,12 @@ from spillprof.model.target import Target
 def workspaces(task: Task, draft: Draft, target: Target, form: Form | None) -> tuple[Workspace, ...]:
     """Workspaces of fixed size of a task, sizes aligned; those of size 0 left out.
 
-    Those of the algorithm, for a convolution that has some; else the accumulator of a convolution or matrix product,
-    if the target keeps accumulators in SRAM. (The matrix of im2col comes later: see ``im2col``.)
+    The accumulator of a convolution or matrix product, if the target keeps accumulators in SRAM, and what the
+    algorithm of a convolution needs besides. (The matrix of im2col comes later: see ``im2col``.)
     """
-    if not is_one_of(task.lead, LEADERS) or (form is not None and form.matrix is not None):
+    if not is_one_of(task.lead, LEADERS):
         return ()
-    found = _accumulator(task, draft, target) if form is None or not form.spaces else form.spaces
+    found = (*(() if form is None else form.spaces), *_accumulator(task, draft, target))
     return tuple(
         Workspace(purpose=purpose, size_bytes=align(nbytes, target.alignment_bytes), first=first, last=last)
         for purpose, nbytes, first, last in found

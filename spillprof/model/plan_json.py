@@ -115,7 +115,7 @@ class _Reader:
             _check_keys(table, known, required, where)
             values = {f.name: self._value(f, table[f.name], f"{where}.{f.name}") for f in columns if f.name in table}
             if sized and "size_bytes" in known and "size_bytes" not in values:
-                values["size_bytes"] = self._program.buffers[values["buffer"]].size_bytes
+                values["size_bytes"] = self._program.buffers[values["buffer"]].moved_bytes
             result.append(record(**values))
         return tuple(result)
 

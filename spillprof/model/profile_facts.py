@@ -21,7 +21,7 @@ class ModelFacts:
     tensors: int
     weight_bytes: int
     macs: int
-    peak_live_bytes: int  # largest sum of live activations, payload, without weights
+    peak_live_bytes: int  # largest sum of live activations, as stored, without weights and workspaces
     peak_step: int
     min_sram_bytes: int  # the smallest capacity at which no operator is oversized
     min_sram_step: int  # the step that needs it
@@ -31,6 +31,7 @@ class ModelFacts:
     assumptions: tuple[Assumption, ...]
     notes: tuple[str, ...]
     control_flow: tuple[ControlFlow, ...] = ()
+    peak_padding_bytes: int = 0  # of peak_live_bytes, what channels and sizes are rounded up by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

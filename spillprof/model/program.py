@@ -48,7 +48,8 @@ class Buffer:
     tensors: tuple[str, ...]  # every tensor stored here: name, then its views
     kind: BufferKind
     payload_bytes: int  # of the tensor itself
-    size_bytes: int  # as stored and moved: channels padded, rounded up to the alignment
+    moved_bytes: int  # by one transfer or move of it: channels padded where it is stored so
+    size_bytes: int  # as stored: what is moved, rounded up to the alignment
     dedicated: bool = False  # pinned: lies in its own slot (a Reservation), never evicted
 
     @property

@@ -52,7 +52,7 @@ class BlockBuilder:
 
     def __init__(self, program: Program, options: PlanningOptions) -> None:
         self._program = program
-        self._options = options
+        self.options = options
         self._n = len(program.steps)
         self._lives = lifetimes(program)
         self._resident = resident_inputs(program, options)
@@ -215,7 +215,7 @@ class BlockBuilder:
     def _as_blocks(self, b: int, segments: list[tuple[int, int, Owner]], off: set[Gap]) -> list[Block]:
         buffer = self._program.buffers[b]
         blocks = [Block(((s, e),), buffer.size_bytes, (owner,), self._head[b]) for s, e, owner in segments]
-        steady = self._program.weights_persist and self._options.start is Start.STEADY
+        steady = self._program.weights_persist and self.options.start is Start.STEADY
         last = self._lives[b].last_step
         if (
             not (blocks and steady and buffer.kind is BufferKind.WEIGHT)

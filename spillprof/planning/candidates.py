@@ -44,7 +44,7 @@ class Candidates:
 
     @property
     def dirty(self) -> Column:
-        """1 where eviction costs a write-back, else 0."""
+        """1 where eviction costs a write that is not made anyway, else 0."""
         return self._table.dirty[self._rows]
 
     @property

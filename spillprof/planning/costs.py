@@ -19,7 +19,7 @@ class TransferCosts:
 
 def transfer_costs(program: Program, target: Target) -> TransferCosts:
     """Costs of reading and writing each buffer of the program on the target."""
-    sizes = np.array([b.size_bytes for b in program.buffers], dtype=np.float64)
+    sizes = np.array([b.moved_bytes for b in program.buffers], dtype=np.float64)
     return TransferCosts(
         read_s=target.dram_read_setup_s + sizes / target.dram_read_bytes_per_s,
         write_s=target.dram_write_setup_s + sizes / target.dram_write_bytes_per_s,

@@ -111,17 +111,17 @@ def _covering(
     gaps, excess = _over_capacity(program, options, demand, room_bytes)
     copied = {b for b, _, _ in streamed_uses(program)}  # their one write is forced
     each_writes = options.writeback is WriteBack.ALWAYS
-    sizes = {gap.size_bytes for gap in gaps}
-    read, write = ({size: price(size) for size in sizes} for price in (prices.read, prices.write))
+    moved = {gap.moved_bytes for gap in gaps}
+    read, write = ({nbytes: price(nbytes) for nbytes in moved} for price in (prices.read, prices.write))
     own_writes: dict[int, int] = {}
-    for b, size in {gap.buffer: gap.size_bytes for gap in gaps}.items():
+    for b, nbytes in {gap.buffer: gap.moved_bytes for gap in gaps}.items():
         buffer = program.buffers[b]
-        own_writes[b] = 0 if buffer.in_dram_at_start or buffer.kind is BufferKind.OUTPUT else write[size]
+        own_writes[b] = write[nbytes] if buffer.kind is BufferKind.ACTIVATION else 0
     return Covering(
         gaps=gaps,
         excess_bytes=excess,
         gap_costs=tuple(
-            (0 if gap.next_use is None else read[gap.size_bytes]) + (own_writes[gap.buffer] if each_writes else 0)
+            (0 if gap.next_use is None else read[gap.moved_bytes]) + (own_writes[gap.buffer] if each_writes else 0)
             for gap in gaps
         ),
         write_costs={b: 0 if each_writes or b in copied else cost for b, cost in own_writes.items()},
@@ -167,8 +167,8 @@ def _forced_cost(program: Program, options: PlanningOptions, prices: Prices) -> 
     total = 0
     for b in sorted({b for b, _, _ in streamed}):
         buffer, life = program.buffers[b], lives[b]
-        read, write = prices.read(buffer.size_bytes), prices.write(buffer.size_bytes)
-        if not buffer.in_dram_at_start and buffer.kind is not BufferKind.OUTPUT:
+        read, write = prices.read(buffer.moved_bytes), prices.write(buffer.moved_bytes)
+        if buffer.kind is BufferKind.ACTIVATION:
             total += write  # one, streamed or not
         reads = life.read_steps
         first_load = buffer.kind is BufferKind.INPUT and options.inputs is Inputs.ON_DEMAND

@@ -31,7 +31,8 @@ class GapOption:
     last_use: int  # step of the use before
     next_use: int | None  # step of the use after (+ n_steps in the next inference); None: it dies here
     ranges: tuple[tuple[int, int], ...]  # steps that need not hold it: one range, or two if it wraps around
-    size_bytes: int
+    size_bytes: int  # of the pool, that it gives up
+    moved_bytes: int  # by its reload, and by a write-back
 
     @property
     def length(self) -> int:
@@ -100,7 +101,7 @@ def _gap_options(
     overwritten = {u.old for step in program.steps for u in step.updates}
     found: list[GapOption] = []
     for buffer, life, released in zip(program.buffers, lives, releases, strict=True):
-        b, size = buffer.index, buffer.size_bytes
+        b, size, moved = buffer.index, buffer.size_bytes, buffer.moved_bytes
         if b in fixed or buffer.dedicated or not size:
             continue
         points = _points(life)
@@ -109,7 +110,7 @@ def _gap_options(
         p = points[0]
         for u in points[1:]:
             if u > p + 1 and (b, p) not in streamed and (b, u) not in streamed:
-                found.append(GapOption(b, p, u, ((p + 1, u),), size))
+                found.append(GapOption(b, p, u, ((p + 1, u),), size, moved))
             p = u
         last, first = p, points[0]
         if (b, last) in streamed:
@@ -118,9 +119,9 @@ def _gap_options(
             if goes_round and (b, first) not in streamed:
                 ranges = tuple(r for r in ((last + 1, n), (0, first)) if r[0] < r[1])
                 if ranges:
-                    found.append(GapOption(b, last, first + n, ranges, size))
+                    found.append(GapOption(b, last, first + n, ranges, size, moved))
         elif released > last and b not in overwritten:  # an in-place result ends the stay of what it replaces
-            found.append(GapOption(b, last, None, ((last + 1, released + 1),), size))
+            found.append(GapOption(b, last, None, ((last + 1, released + 1),), size, moved))
     return tuple(found)
 
 

@@ -84,28 +84,55 @@ def _live_intervals(program: Program) -> tuple[Ints, Ints, Ints]:
 
 
 @once_per_steps
-def _live_bytes_by_tick(program: Program, is_stored: bool) -> Bytes:
-    """Live bytes in each tick; see ``live_bytes_by_step``. Shape (3 n_steps,), int64."""
+def _tensor_bytes_by_tick(program: Program, is_stored: bool) -> Bytes:
+    """Bytes of the tensors that live in each tick, weights left out. Shape (3 n_steps,), int64."""
     delta = np.zeros(PHASES_PER_STEP * len(program.steps) + 1, dtype=np.int64)
     buffers, starts, ends = _live_intervals(program)
     sizes = [b.size_bytes for b in program.buffers] if is_stored else [b.payload_bytes for b in program.buffers]
     nbytes = np.array(sizes, dtype=np.int64)[buffers]
     np.add.at(delta, starts, nbytes)
     np.subtract.at(delta, ends, nbytes)
-    for i, step in enumerate(program.steps if is_stored else ()):
-        for w in step.workspaces:
-            delta[PHASES_PER_STEP * i + w.first] += w.size_bytes
-            delta[PHASES_PER_STEP * i + w.last + 1] -= w.size_bytes
     return np.cumsum(delta[:-1])
 
 
-def live_bytes_by_step(program: Program, *, stored: bool) -> Bytes:
+@once_per_steps
+def _workspace_bytes_by_tick(program: Program) -> Bytes:
+    found = np.zeros(PHASES_PER_STEP * len(program.steps), dtype=np.int64)
+    for i, step in enumerate(program.steps):
+        for w in step.workspaces:
+            found[PHASES_PER_STEP * i + w.first : PHASES_PER_STEP * i + w.last + 1] += w.size_bytes
+    return found
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """Where most bytes of tensors are live, weights and workspaces left out."""
+
+    step: int
+    live_bytes: int  # as stored
+    padding_bytes: int  # of these, what channels and sizes are rounded up by
+
+
+def live_peak(program: Program) -> Peak:
+    """The fullest moment of a program; the first of several."""
+    stored = _tensor_bytes_by_tick(program, True)
+    if not len(stored):
+        return Peak(step=0, live_bytes=0, padding_bytes=0)
+    tick = int(stored.argmax())
+    own = int(_tensor_bytes_by_tick(program, False)[tick])
+    return Peak(step=tick // PHASES_PER_STEP, live_bytes=int(stored[tick]), padding_bytes=int(stored[tick]) - own)
+
+
+def live_bytes_by_step(program: Program, *, stored: bool, workspaces: bool = True) -> Bytes:
     """Live bytes of each step at its fullest phase. Shape (n_steps,), int64.
 
-    ``stored``: sizes as they lie in memory (padded, aligned), workspaces included; otherwise the tensors' own
-    sizes, and tensors alone.
+    ``stored``: sizes as they lie in memory (padded, aligned), with or without ``workspaces``; otherwise the tensors'
+    own sizes, and tensors alone.
     """
-    ticks = _live_bytes_by_tick(program, stored)
+    ticks = _tensor_bytes_by_tick(program, stored)
+    if stored and workspaces:
+        ticks = ticks + _workspace_bytes_by_tick(program)
     return ticks.reshape(-1, PHASES_PER_STEP).max(axis=1) if len(ticks) else ticks
 
 

@@ -16,6 +16,7 @@ from spillprof.model.program import Program
 from spillprof.planning.blocks import Block, BlockBuilder
 from spillprof.planning.gaps import Gap, GapOption
 from spillprof.planning.placement.owner import Owner
+from spillprof.planning.write_backs import WriteBacks
 
 
 class Fit(StrEnum):
@@ -83,6 +84,7 @@ class _Packer:
         self._off = dict(off)
         self._off_gaps = set(off)
         self._written = {b for b, _ in off}
+        self._write_backs = WriteBacks(program, builder.options.writeback)
         self._low, self._high = program.reserved_bytes, program.capacity_bytes
         self._order, self._urgency = ORDERS[order], urgency
         self._in_time_order = order == IN_TIME_ORDER and not urgency
@@ -170,9 +172,8 @@ class _Packer:
         return self._bytes_moved(gap), -gap.length, gap.buffer, gap.last_use
 
     def _bytes_moved(self, gap: GapOption) -> int:
-        clean = self._program.buffers[gap.buffer].in_dram_at_start or gap.buffer in self._written
-        reload = 0 if gap.next_use is None else gap.size_bytes
-        return reload + (0 if clean else gap.size_bytes)
+        writes = self._write_backs.adds_write(gap.buffer, evicted_before=gap.buffer in self._written)
+        return gap.moved_bytes * ((gap.next_use is not None) + writes)
 
     def _fullest_step(self, gap: GapOption) -> int:
         return gap.ranges[0][0]

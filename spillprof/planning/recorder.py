@@ -38,7 +38,7 @@ class PlanRecorder:
         if stretch[1] == PHASES_PER_STEP * step:
             stretch[3] = to_address
             return
-        size = self._program.buffers[buffer].size_bytes
+        size = self._program.buffers[buffer].moved_bytes
         self._moves.append(
             Move(buffer=buffer, step=step, size_bytes=size, from_address=stretch[3], to_address=to_address)
         )
@@ -47,7 +47,7 @@ class PlanRecorder:
 
     def transfer(self, kind: TransferKind, buffer: int, *, issue_step: int, needed_step: int) -> None:
         """A transfer that fills or empties the open segment."""
-        size = self._program.buffers[buffer].size_bytes
+        size = self._program.buffers[buffer].moved_bytes
         self._issues.append((issue_step, int(kind.is_read), needed_step, kind, buffer, size, self._open[buffer]))
 
     def spill(self, spill: Spill) -> None:
@@ -95,7 +95,7 @@ def in_order(stretches: Sequence[Stretch], issues: Sequence[Issue]) -> tuple[tup
 def streamed_operands(program: Program) -> tuple[StreamedOperand, ...]:
     """The operands that the program's oversized steps tile through DRAM, by step."""
     return tuple(
-        StreamedOperand(step=i, buffer=b, size_bytes=program.buffers[b].size_bytes, write=write)
+        StreamedOperand(step=i, buffer=b, size_bytes=program.buffers[b].moved_bytes, write=write)
         for i, step in enumerate(program.steps)
         for write, operands in ((False, step.streamed_reads), (True, step.streamed_writes))
         for b in operands

@@ -25,7 +25,7 @@ def points_lost(gap: GapOption, read_steps: Sequence[int], target: Target) -> in
     lost = 0
     if gap.length < MIN_SPAN:
         lost += 1
-    if gap.size_bytes / target.dram_read_bytes_per_s < target.dram_read_setup_s:
+    if gap.moved_bytes / target.dram_read_bytes_per_s < target.dram_read_setup_s:
         lost += 1
     if gap.next_use is not None:
         later = bisect_right(read_steps, gap.next_use)

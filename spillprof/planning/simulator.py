@@ -16,6 +16,7 @@ from spillprof.planning.recorder import PlanRecorder
 from spillprof.planning.run_facts import Need, StepFacts, run_facts
 from spillprof.planning.setting import Setting
 from spillprof.planning.strategies.online import STANDING
+from spillprof.planning.write_backs import WriteBacks
 
 _PHASES = tuple(Phase)
 
@@ -42,6 +43,7 @@ class Run:
         self._placement = placement
         self._keep = keep
         self._lives = lifetimes(program)
+        self._write_backs = WriteBacks(program, setting.options.writeback)
         facts = self._facts
         self._in_dram = list(facts.in_dram_at_start)  # whether DRAM has a valid copy, by buffer
         self._loaded = [facts.steady and weight for weight in facts.is_weight]  # whether a load is a reload
@@ -299,8 +301,12 @@ class Run:
         """Step of the next read; + n_steps if it is in the next inference; None if there is none."""
         return self._facts.uses[b][self._uses_done[b]]
 
+    def _adds_write(self, b: int) -> bool:
+        """Whether eviction costs a write that is not made anyway."""
+        return self._is_dirty(b) and self._write_backs.adds_write(b, evicted_before=self._in_dram[b])
+
     def _is_dirty(self, b: int) -> bool:
-        """Whether eviction costs a write-back."""
+        """Whether eviction makes a write-back."""
         if self._setting.options.writeback is WriteBack.ALWAYS:
             return not self._facts.in_dram_at_start[b]
         return not self._in_dram[b]
@@ -319,5 +325,5 @@ class Run:
             next_use = self._next_use(b)
             never = 2 * facts.n_steps + 1
             candidates.add(
-                b, last_use=last_use, next_use=never if next_use is None else next_use, dirty=self._is_dirty(b)
+                b, last_use=last_use, next_use=never if next_use is None else next_use, dirty=self._adds_write(b)
             )

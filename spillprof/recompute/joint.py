@@ -112,7 +112,7 @@ class _Builder:
     def proposal(self, column: int, values: Sequence[bool]) -> Proposal:
         """A choice that was made, with the transfers that it saves where all others were made too."""
         again = self.choices[column]
-        size = self._program.buffers[again.buffer].size_bytes
+        size = self._program.buffers[again.buffer].moved_bytes
         first = self._first_written.get(again.buffer)
         unwritten = first is not None and not values[first]
         move_s = self._costs.read_s(size) + (self._costs.write_s(size) if unwritten else 0.0)
@@ -137,7 +137,7 @@ class _Builder:
         made_by, n = producers(self._program), len(self._program.steps)
         for gap in self._gaps:
             b, use = gap.buffer, gap.next_use
-            reload_s = 0.0 if use is None else self._costs.read_s(gap.size_bytes)
+            reload_s = 0.0 if use is None else self._costs.read_s(gap.moved_bytes)
             gone = [self._off_chip(b, gap.last_use, reload_s=reload_s)]
             if b in made_by and use is not None and use < n and self._may_be_made_again(gap, made_by[b]):
                 column = self.problem.column(self._again_s(made_by[b]))
@@ -180,13 +180,14 @@ class _Builder:
 
     def _reloaded_once_more(self, buffer: int, step: int) -> int:
         if (buffer, step) not in self._once_more:
-            reload_s = self._costs.read_s(self._program.buffers[buffer].size_bytes)
+            reload_s = self._costs.read_s(self._program.buffers[buffer].moved_bytes)
             self._once_more[buffer, step] = self._off_chip(buffer, step - 1, reload_s=reload_s)
         return self._once_more[buffer, step]
 
     def _live_on(self, buffer: int, columns: dict[int, list[int]]) -> None:
         """Stretches after the last use, each up to the next step before which a copy may read the buffer."""
-        size, last = self._program.buffers[buffer].size_bytes, self._lives[buffer].last_step
+        moved_bytes, size = self._program.buffers[buffer].moved_bytes, self._program.buffers[buffer].size_bytes
+        last = self._lives[buffer].last_step
         start, before = last + 1, None
         for use in sorted(columns):
             lives = self.problem.column()
@@ -196,7 +197,7 @@ class _Builder:
                 self.problem.at_most({lives: 1, before: -1}, 0)
             elif last >= 0 and any(update.old == buffer for update in self._program.steps[last].updates):
                 self._not_written_over[last].append((lives, size))
-            gone = self._off_chip(buffer, start - 1, reload_s=self._costs.read_s(size))
+            gone = self._off_chip(buffer, start - 1, reload_s=self._costs.read_s(moved_bytes))
             self.problem.at_most({gone: 1, lives: -1}, 0)
             self._stays.append(
                 _Stay(
@@ -217,14 +218,17 @@ class _Builder:
             agains[again.buffer].append(again)
         for b, leaving in self._leaving.items():
             buffer = self._program.buffers[b]
-            write_s = self._costs.write_s(buffer.size_bytes)
-            clean = buffer.in_dram_at_start or buffer.kind is BufferKind.OUTPUT
+            write_s = self._costs.write_s(buffer.moved_bytes)
+            clean = buffer.kind is not BufferKind.ACTIVATION  # DRAM has it, or gets it anyway
             each = self._options.writeback is WriteBack.ALWAYS
             made: list[tuple[_Again, int]] = []  # copies, and whether each is written
             for again in sorted(agains[b], key=lambda again: again.use_step):
                 made.append((again, self.problem.column(0.0 if each else write_s)))
             if not clean:
                 self._first_written[b] = self.problem.column(0.0 if each else write_s)
+            if each and buffer.kind is BufferKind.OUTPUT:  # one of its writes is made in any case
+                due = self.problem.column(-write_s)
+                self.problem.at_most({due: 1, **{column: -1 for _, column in leaving}}, 0)
             for after_step, column in leaving:
                 if each and not buffer.in_dram_at_start:
                     self.problem.add_cost(column, write_s)

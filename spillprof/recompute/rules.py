@@ -39,19 +39,23 @@ class _Gap:
     buffer: int
     use_step: int
     made_by: int  # the step that computes it
-    written: bool  # for this gap
+    written: bool  # for this gap, and not anyway
 
 
 def _gaps(program: Program, plan: Plan, lives: tuple[Lifetime, ...]) -> Iterator[_Gap]:
     made_by, n = producers(program), len(program.steps)
+    due = {b.index for b in program.buffers if b.kind is BufferKind.OUTPUT}  # their first write is made in any case
     for spill in plan.spills:
         b, use = spill.buffer, spill.needed_step
+        written = spill.written and b not in due
+        if spill.written:
+            due.discard(b)
         if b not in made_by or use is None or use >= n or not spill.reloaded:
             continue
         step = program.steps[made_by[b]]
         if step.streamed_reads or step.streamed_writes or (lives[b].read_steps[0] == use and not _wanted(program, b)):
             continue
-        yield _Gap(b, use, made_by[b], spill.written)
+        yield _Gap(b, use, made_by[b], written)
 
 
 def _wanted(program: Program, buffer: int) -> bool:
@@ -60,13 +64,13 @@ def _wanted(program: Program, buffer: int) -> bool:
 
 
 def _judged(program: Program, costs: Costs, plan: "_Residency", gap: _Gap) -> Proposal:
-    size = program.buffers[gap.buffer].size_bytes
+    size = program.buffers[gap.buffer].moved_bytes
     move_s = costs.read_s(size) + (costs.write_s(size) if gap.written else 0.0)
     producer = program.steps[gap.made_by]
     again_s = costs.step_s[gap.made_by] + costs.read_s(producer.weight_stream_bytes)
     missing = [r for r in producer.reads if not plan.at_hand(r, gap.use_step)]
     for r in missing:
-        nbytes = program.buffers[r].size_bytes
+        nbytes = program.buffers[r].moved_bytes
         again_s += costs.read_s(nbytes) + (0.0 if plan.in_dram(r, gap.use_step) else costs.write_s(nbytes))
     dear = Verdict.SPILL_CAREFULLY if missing else Verdict.SPILL
     return Proposal(

@@ -25,7 +25,8 @@ def _lines(found: Inspection, top: int, strong: Callable[[str], str]) -> Iterabl
     peak = found.operators[found.peak_step] if found.operators else None
     smallest = found.operators[found.min_sram_step] if found.operators else None
     yield f"weights           {format_size_exact(found.weight_bytes)}, {found.macs:,} MACs"
-    yield f"peak live bytes   {format_size_exact(found.peak_live_bytes)}{_at(peak)}"
+    padding = f"; {format_size(found.peak_padding_bytes)} of it is padding" if found.peak_padding_bytes else ""
+    yield f"peak live bytes   {format_size_exact(found.peak_live_bytes)}{_at(peak)}{padding}"
     yield f"smallest SRAM     {format_size_exact(found.min_sram_bytes)} without tiling{_at(smallest)}"
     if found.folded_operators or found.removed_operators:
         yield f"left out          {found.folded_operators:,} folded into weights, {found.removed_operators:,} dead"

@@ -6,6 +6,7 @@ from spillprof.model.profile import Profile
 from spillprof.model.result import Result
 from spillprof.report.bound_words import bound_scope, proof_word, search_sentences
 from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
+from spillprof.report.padding import padding_sentence
 from spillprof.report.text import count_of, label, printable
 from spillprof.report.verdict import (
     deployed_as,
@@ -58,6 +59,8 @@ def _lines(profile: Profile) -> Iterable[str]:
         yield f"- {plain(bound_scope(profile))}"
     for sentence in search_sentences(profile):
         yield f"- {plain(sentence)}"
+    if padding := padding_sentence(profile):
+        yield f"- {plain(padding)}"
     for assumption in profile.model.assumptions:
         yield f"- assumed, {count_of(assumption.count, 'time')}: {code(assumption.what, 300)}"
     target = profile.target

@@ -6,6 +6,7 @@ from spillprof.model.profile import Profile
 from spillprof.model.result import Result
 from spillprof.report.bound_words import proof_word, shortly
 from spillprof.report.columns import comparison_size_column, percent, time_column
+from spillprof.report.padding import padding_share
 from spillprof.report.size_figures import enough
 from spillprof.report.text import count_of, label
 from spillprof.report.verdict import above_bound
@@ -18,7 +19,7 @@ def cards(profile: Profile, lead: Result | None) -> list[tuple[str, str, str]]:
     ratio = model.peak_live_bytes / target.sram_bytes
     needs = [
         ("peak of live activations", format_size(model.peak_live_bytes),
-         f"{ratio:.2f} × the SRAM, at step {model.peak_step:,}"),
+         f"{ratio:.2f} × the SRAM, at step {model.peak_step:,}; {padding_share(profile)}"),
         *_enough(profile),
         ("smallest SRAM without tiling", format_size(model.min_sram_bytes), f"step {model.min_sram_step:,} needs it"),
     ]  # fmt: skip

@@ -24,6 +24,7 @@ from spillprof.report.columns import (
 )
 from spillprof.report.narrow import GLUE, fitting, glued, least_width
 from spillprof.report.op_times import op_times_sentence
+from spillprof.report.padding import padding_sentence
 from spillprof.report.story import COLUMNS, absence_row, story_paragraphs
 from spillprof.report.text import count_of, label
 from spillprof.report.time_words import time_parts
@@ -160,6 +161,8 @@ def _memory(profile: Profile, lead: Result | None, width: int) -> Iterable[Rende
             text.highlight_regex(f"{memory_strip.OVER}+", "red")
         yield Padding(text, (0, 0, 0, 4))
     yield _line(memory_strip.sentence(profile))
+    if padding := padding_sentence(profile):
+        yield _line(padding)
 
 
 def _infeasible(profile: Profile) -> Iterable[RenderableType]:

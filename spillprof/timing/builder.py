@@ -84,19 +84,22 @@ class WorkBuilder:
             if transfer.segment in self._filled:
                 self.follow(node, self._filled[transfer.segment])
             self._copied.setdefault(transfer.buffer, node)
-            self._pending.put(self.plan.segments[transfer.segment].address, transfer.size_bytes, node)
+            self._pending.put(*self._place(transfer), node)
             self._schedule(i, 0, node)
 
     def _issue_reads(self, i: int) -> None:
         for t in self._reads.get(i, ()):
             transfer, node = self._transfer(t)
-            address = self.plan.segments[transfer.segment].address
-            self.follow(node, *self._pending.claim(address, transfer.size_bytes))
+            self.follow(node, *self._pending.claim(*self._place(transfer)))
             self._follow_copy(node, transfer.buffer)
             if i in self._moves:
                 self.follow(node, self.move_node[i])
             self._filled[transfer.segment] = node
             self._schedule(i, 0, node)
+
+    def _place(self, transfer: Transfer) -> tuple[int, int]:
+        """Address and size of what the transfer fills or empties."""
+        return self.plan.segments[transfer.segment].address, self.program.buffers[transfer.buffer].size_bytes
 
     def _transfer(self, t: int) -> tuple[Transfer, int]:
         transfer = self.plan.transfers[t]

@@ -54,6 +54,7 @@ def waits_of(program: Program, plan: Plan) -> Waits:
     streamed = defaultdict(list)
     for operand in plan.streamed:
         streamed[operand.step].append(operand)
+    sizes = [buffer.size_bytes for buffer in program.buffers]
     pending = AddressMap()  # writes that empty a range
     copied: dict[int, int] = {}  # buffer -> node that wrote it to DRAM first
     before_moves: dict[int, Nodes] = {}
@@ -61,13 +62,13 @@ def waits_of(program: Program, plan: Plan) -> Waits:
         for t in writes.get(i, ()):
             transfer = plan.transfers[t]
             copied.setdefault(transfer.buffer, n + t)
-            pending.put(plan.segments[transfer.segment].address, transfer.size_bytes, n + t)
+            pending.put(plan.segments[transfer.segment].address, sizes[transfer.buffer], n + t)
         if i in moves:
-            places = [(m.to_address, program.buffers[m.buffer].size_bytes) for m in moves[i]]
+            places = [(m.to_address, sizes[m.buffer]) for m in moves[i]]
             before_moves[i] = tuple(node for place in places for node in pending.claim(*place))
         for t in reads.get(i, ()):
             transfer = plan.transfers[t]
-            waits = pending.claim(plan.segments[transfer.segment].address, transfer.size_bytes)
+            waits = pending.claim(plan.segments[transfer.segment].address, sizes[transfer.buffer])
             if transfer.buffer in copied and not program.buffers[transfer.buffer].in_dram_at_start:
                 waits.append(copied[transfer.buffer])
             transfers[t] = tuple(waits)

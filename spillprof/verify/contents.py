@@ -111,8 +111,8 @@ def streams(f: Facts) -> Iterator[Violation]:
             problem = "which the program does not stream"
         elif (s.step, s.buffer) in seen:
             problem = "twice"
-        elif s.size_bytes != f.program.buffers[s.buffer].size_bytes:
-            problem = f"but {s.size_bytes} of its {f.program.buffers[s.buffer].size_bytes} bytes"
+        elif s.size_bytes != f.program.buffers[s.buffer].moved_bytes:
+            problem = f"but {s.size_bytes} of its {f.program.buffers[s.buffer].moved_bytes} bytes"
         else:
             problem = "while it is on-chip" if is_on_chip else ""
         seen.add((s.step, s.buffer))

@@ -32,6 +32,7 @@ def gather(program: Program, *, inputs_resident: bool, steady_state: bool, write
         for i in steps:
             spanning[i].append(gap)
     sizes = [buffer.size_bytes for buffer in program.buffers]
+    moved = [buffer.moved_bytes for buffer in program.buffers]
     pool = (program.capacity_bytes or 0) - program.reserved_bytes
     standing = _standing_bytes(program, resident)
     lacking = [
@@ -49,9 +50,9 @@ def gather(program: Program, *, inputs_resident: bool, steady_state: bool, write
         spanning=spanning,
         size_bytes={gap: sizes[gap[0]] for gap in gaps},
         own_bytes={
-            (b, p): sizes[b] * ((p != uses[b][-1] or goes_round[b]) + (written[b] and writes_always)) for b, p in gaps
+            (b, p): moved[b] * ((p != uses[b][-1] or goes_round[b]) + (written[b] and writes_always)) for b, p in gaps
         },
-        shared_bytes={b: sizes[b] if written[b] and not writes_always and b not in streamed else 0 for b, _ in gaps},
+        shared_bytes={b: moved[b] if written[b] and not writes_always and b not in streamed else 0 for b, _ in gaps},
         forced_bytes=sum(_forced_bytes(program, b, uses[b], resident, steady_state=steady_state) for b in streamed),
     )
 
@@ -147,4 +148,4 @@ def _forced_bytes(program: Program, b: int, uses: list[int], resident: set[int],
         else:
             moved += left
             fetched, left = True, False
-    return moved * buffer.size_bytes
+    return moved * buffer.moved_bytes

@@ -33,7 +33,7 @@ class Facts:
     program: Program
     plan: Plan
     kind: list[BufferKind]
-    size_bytes: Integers
+    moved_bytes: Integers
     dedicated: Flags
     write_step: Integers  # -1: present at the start
     streamed: set[tuple[int, int]]  # (step, buffer) that the plan streams
@@ -92,7 +92,7 @@ def gather(program: Program, plan: Plan) -> Facts:
         program=program,
         plan=plan,
         kind=kind,
-        size_bytes=column(program.buffers, "size_bytes"),
+        moved_bytes=column(program.buffers, "moved_bytes"),
         dedicated=np.array([buffer.dedicated for buffer in program.buffers], dtype=bool),
         write_step=write_step,
         streamed=streamed,

@@ -91,7 +91,7 @@ def writes(f: Facts) -> Iterator[Violation]:
 def _common(f: Facts) -> tuple[Check, Check]:
     """What a transfer must say, read or write."""
     t, rows = f.transfers, f.stays
-    owner, size = rows.buffer[rows.row_of[t.segment]], f.size_bytes[t.buffer]
+    owner, size = rows.buffer[rows.row_of[t.segment]], f.moved_bytes[t.buffer]
     return (
         (owner != t.buffer, lambda k: f"its segment belongs to {f.name(owner[k])}"),
         (t.size_bytes != size, lambda k: f"it has {size[k]} bytes, not {t.size_bytes[k]}"),
@@ -113,7 +113,7 @@ def moves(f: Facts) -> Iterator[Violation]:
     for move in f.plan.moves:
         key = (move.buffer, PHASES_PER_STEP * move.step, move.to_address)
         joined[key] -= 1
-        whole = move.size_bytes == f.program.buffers[move.buffer].size_bytes
+        whole = move.size_bytes == f.program.buffers[move.buffer].moved_bytes
         if joined[key] < 0 or f.moved_from[key] != move.from_address or not whole:
             message = f"{f.name(move.buffer)} does not move from {move.from_address} to {move.to_address} then"
             yield Violation(rule=Rule.BAD_MOVE, message=message, step=move.step, buffer=move.buffer)

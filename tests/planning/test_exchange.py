@@ -20,6 +20,7 @@ from spillprof.planning.exchange.times import Times, shared_ticks
 from spillprof.planning.gaps import Gap, gap_options
 from spillprof.planning.offline import move_cost, plan_exchanged
 from spillprof.planning.options import PlanningOptions, Release, WriteBack
+from spillprof.planning.packing import ORDERS, Fit, pack
 from spillprof.planning.placement import make_placement
 from spillprof.planning.planner import make_plan
 from spillprof.planning.setting import Setting
@@ -59,12 +60,13 @@ def chosen_gaps(p: Program, options: PlanningOptions) -> dict[Gap, int]:
 
 
 def bytes_moved(p: Program, options: PlanningOptions, off: set[Gap]) -> int:
-    """Reloads of all gaps, and writes of what has no copy in DRAM."""
+    """Reloads of all gaps, and writes of what has no copy in DRAM; one write of an output is due anyway."""
     gaps = {(gap.buffer, gap.last_use): gap for gap in gap_options(p, options)}
-    needs_copy = [b for b, _ in off if not p.buffers[b].in_dram_at_start and p.buffers[b].kind is not BufferKind.OUTPUT]
+    needs_copy = [b for b, _ in off if not p.buffers[b].in_dram_at_start]
     writes = needs_copy if options.writeback is WriteBack.ALWAYS else sorted(set(needs_copy))
+    due = sum(p.buffers[b].moved_bytes for b in set(needs_copy) if p.buffers[b].kind is BufferKind.OUTPUT)
     reloads = [b for b, i in off if gaps[b, i].next_use is not None]
-    return sum(p.buffers[b].size_bytes for b in [*writes, *reloads])
+    return sum(p.buffers[b].moved_bytes for b in [*writes, *reloads]) - due
 
 
 def assert_nothing_overlaps(p: Program, exchange: Exchange, builder: BlockBuilder) -> None:
@@ -160,6 +162,15 @@ def test_without_time_nothing_is_exchanged() -> None:
     exchange = Exchange(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {(1, 0): 2})
     assert not exchange.improve(Effort(sweeps=2, out_of_time=lambda: True))
     assert exchange.spill_bytes == 40
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 10**9), order=st.sampled_from(sorted(ORDERS)))
+def test_packing_knows_what_the_gaps_that_it_adds_move(seed: int, order: str) -> None:
+    p, options = random_program(seed, max_steps=24), options_of(seed)
+    off = chosen_gaps(p, options)
+    packing = pack(p, BlockBuilder(p, options), off, order, Fit.FIRST)
+    assert packing.extra_bytes == bytes_moved(p, options, set(packing.off)) - bytes_moved(p, options, set(off))
 
 
 @settings(max_examples=120, deadline=None)

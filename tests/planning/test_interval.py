@@ -71,6 +71,23 @@ def test_what_fits_again_is_taken_back() -> None:
     assert chosen(hill(45)) == [("b", 0, 2)]
 
 
+def test_an_output_is_taken_back_after_what_has_to_be_written() -> None:
+    # Step 11 has 80 too much, step 16 has 15: o, s and d leave for the first, e for the second. Then 45 of them can
+    # come back in step 11: of o and s (30 each), s saves a write and a reload, o a reload alone.
+    sizes = {"x": ("input", 5), "o": ("output", 30), "s": 30, "d": 25, "e": 40, "big": 100, "huge": 120}
+    small = dict.fromkeys(("f0", "f1", "f2", "f3", "f4", "f5", "f6", "t", "t1", "t2", "t3", "t4"), 1)
+    p = program(
+        {**sizes, **small, "y": ("output", 1)},
+        ["x -> o", "x -> s", "x -> d", "x -> f0", "f0 -> f1", "f1 -> f2", "f2 -> f3", "f3 -> f4", "f4 -> f5",
+         "f5 -> f6", "f6 -> e", "f6 -> big", "big -> t", "t, o -> t1", "t1, s -> t2", "t2, d -> t3", "t3 -> huge",
+         "huge -> t4", "t4, e -> y"],
+        capacity=146,
+    )  # fmt: skip
+    assert [p.buffers[gap.buffer].name for gap, _ in choose_gaps(p, target(), DEFAULTS)] == ["o", "d", "e"]
+    # The reload of o; writes and reloads of d and e.
+    assert count_traffic(p, make_plan(p, target(), "interval", DEFAULTS)).spill_bytes == 30 + 50 + 80
+
+
 def test_a_gap_that_crosses_no_full_step_stays() -> None:
     # 43: c, then b (63 - 33 = 30). Taking b back makes 50; taking c back makes 43 at steps 0 and 2: it stays.
     assert chosen(hill(43)) == [("b", 0, 2)]
@@ -90,7 +107,7 @@ def test_infinite_memory_chooses_nothing() -> None:
 
 def gap(start: int, next_use: int | None, size: int = 10) -> GapOption:
     end = 9 if next_use is None else next_use
-    return GapOption(0, start, next_use, ((start + 1, end),), size)
+    return GapOption(0, start, next_use, ((start + 1, end),), size, size)
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,60 @@ def test_belady_ties_go_to_the_clean_then_to_the_larger_then_to_program_order() 
     assert victims(p, planned(p, "belady"), at=1) == ["b"]
 
 
+WAITING_OUTPUT = program(
+    {"x": ("input", 20), "o": ("output", 40), "s": 40, "a": 60, "b": 60, "c": 10, "d": 10, "y": ("output", 10)},
+    ["x -> o", "x -> s", "x -> a", "a -> b", "b -> c", "c, o -> d", "d, s -> y"],
+    capacity=165,
+)
+"""When b comes, a and b (120) leave room for one of o and s (40 each); o is read 2 steps on, s 3 steps on."""
+
+
+def test_cost_takes_an_output_for_what_it_is_written_anyway() -> None:
+    # o: 40 x 2 / a reload of 40 s = 2. s: 40 x 3 / a write and a reload = 1.5. With o counted as dirty, s would go.
+    plan = planned(WAITING_OUTPUT, "cost")
+    assert victims(WAITING_OUTPUT, plan, 3) == ["o"]
+    assert count_traffic(WAITING_OUTPUT, plan) == traffic(
+        compulsory_read_bytes=20, compulsory_write_bytes=50, spill_read_bytes=40
+    )
+
+
+def test_belady_takes_an_output_for_clean() -> None:
+    # Both are read last in step 5: the clean one goes, although s is larger.
+    p = program(
+        {"x": ("input", 20), "o": ("output", 40), "s": 48, "a": 60, "b": 60, "c": 10, "y": ("output", 10)},
+        ["x -> o", "x -> s", "x -> a", "a -> b", "b -> c", "c, o, s -> y"],
+        capacity=170,
+    )
+    plan = planned(p, "belady")
+    assert victims(p, plan, 3) == ["o"]
+    assert count_traffic(p, plan).spill_bytes == 40
+
+
+def test_a_second_write_of_an_output_costs_where_copies_are_not_tracked() -> None:
+    # o leaves in step 1 and in step 4. The first write is its compulsory one, the second is a spill, as is each reload.
+    p = program(
+        {"o": ("output", 40), "n": 60, "m": 60},
+        ["-> o", "-> n", "n ->", "o ->", "-> m", "m ->", "o ->"],
+        capacity=90,
+    )
+    plan = planned(p, "cost", writeback=WriteBack.ALWAYS)
+    assert count_traffic(p, plan) == traffic(compulsory_write_bytes=40, spill_write_bytes=40, spill_read_bytes=80)
+    assert count_traffic(p, planned(p, "cost")) == traffic(compulsory_write_bytes=40, spill_read_bytes=80)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_the_alignment_adds_is_held_but_never_moved(strategy: str) -> None:
+    # s takes 64 B and moves 50; a and b take 64 each, as does s, of 160: s is written and read back.
+    p = program(
+        {"x": ("input", 16, 10), "s": ("activation", 64, 50), "a": 64, "b": 64, "y": ("output", 16, 3)},
+        ["x -> s", "x -> a", "a -> b", "b, s -> y"],
+        capacity=160, alignment=16,
+    )  # fmt: skip
+    assert count_traffic(p, planned(p, strategy)) == traffic(
+        compulsory_read_bytes=10, compulsory_write_bytes=3, spill_write_bytes=50, spill_read_bytes=50
+    )
+
+
 def test_size_and_cost_ties_go_to_program_order() -> None:
     # size: a 12 x 2 = b 8 x 3. cost, with 4 bytes needed: a 4 x 2 / 24, b 4 x 3 / 16, c 4 x 3 / 8.
     p = program({"a": 12, "b": 8, "c": 4, "n": 4}, ["-> a b c", "-> n", "->", "a ->", "b c ->"], capacity=24)

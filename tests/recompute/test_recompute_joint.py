@@ -13,7 +13,7 @@ from spillprof.lowering.recomputing import Recompute, producers, with_recomputed
 from spillprof.model.program import BufferKind, Program
 from spillprof.planning.covering import planners_covering
 from spillprof.planning.liveness import lifetimes, step_demand_bytes
-from spillprof.planning.options import PlanningOptions, Recomputing
+from spillprof.planning.options import PlanningOptions, Recomputing, WriteBack
 from spillprof.recompute.joint import joint_choice
 from spillprof.recompute.proposals import Costs
 from spillprof.recompute.search import recomputed
@@ -100,6 +100,23 @@ def test_joint_choice_is_the_best_of_all_subsets() -> None:
     assert compared == 60
     assert again >= 10
     assert best >= 57
+
+
+def test_one_write_of_an_output_is_due_however_often_it_is_written() -> None:
+    """s (40) has to leave twice: two reloads, and where each eviction writes, one write beyond the compulsory one."""
+    p = program(
+        {"x": ("input", 10), "s": ("output", 40), "a": 60, "b": 60, "c": 10, "d": 60, "e": 60, "y": ("output", 10)},
+        ["x -> s", "x -> a", "a -> b", "b, s -> c", "c -> d", "d -> e", "e, s -> y"],
+        capacity=130,
+    )
+    dear = Costs(step_s=[1000.0] * len(p.steps), read_s=float, write_s=float)
+    seconds = {}
+    for writeback in WriteBack:
+        found = joint_choice(p, replace(OPTIONS, writeback=writeback), dear, 10.0)
+        assert found is not None
+        assert found.proposals == ()
+        seconds[writeback] = found.alone_s
+    assert seconds == {WriteBack.ONCE: pytest.approx(80), WriteBack.ALWAYS: pytest.approx(120)}
 
 
 def living_on() -> Program:

@@ -1,10 +1,12 @@
 """The three rules of recompute against spill, each on a program worked by hand."""
 
+from dataclasses import replace
+
 from programs import program, step, target
 
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute
-from spillprof.model.program import Program
+from spillprof.model.program import BufferKind, Program
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.planner import make_plan
 from spillprof.recompute.proposals import Costs, Proposal, Verdict
@@ -40,6 +42,21 @@ def test_cheap_and_its_operand_at_hand_is_computed_again():
     assert found.choice == Recompute(buffer=2, use_step=5)
     assert found.verdict is Verdict.RECOMPUTE
     assert (found.saves_s, found.saves_bytes) == (199.0, 200)
+
+
+def test_what_an_output_saves_is_its_reload_as_its_write_is_made_anyway():
+    p = skip()
+    p = replace(p, buffers=tuple(replace(b, kind=BufferKind.OUTPUT) if b.name == "a" else b for b in p.buffers))
+    (found,) = judged(p, [1.0] * 6)
+    assert (found.verdict, found.saves_s, found.saves_bytes) == (Verdict.RECOMPUTE, 99.0, 100)
+
+
+def test_what_the_alignment_adds_is_not_saved_as_it_never_moves():
+    """a takes 100 bytes and moves 90, both ways."""
+    p = skip()
+    p = replace(p, buffers=tuple(replace(b, moved_bytes=90) if b.name == "a" else b for b in p.buffers))
+    (found,) = judged(p, [1.0] * 6)
+    assert (found.saves_s, found.saves_bytes) == (179.0, 180)
 
 
 def test_dear_though_its_operand_is_at_hand_is_spilled():

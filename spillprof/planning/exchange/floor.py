@@ -10,12 +10,13 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Program
+from spillprof.model.program import PHASES_PER_STEP, Program
 from spillprof.planning.blocks import Block, BlockBuilder, covers
 from spillprof.planning.exchange.places import Beside, Place
 from spillprof.planning.exchange.times import Ids, Times
 from spillprof.planning.gaps import Gap, GapOption, gap_options
-from spillprof.planning.options import PlanningOptions, WriteBack
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.write_backs import WriteBacks
 
 Floats = npt.NDArray[np.float64]
 _WAITING = -1
@@ -42,7 +43,7 @@ class Floor:
         if program.capacity_bytes is None:
             raise ValueError("infinite memory needs no packing")
         self._program, self._builder = program, builder
-        self._each_writes = options.writeback is WriteBack.ALWAYS
+        self._write_backs = WriteBacks(program, options.writeback)
         self.gaps = {(gap.buffer, gap.last_use): gap for gap in gap_options(program, options)}
         self.off: set[Gap] = set()
         self._spent: dict[int, int] = {}  # gaps off-chip, by buffer
@@ -163,10 +164,9 @@ class Floor:
 
     def price(self, gap: GapOption) -> int:
         """Bytes that the gap adds if it goes off-chip, or saves if it is the one to come back."""
-        buffer = self._program.buffers[gap.buffer]
         others = self._spent.get(gap.buffer, 0) - ((gap.buffer, gap.last_use) in self.off)
-        clean = buffer.in_dram_at_start or buffer.kind is BufferKind.OUTPUT or (others > 0 and not self._each_writes)
-        return (0 if gap.next_use is None else gap.size_bytes) + (0 if clean else gap.size_bytes)
+        writes = self._write_backs.adds_write(gap.buffer, evicted_before=others > 0)
+        return gap.moved_bytes * ((gap.next_use is not None) + writes)
 
     def take_off(self, gap: GapOption) -> None:
         """Cut a block at a gap. Its parts keep its address, or wait like it."""
@@ -181,6 +181,11 @@ class Floor:
         self._renew(self._builder.chain_of(gap.buffer))
 
     # --- moves inside SRAM
+
+    def move_bytes(self, k: int) -> int:
+        """What one move of block ``k`` moves; scratch is never moved."""
+        chain = self.blocks[k].chain
+        return self.blocks[k].size_bytes if chain is None else self._program.buffers[chain].moved_bytes
 
     @property
     def moves(self) -> list[Move]:
@@ -259,7 +264,7 @@ class Floor:
         ticks = self._moves.setdefault(chain, set())
         sign = -1 if tick in ticks else 1
         ticks ^= {tick}
-        self.moved_bytes += sign * self._program.buffers[chain].size_bytes
+        self.moved_bytes += sign * self._program.buffers[chain].moved_bytes
 
     # --- undoing
 

@@ -195,12 +195,12 @@ class Exchange:
             if gap is not None:
                 leaving[other], prices[position] = gap, floor.price(gap)
             if move is not None:
-                price = math.ceil(_HOMELESS * floor.move_cost * floor.blocks[other].size_bytes)
-                if price < prices[position]:
-                    leaving[other], prices[position] = move, price
+                moving = math.ceil(_HOMELESS * floor.move_cost * floor.move_bytes(other))
+                if moving < prices[position]:
+                    leaving[other], prices[position] = move, moving
         place, price = beside.cheapest(block.size_bytes, prices)
         own_price = _IMPOSSIBLE if own is None else floor.price(own)
-        a_move, others = floor.move_cost * block.size_bytes, min(price, own_price)
+        a_move, others = floor.move_cost * floor.move_bytes(k), min(price, own_price)
         places = floor.pieces(k, beside) if a_move < others else []
         if places and a_move * (len(places) - 1) < others:
             floor.place_pieces(k, places)

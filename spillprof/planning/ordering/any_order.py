@@ -53,14 +53,13 @@ def any_order_bytes(program: Program, options: PlanningOptions) -> int | None:
     proven: int = max(
         _proven(rows, weights, sizes, costs) for weights in (_best_row(rows, sizes, costs), _duals(rows, sizes, costs))
     )
-    unit = gcd(*(int(sizes[b]) for row in rows for b in row.buffers))
-    return -(-proven // unit) * unit  # what a plan spills is a sum of sizes
+    unit = gcd(*(int(costs[b]) for row in rows for b in row.buffers)) or 1
+    return -(-proven // unit) * unit  # what a plan spills of these buffers is a sum of what they cost
 
 
 def _cost_bytes(buffer: Buffer) -> int:
-    """What it moves at least if it leaves between its first and its last use: a reload, and often a write-back."""
-    written_anyway = buffer.in_dram_at_start or buffer.kind is BufferKind.OUTPUT
-    return buffer.size_bytes if written_anyway else 2 * buffer.size_bytes
+    """What it moves at least if it leaves between its first and its last use: a reload; a write, if it has no other."""
+    return buffer.moved_bytes * (2 if buffer.kind is BufferKind.ACTIVATION else 1)
 
 
 def _rows(program: Program, options: PlanningOptions, sizes: Numbers) -> list[_Row]:

@@ -11,6 +11,7 @@ from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.range_max import RangeMax, StabbingIndex
 from spillprof.planning.screening import points_lost
+from spillprof.planning.write_backs import WriteBacks
 
 
 def choose_gaps(program: Program, target: Target, options: PlanningOptions) -> list[tuple[GapOption, int]]:
@@ -47,7 +48,7 @@ def choose_gaps(program: Program, target: Target, options: PlanningOptions) -> l
         forced_by[best] = step
         _add(in_use, gaps[best], -1)
 
-    for rank in _dearest_first(program, gaps, list(forced_by)):
+    for rank in _dearest_first(WriteBacks(program, options.writeback), gaps, list(forced_by)):
         gap = gaps[rank]
         if max(in_use.max(start, end) for start, end in gap.ranges) + gap.size_bytes <= pool:
             _add(in_use, gap, 1)
@@ -61,16 +62,16 @@ def _add(in_use: RangeMax, gap: GapOption, sign: int) -> None:
         in_use.add(start, end, sign * gap.size_bytes)
 
 
-def _dearest_first(program: Program, gaps: list[GapOption], ranks: list[int]) -> list[int]:
-    """By bytes moved: the reload, and the write-back's share of a buffer that must be written once."""
+def _dearest_first(write_backs: WriteBacks, gaps: list[GapOption], ranks: list[int]) -> list[int]:
+    """By bytes moved: the reload, and an equal share of what the buffer's evictions write beyond the compulsory."""
     chosen: dict[int, int] = {}
     for rank in ranks:
         chosen[gaps[rank].buffer] = chosen.get(gaps[rank].buffer, 0) + 1
 
     def moved(rank: int) -> float:
         gap = gaps[rank]
-        reload = 0 if gap.next_use is None else gap.size_bytes
-        clean = program.buffers[gap.buffer].in_dram_at_start
-        return reload + (0 if clean else gap.size_bytes / chosen[gap.buffer])
+        first, later = (write_backs.adds_write(gap.buffer, evicted_before=before) for before in (False, True))
+        writes = first + later * (chosen[gap.buffer] - 1)
+        return gap.moved_bytes * ((gap.next_use is not None) + writes / chosen[gap.buffer])
 
     return sorted(ranks, key=lambda rank: (-moved(rank), gaps[rank].buffer, gaps[rank].last_use))

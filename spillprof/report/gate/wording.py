@@ -11,7 +11,7 @@ TOP_MOVED = 5
 NAMES = {
     Metric.SPILL_BYTES: "spill bytes",
     Metric.LATENCY: "latency",
-    Metric.PEAK: "peak",
+    Metric.PEAK: "stored peak",
     Metric.ENERGY: "energy",
 }
 CAUSES = {
@@ -116,7 +116,7 @@ def reasons(check: Check) -> list[str]:
         if len(rows) > TOP_MOVED:
             lines.append(f"{count_of(len(rows) - TOP_MOVED, f'more {kind}')} moved less")
     if any(c.metric is Metric.PEAK and (c.regressed or c.over_budget) for c in check.changes) and check.peak_operator:
-        lines.append(f"the peak of live bytes is at {label(check.peak_operator, 60)}")
+        lines.append(f"the peak of live bytes, as stored, is at {label(check.peak_operator, 60)}")
     moved = any(c.delta for c in check.changes)
     spilled = any(c.delta for c in check.changes if c.metric is Metric.SPILL_BYTES)
     if moved and not spilled and not check.moved:

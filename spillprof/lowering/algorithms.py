@@ -1,0 +1,151 @@
+"""How each convolution of a program runs, and the workspaces of its steps.
+
+``auto`` takes the fastest algorithm whose workspace stays under a limit. A large workspace pushes tensors out, in every
+step where one block is shared, so that the fastest convolutions need not make the fastest run. A few limits are
+tried: half of the SRAM and half of that again and again, what is free of it, and nothing, which is direct convolution
+everywhere. Each program is fitted, planned and played with transfers on demand, under the better of two strategies;
+the fastest run counts, of equally fast ones that with fewer launches, then with smaller workspaces.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from spillprof.errors import CapacityError
+from spillprof.lowering.convolution import Form, Matrix, asked_form, conv_forms, conv_time_factor, fastest_form
+from spillprof.lowering.draft import Draft
+from spillprof.lowering.families import LEADERS, is_one_of
+from spillprof.lowering.fitting import fit
+from spillprof.lowering.im2col import free_bytes, with_matrices
+from spillprof.lowering.layout import align
+from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
+from spillprof.lowering.workspace import workspaces
+from spillprof.model.program import Convolution, Phase, Program, Step, Workspace, largest_phase_bytes
+from spillprof.model.target import Target
+
+_SHARES = (2, 4, 8, 16)
+"""Of the SRAM, the parts that a workspace may take; the first is the most for any algorithm that is chosen."""
+
+_JUDGES = ("cost", "interval")
+
+Limits = Mapping[int, int]
+"""Bytes that a workspace may take, by step."""
+
+
+def with_algorithms(program: Program, draft: Draft, target: Target, options: LoweringOptions) -> Program:
+    """The program of a draft, whose steps have no workspaces yet, with those of its operators and algorithms."""
+    forms = {
+        i: found
+        for i, task in enumerate(draft.tasks)
+        if is_one_of(task.lead, LEADERS) and (found := conv_forms(task, draft))
+    }
+    bare = _Bare(program=program, draft=draft, target=target, options=options, forms=forms)
+    if options.conv is not ConvAlgorithm.AUTO or not forms:
+        chosen = {i: asked_form(found, options.conv) for i, found in forms.items()}
+        return bare.formed(chosen, chosen, bare.equal_limits(_SHARES[0]))
+    fastest = bare.fastest(None)
+    tried: dict[tuple[Step, ...], Program] = {}
+    for limits in bare.limits():
+        made = bare.formed(bare.fastest(limits), fastest, limits)
+        tried.setdefault(tuple(made.steps[i] for i in forms), made)
+    if len(tried) == 1:
+        return next(iter(tried.values()))
+    return min(tried.values(), key=lambda made: (_run_s(made, target, options), *_effort(made)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bare:
+    """A program whose steps have no workspaces yet; by step, the forms of each convolution."""
+
+    program: Program
+    draft: Draft
+    target: Target
+    options: LoweringOptions
+    forms: Mapping[int, Sequence[Form]]
+
+    def limits(self) -> Iterator[Limits]:
+        """What workspaces may take: most first, nothing last."""
+        for share in _SHARES:
+            yield self.equal_limits(share)
+        direct = {i: asked_form(found, ConvAlgorithm.DIRECT) for i, found in self.forms.items()}
+        nothing = dict.fromkeys(self.forms, 0)
+        free = free_bytes(self.formed(direct, direct, nothing), self.target, self.options)
+        yield {i: max(0, min(free[i], self.target.sram_bytes // _SHARES[0])) for i in self.forms}
+        yield nothing
+
+    def equal_limits(self, share: int) -> Limits:
+        """One part in so many of the SRAM for each convolution."""
+        return dict.fromkeys(self.forms, self.target.sram_bytes // share)
+
+    def fastest(self, limits: Limits | None) -> dict[int, Form]:
+        """The fastest form of each convolution under the limits; None: whatever it needs."""
+        steps, rate = self.program.steps, self.target.macs_rate
+        return {
+            i: fastest_form(
+                found,
+                self.target,
+                macs_s=steps[i].macs / rate(steps[i].mac_dtype),
+                touched_bytes=steps[i].touched_bytes,
+                limit_bytes=None if limits is None else limits[i],
+            )
+            for i, found in self.forms.items()
+        }
+
+    def formed(self, chosen: Mapping[int, Form], fastest: Mapping[int, Form], limits: Limits) -> Program:
+        """The program in which each convolution has its chosen form."""
+        steps = list(self.program.steps)
+        matrices: dict[int, Matrix] = {}
+        for i, task in enumerate(self.draft.tasks):
+            form = chosen.get(i)
+            spaces = (*workspaces(task, self.draft, self.target, form), *self._body(i))
+            if spaces:
+                steps[i] = replace(steps[i], workspaces=spaces)
+            if form is not None:
+                steps[i] = self._as_convolution(steps[i], form, fastest[i])
+                if form.matrix is not None:
+                    matrices[i] = form.matrix
+        program = replace(self.program, steps=tuple(steps))
+        return with_matrices(program, matrices, self.target, self.options, limits)
+
+    def _as_convolution(self, step: Step, form: Form, fastest: Form) -> Step:
+        return replace(
+            step,
+            macs_time_factor=conv_time_factor(self.target, form.algorithm),
+            convolution=Convolution(
+                algorithm=str(form.algorithm),
+                fastest=str(fastest.algorithm),
+                workspace_bytes=largest_phase_bytes(step.workspaces),
+            ),
+            touched_bytes=step.touched_bytes + form.passing_bytes,
+        )
+
+    def _body(self, i: int) -> tuple[Workspace, ...]:
+        """What lives inside of control flow that stays one step."""
+        block = self.draft.blocks.get(self.draft.tasks[i].lead.name)
+        nbytes = 0 if block is None else align(block.workspace_bytes, self.target.alignment_bytes)
+        return (Workspace(purpose="body", size_bytes=nbytes, first=Phase.READ, last=Phase.WRITE),) if nbytes else ()
+
+
+def _run_s(program: Program, target: Target, options: LoweringOptions) -> float:
+    """Seconds that the program takes on the target, transfers on demand; infinite where it cannot run."""
+    from spillprof.planning.options import PlanningOptions
+    from spillprof.planning.planner import make_plan
+    from spillprof.timing.timeline import simulate
+
+    best_s = inf
+    try:
+        fitted = fit(program, target, options)
+        for strategy in _JUDGES:
+            plan = make_plan(fitted, target, strategy, PlanningOptions())
+            best_s = min(best_s, simulate(fitted, plan, target).makespan_s)
+            if not plan.spills and not plan.moves:
+                break  # any other does the same
+    except CapacityError:
+        pass
+    return best_s
+
+
+def _effort(program: Program) -> tuple[int, int]:
+    """Launches, and bytes of workspaces."""
+    steps = program.steps
+    return sum(step.launches for step in steps), sum(largest_phase_bytes(step.workspaces) for step in steps)

@@ -1,0 +1,129 @@
+"""Which axis of a tensor holds channels: what a target with ``channel_align`` stores in whole groups.
+
+Convolutions, poolings and what else works on maps by definition say it of their image and their result. It holds on
+from there, in both directions, through operators that leave the axes where they are: elementwise ones,
+normalisations, Concat, Resize, ... A product of matrices, a Reshape or a Transpose ends it, so that the heads of an
+attention are no channels.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
+from math import prod
+
+from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.families import CONVOLUTIONS, ELEMENTWISE, STACKS, is_one_of
+from spillprof.model.graph import Operator
+
+_NHWC_DOMAIN = "com.ms.internal.nhwc"
+_NHWC_TYPES = frozenset({"NhwcConv", "NhwcFusedConv", "NhwcMaxPool"})
+
+_ON_MAPS = CONVOLUTIONS | frozenset({
+    "ConvTranspose", "ConvTransposeWithDynamicPads", "DeformConv", "CausalConvWithState",
+    "AveragePool", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LpPool", "MaxPool", "MaxUnpool",
+    "MaxpoolWithMask", "NhwcMaxPool", "QLinearAveragePool", "QLinearGlobalAveragePool",
+    "CropAndResize", "GridSample", "MaxRoiPool", "RoiAlign", "DepthToSpace", "SpaceToDepth",
+})  # fmt: skip
+"""Operators whose image (the first input) and results hold channels by definition."""
+
+_REORDERS = frozenset({"ReorderInput", "ReorderOutput"})
+"""Into the blocks of channels of com.microsoft.nchwc, and out of them."""
+
+_BY_ELEMENT = ELEMENTWISE | frozenset({
+    "BatchNormalization", "BiasAdd", "BiasDropout", "CenterCropPad", "Concat", "DynamicQuantizeLinear", "Dropout",
+    "Expand", "GroupNorm", "GroupNormalization", "Hardmax", "Identity", "InstanceNormalization", "LRN",
+    "LayerNormalization", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Pad", "QLinearConcat",
+    "QLinearReduceMean", "QLinearSoftmax", "QLinearWhere", "RMSNormalization", "ReduceL1", "ReduceL2", "ReduceLogSum",
+    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Resize",
+    "SkipGroupNorm", "Slice", "Softmax", "Split", "Tile", "Upsample",
+})  # fmt: skip
+"""Operators that leave the axes of their operands where they are, as long as the rank stays."""
+
+_MAY_CHANGE_CHANNELS = frozenset({
+    "CenterCropPad", "Concat", "Pad", "QLinearConcat", "QLinearReduceMean", "ReduceL1", "ReduceL2", "ReduceLogSum",
+    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Slice",
+    "Split", "Tile",
+})  # fmt: skip
+"""Those of them of which operands and results may differ in the number of channels."""
+
+
+def holds_channels_last(op: Operator) -> bool:
+    """Whether the operator works on maps in NHWC."""
+    return op.domain == _NHWC_DOMAIN or op.op_type in _NHWC_TYPES or bool(op.attributes.get("channels_last"))
+
+
+def channel_axes(draft: Draft) -> Mapping[str, int]:
+    """The axis of the channels of each tensor that holds some, by name. All have rank 3 at least."""
+    return _Axes(draft).found
+
+
+class _Axes:
+    def __init__(self, draft: Draft) -> None:
+        self._draft, self._tensors = draft, draft.graph.tensors
+        self.found: dict[str, int] = {}
+        self._fresh: deque[str] = deque()
+        for task in draft.tasks:
+            for name, axis in self._stated(task):
+                self._hold(name, axis)
+        if self.found:
+            self._spread()
+
+    def _stated(self, task: Task) -> Iterator[tuple[str, int]]:
+        """Tensors of which the task's operator says by definition where the channels are."""
+        op, image = task.lead, task.inputs[:1]
+        if is_one_of(op, _ON_MAPS):
+            last = holds_channels_last(op)
+            for name in (*image, *task.outputs):
+                yield name, self._rank(name) - 1 if last else 1
+        elif is_one_of(op, _REORDERS):
+            last = holds_channels_last(op)
+            for name, is_blocked in ((n, op.op_type == "ReorderOutput") for n in image):
+                yield name, self._rank(name) - 1 if last and not is_blocked else 1
+            for name in task.outputs:
+                yield name, self._rank(name) - 1 if last and op.op_type == "ReorderOutput" else 1
+
+    def _spread(self) -> None:
+        """To all that shares an operator which leaves the axes where they are. Each is looked at once."""
+        tasks_of: dict[str, list[int]] = defaultdict(list)
+        for i, task in enumerate(self._draft.tasks):
+            if self._leaves_axes(task):
+                for name in {*task.inputs, *task.outputs}:
+                    tasks_of[name].append(i)
+        names_of: dict[str, list[str]] = defaultdict(list)  # of the same elements in the same shape
+        for view, storage in self._draft.views.items():
+            if self._tensors[view].shape == self._tensors[storage].shape and view not in self._draft.strided:
+                names_of[view].append(storage)
+                names_of[storage].append(view)
+        done: set[tuple[int, int, int]] = set()
+        while self._fresh:
+            name = self._fresh.popleft()
+            axis, shape = self.found[name], self._tensors[name].shape
+            for other in names_of[name]:
+                self._hold(other, axis)
+            for i in tasks_of[name]:
+                task = self._draft.tasks[i]
+                any_number = is_one_of(task.lead, _MAY_CHANGE_CHANNELS)
+                key = i, axis, -1 if any_number else shape[axis]
+                if key in done:
+                    continue
+                done.add(key)
+                for other in (*task.inputs, *task.outputs):
+                    of_other = self._tensors[other].shape
+                    if len(of_other) == len(shape) and (any_number or of_other[axis] == shape[axis]):
+                        self._hold(other, axis)
+
+    def _leaves_axes(self, task: Task) -> bool:
+        """Whether operands and results have their channels on the same axis. What a convolution takes in has too."""
+        lead, *rest = task.members
+        if is_one_of(lead, _ON_MAPS):
+            return any(is_one_of(op, ELEMENTWISE) for op in rest)
+        return all(is_one_of(op, _BY_ELEMENT | STACKS) for op in task.members)
+
+    def _hold(self, name: str, axis: int) -> None:
+        if name in self.found or self._rank(name) < 3 or self._draft.is_weight(name):
+            return
+        if prod(self._tensors[name].shape) > 0:
+            self.found[name] = axis
+            self._fresh.append(name)
+
+    def _rank(self, name: str) -> int:
+        return len(self._tensors[name].shape)
