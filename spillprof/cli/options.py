@@ -187,8 +187,8 @@ def transfer_options(command: Decorated) -> Decorated:
         choice("--release", Release, default.release, "When a dead buffer's space is freed."),
         option("--cold", is_flag=True, help="With cached weights, report the first inference, not the steady state."),
         option("--optimize-seconds", type=click.FloatRange(min=0, max=MOST_OPTIMIZE_SECONDS), metavar="N",
-               default=default.optimize_seconds, show_default=True,
-               help="When strategy optimal stops searching, if it has not finished by itself."),
+               help="Give searches for the optimum so much processor time each, in place of counted work: if that cuts one "
+               "off, the result says so, and is not compared."),
     )  # fmt: skip
 
 

@@ -4,12 +4,13 @@ import hashlib
 from dataclasses import dataclass, field
 
 from spillprof.config import Budgets
-from spillprof.errors import CapacityError
+from spillprof.errors import CapacityError, UsageError
 from spillprof.gate.fingerprint import fingerprint
 from spillprof.gate.values import BufferRow, Entry, Location, OperatorRow, Totals, entry_key
 from spillprof.model.bindings import Bindings
 from spillprof.model.graph import Graph
 from spillprof.model.profile import Profile
+from spillprof.model.search_ends import BY_CLOCK
 from spillprof.model.target import Target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.units import format_size_exact
@@ -49,6 +50,7 @@ def measure(case: Case, graph: Graph) -> tuple[Entry, str | None]:
             where=(result.reason or "",),
             hint=f"the smallest SRAM without tiling is {format_size_exact(profile.model.min_sram_bytes)}",
         )
+    _check_repeatable(profile)
     entry = Entry(
         config=fingerprint(case.target, profile.config, case.bindings),
         model_sha256=profile.model.sha256,
@@ -82,6 +84,18 @@ def measure(case: Case, graph: Graph) -> tuple[Entry, str | None]:
         ),
     )
     return entry, _step_name(profile, profile.model.peak_step)
+
+
+def _check_repeatable(profile: Profile) -> None:
+    """``UsageError`` if a clock ended a search: another run may find other figures."""
+    ends = [profile.bounds.search if profile.bounds else "", profile.recompute.search if profile.recompute else ""]
+    timed = tuple(end for end in ends if BY_CLOCK in end)
+    if timed:
+        raise UsageError(
+            "the figures depend on the machine: a time limit cut a search off",
+            where=timed,
+            hint="leave --optimize-seconds out, and the search counts its work; or give it more time",
+        )
 
 
 def short_name(name: str) -> str:
