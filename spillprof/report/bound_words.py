@@ -71,7 +71,7 @@ def proof_sentence(profile: Profile) -> str:
 
 
 def search_sentences(profile: Profile) -> list[str]:
-    """Searches that ended before they were done, by a time limit, their work or their size, and changes that nobody tried."""
+    """Searches that ended before they were done, and changes that nobody tried."""
     found = []
     search = profile.bounds.search if profile.bounds else ""
     if search not in ("", "complete"):
