@@ -1,6 +1,6 @@
 """How low static placement gets: peaks of placement problems, and which of them fit their memory.
 
-    python benchmarks/packing.py FOLDER [--sram 1MB] [--seconds 60] [--only AB]
+    python benchmarks/packing.py FOLDER [--sram 1MB] [--seconds N] [--only AB]
 
 FOLDER holds problems as CSV (``id,lower,upper,size``), such as the eleven of google/minimalloc at a capacity of
 1,048,576. Seconds are CPU seconds of one process, so that they mean the same on a busy machine. The table is in
@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 from spillprof.frontends.minimalloc import read_minimalloc
-from spillprof.planning.layout.search import Effort, greedy_peaks, lay_out
+from spillprof.planning.budget import Budget
+from spillprof.planning.layout.search import WORK, Effort, greedy_peaks, lay_out
 from spillprof.units import parse_size
 from spillprof.verify.layout import layout_faults
 
@@ -22,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sram", default="1MB", type=parse_size)
-    parser.add_argument("--seconds", default=60.0, type=float)
+    parser.add_argument("--seconds", type=float, help="in place of the counted work that is the default")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     paths = [p for p in sorted(args.folder.glob("*.csv")) if not args.only or p.stem in args.only]
@@ -32,9 +33,7 @@ def main() -> None:
         problem = read_minimalloc(path)
         greedy = greedy_peaks(problem)
         start = time.process_time()
-        deadline = start + args.seconds
-        effort = Effort(out_of_time=lambda end=deadline: time.process_time() >= end)
-        layout = lay_out(problem, args.sram, effort)
+        layout = lay_out(problem, args.sram, Effort(budget=Budget(WORK, seconds=args.seconds)))
         seconds = time.process_time() - start
         assert layout_faults(problem, layout.offsets) == ()
         shares = [

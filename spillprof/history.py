@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 
 from spillprof.config_keys import Metric
 from spillprof.errors import UsageError
+from spillprof.gate.fingerprint import without_defaults
 from spillprof.gate.values import Check
 
 SCHEMA_VERSION = 1
@@ -149,9 +150,17 @@ def _text(name: str) -> str:
 
 def _reason(old: Run, now: Run) -> str:
     """What changed with the figure. A new configuration makes figures that are not comparable, so it comes first."""
-    if old.config != now.config:
+    if _settings(old.config) != _settings(now.config):
         return "configuration"
     return "model" if old.model_sha256 != now.model_sha256 else "neither"
+
+
+def _settings(config: str) -> object:
+    """What the fingerprint says; those recorded by earlier versions name defaults too. As it is if it is damaged."""
+    try:
+        return without_defaults(loads(config))
+    except (ValueError, RecursionError, AttributeError):
+        return config
 
 
 @contextmanager

@@ -107,7 +107,8 @@ def _as_planned(options: PlanningOptions) -> PlanningOptions:
         options,
         dma=Dma.DEMAND,
         order=Order.FILE,
-        optimize_seconds=0.0,
+        optimize_work=0,
+        optimize_seconds=None,
         recompute=Recomputing.OFF,
         recompute_tensor=(),
     )

@@ -31,7 +31,7 @@ from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.oscillation import oscillations
 from spillprof.planning.liveness import live_bytes_by_step
-from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dma, PlanningOptions
+from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dma, PlanningOptions, Recomputing
 from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
 from spillprof.proven import bounds_facts
@@ -182,8 +182,14 @@ def configuration(options: AnalyzeOptions) -> dict[str, Any]:
         "writeback": str(planning.writeback),
         "release": str(planning.release),
         "start": str(planning.start),
-        **({"optimize_seconds": planning.optimize_seconds} if OPTIMAL in options.strategies else {}),
+        **({"optimize_seconds": planning.optimize_seconds} if _is_timed(options) else {}),
     }
+
+
+def _is_timed(options: AnalyzeOptions) -> bool:
+    """Whether there are searches, and a time for them is given."""
+    searches = OPTIMAL in options.strategies or options.planning.recompute is not Recomputing.OFF
+    return searches and options.planning.optimize_seconds is not None
 
 
 def _played(case: Case, strategy: str) -> tuple[Plan, Timeline] | CapacityError:

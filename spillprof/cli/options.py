@@ -187,8 +187,8 @@ def transfer_options(command: Decorated) -> Decorated:
         choice("--release", Release, default.release, "When a dead buffer's space is freed."),
         option("--cold", is_flag=True, help="With cached weights, report the first inference, not the steady state."),
         option("--optimize-seconds", type=click.FloatRange(min=0, max=MOST_OPTIMIZE_SECONDS), metavar="N",
-               default=default.optimize_seconds, show_default=True,
-               help="When strategy optimal stops searching, if it has not finished by itself."),
+               help="End each search for the optimum after so much processor time. Default: its work is counted. A "
+               "search that the time cuts off may end elsewhere next time: results say so, and a gate refuses them."),
     )  # fmt: skip
 
 

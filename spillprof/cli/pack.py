@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import time
 from typing import Any
 
 import click
@@ -37,8 +36,9 @@ def _seconds(text: str) -> float:
         help="Memory that it must fit into. Default: none; the peak is made as low as can be.")  # fmt: skip
 @option("--align", callback=parsed(parse_size), default="1", show_default=True, metavar="SIZE",
         help="Offsets are multiples of it.")  # fmt: skip
-@option("--seconds", default="60", show_default=True, callback=parsed(_seconds), metavar="N",
-        help="When to stop the search, and take the best layout found.")  # fmt: skip
+@option("--seconds", callback=parsed(_seconds), metavar="N",
+        help="Stop the search after so much processor time, which may not give the same layout again. "
+        "Default: its work is counted, about a minute.")  # fmt: skip
 @option("-o", "--output", metavar="FILE", help="Write id,lower,upper,size,offset as CSV; '-' for stdout.")
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @config_options(lambda config: {key: config.settings[key] for key in ("sram", "align") if key in config.settings})
@@ -51,7 +51,8 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     written even if the peak passes --sram; then the exit code is 2.
     """
     from spillprof.frontends.minimalloc import read_minimalloc, read_minimalloc_bytes
-    from spillprof.planning.layout.search import Effort, lay_out
+    from spillprof.planning.budget import Budget
+    from spillprof.planning.layout.search import WORK, Effort, lay_out
     from spillprof.report.packing import render, render_csv, to_json
     from spillprof.verify.layout import layout_faults
 
@@ -65,10 +66,10 @@ def command(session: Session, /, file: str, **values: Any) -> None:
         raise UsageError("there is no stdin to read from", hint="give the path of a file")
     else:
         problem = read_minimalloc_bytes(sys.stdin.buffer.read(), name="-", alignment_bytes=align)
-    deadline = time.monotonic() + values["seconds"]
+    seconds = values["seconds"]
     with stages(sys.stderr, shown=not session.quiet) as stage:
-        stage(0, 1, f"searching, {values['seconds']:g} s at most")
-        layout = lay_out(problem, sram, Effort(out_of_time=lambda: time.monotonic() >= deadline))
+        stage(0, 1, "searching, about a minute at most" if seconds is None else f"searching, {seconds:g} s at most")
+        layout = lay_out(problem, sram, Effort(budget=Budget(WORK, seconds=seconds)))
     faults = layout_faults(problem, layout.offsets)
     if faults:
         raise AssertionError(f"an illegal layout: {faults[0]}")
@@ -89,5 +90,5 @@ def command(session: Session, /, file: str, **values: Any) -> None:
             where=(f"peak {format_size_exact(layout.peak_bytes)}, lower bound {format_size_exact(bound)}",),
             hint=f"they need at least {format_size_exact(bound)}"
             if proven
-            else "give the search more --seconds, or more --sram",
+            else "let it search longer with --seconds, or give more --sram",
         )

@@ -7,6 +7,7 @@ from typing import TypeVar
 from spillprof.config import Budgets
 from spillprof.config_keys import Metric
 from spillprof.gate.baseline import TOP_ROWS
+from spillprof.gate.fingerprint import default_setting, without_defaults
 from spillprof.gate.values import BufferRow, Change, Entry, Moved, OperatorRow, Rules, Verdict
 
 _Row = TypeVar("_Row", OperatorRow, BufferRow)
@@ -40,12 +41,13 @@ def changes(entry: Entry, before: Entry | None, budgets: Budgets, rules: Rules) 
 
 
 def mismatches(entry: Entry, before: Entry) -> tuple[str, ...]:
-    """``strategy: baseline 'lru', now 'interval'`` for each setting that differs."""
-    keys = sorted({*entry.config, *before.config})
+    """``strategy: baseline 'lru', now 'interval'`` for each setting that differs. Absent means default."""
+    now, then = without_defaults(entry.config), without_defaults(before.config)
+    keys = sorted(now.keys() | then.keys(), key=lambda key: (key != "simulator", key))
     return tuple(
-        f"{key}: baseline {_shown(before.config, key)}, now {_shown(entry.config, key)}"
+        f"{key}: baseline {_shown(then, key)}, now {_shown(now, key)}"
         for key in keys
-        if entry.config.get(key) != before.config.get(key)
+        if then.get(key, "default") != now.get(key, "default")
     )
 
 
@@ -161,4 +163,4 @@ def _same_under_another_name(
 
 
 def _shown(config: Mapping[str, str | int | bool | None], key: str) -> str:
-    return repr(config[key]) if key in config else "absent"
+    return repr(config[key] if key in config else default_setting(key, otherwise="absent"))

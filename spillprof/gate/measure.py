@@ -1,24 +1,22 @@
 """From a model and a target to an Entry: what the gate looks at, as integers."""
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from spillprof.config import Budgets
-from spillprof.errors import CapacityError
+from spillprof.errors import CapacityError, UsageError
+from spillprof.gate.fingerprint import fingerprint
 from spillprof.gate.values import BufferRow, Entry, Location, OperatorRow, Totals, entry_key
-from spillprof.model.bindings import Bindings, written_shape
+from spillprof.model.bindings import Bindings
 from spillprof.model.graph import Graph
 from spillprof.model.profile import Profile
-from spillprof.model.revision import SIMULATOR_REVISION
+from spillprof.model.search_ends import BY_CLOCK
 from spillprof.model.target import Target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.units import format_size_exact
 
 LONGEST_NAME = 200
 VICTIMS_KEPT = 5
-_NOT_COMPARED = ("name", "sources")
-"""Fields of a target that shape no figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +50,9 @@ def measure(case: Case, graph: Graph) -> tuple[Entry, str | None]:
             where=(result.reason or "",),
             hint=f"the smallest SRAM without tiling is {format_size_exact(profile.model.min_sram_bytes)}",
         )
+    _check_repeatable(profile)
     entry = Entry(
-        config=_fingerprint(case, profile),
+        config=fingerprint(case.target, profile.config, case.bindings),
         model_sha256=profile.model.sha256,
         totals=Totals(
             spill_bytes=result.spill_bytes,
@@ -87,45 +86,23 @@ def measure(case: Case, graph: Graph) -> tuple[Entry, str | None]:
     return entry, _step_name(profile, profile.model.peak_step)
 
 
+def _check_repeatable(profile: Profile) -> None:
+    """``UsageError`` if a clock ended a search: another run may find other figures."""
+    ends = [profile.bounds.search if profile.bounds else "", profile.recompute.search if profile.recompute else ""]
+    timed = tuple(end for end in ends if BY_CLOCK in end)
+    if timed:
+        raise UsageError(
+            "the figures depend on the machine: a time limit cut a search off",
+            where=timed,
+            hint="leave --optimize-seconds out, and the search counts its work; or give it more time",
+        )
+
+
 def short_name(name: str) -> str:
     """The name, or its start and a digest of it where it is endless: the same for the same name."""
     if len(name) <= LONGEST_NAME:
         return name
     return f"{name[:LONGEST_NAME]}~{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
-
-
-def _fingerprint(case: Case, profile: Profile) -> dict[str, str | int | bool | None]:
-    """Everything besides the model that shapes the figures. Numbers that are not whole are texts."""
-    found: dict[str, str | int | bool | None] = {"simulator": SIMULATOR_REVISION}
-    for key, value in profile.config.items():
-        found["strategy" if key == "strategies" else key] = (
-            ",".join(map(str, value)) if isinstance(value, list) else value
-        )
-    given = case.bindings
-    found["dims"] = ",".join(f"{name}={size}" for name, size in sorted(given.dims.items()))
-    found["shapes"] = ",".join(f"{name}={written_shape(shape)}" for name, shape in sorted(given.shapes.items()))
-    found["batch"] = given.batch
-    if given.assume:
-        found["assume"] = ",".join(f"{name}={written_shape(shape)}" for name, shape in sorted(given.assume.items()))
-    if given.branches:
-        found["branches"] = ",".join(f"{name}={branch}" for name, branch in sorted(given.branches.items()))
-    if given.trips:
-        found["trips"] = ",".join(f"{name}={count}" for name, count in sorted(given.trips.items()))
-    for column in fields(Target):
-        if column.name not in _NOT_COMPARED:
-            value = getattr(case.target, column.name)
-            if isinstance(value, Mapping):
-                value = ",".join(f"{name}={_number(rate)}" for name, rate in sorted(value.items()))
-            elif isinstance(value, tuple):
-                value = ",".join(f"{nbytes}={_number(seconds)}" for nbytes, seconds in value)
-            found[f"target.{column.name}"] = _number(value)
-    return found
-
-
-def _number(value: float | str | bool | None) -> str | int | bool | None:
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    return value
 
 
 def _step_name(profile: Profile, step: int) -> str | None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from spillprof.model.search_ends import COMPLETE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutBuffer:
@@ -29,4 +31,4 @@ class Layout:
     peak_bytes: int  # the highest end of any buffer
     lower_bound_bytes: int  # no layout has a lower peak
     found_by: str  # the method whose layout this is
-    cut_off: bool  # a search ran out of time: with more of it the peak may be lower
+    search: str = COMPLETE  # else what ended it: with more time the peak may be lower

@@ -1,8 +1,13 @@
-"""The solver, silent: HiGHS prints a banner on stdout when it is first made, before any option can say no."""
+"""The solver, silent and the same every time: one thread, a fixed seed, and limits that count its work.
+
+HiGHS prints a banner on stdout when it is first made, before any option can say no.
+"""
 
 import os
 import sys
 from typing import Any
+
+from spillprof.planning.budget import Budget
 
 
 def quiet_solver() -> Any:
@@ -15,10 +20,37 @@ def quiet_solver() -> Any:
         import highspy
 
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
+        for name, value in (("output_flag", False), ("threads", 1), ("parallel", "off"), ("random_seed", 0)):
+            solver.setOptionValue(name, value)
     finally:
         os.dup2(kept, 1)
         os.close(kept)
         os.close(nowhere)
     return solver
+
+
+def solve_integer(solver: Any, entries: int, budget: Budget) -> bool:
+    """Run a solver that holds an integer program; False if the budget ended it.
+
+    The solver asks between the linear programs that it solves, whose work grows faster than the entries of the matrix.
+    """
+    work = 50 + entries // 20 + 6 * entries * entries // 10_000_000
+
+    def ask(event: Any) -> None:
+        budget.spend(work)
+        if budget.is_spent:
+            event.data_in.user_interrupt = True
+
+    import highspy
+
+    seconds = budget.seconds_left
+    if seconds is not None:
+        solver.setOptionValue("time_limit", seconds)
+    budget.spend(work)
+    solver.cbMipInterrupt += ask
+    try:
+        solver.run()
+    finally:
+        solver.cbMipInterrupt -= ask
+    stopped = (highspy.HighsModelStatus.kInterrupt, highspy.HighsModelStatus.kTimeLimit)
+    return solver.getModelStatus() not in stopped

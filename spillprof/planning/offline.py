@@ -62,9 +62,9 @@ def plan_exchanged(
     exchange = Exchange(program, builder, options, given, cost_of_moves)
     if not exchange.complete:  # one block has driven the other out again and again
         exchange = Exchange(program, builder, options, given)
-    in_time = exchange.improve(effort)
+    in_budget = exchange.improve(effort)
     off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
-    return _assemble(program, target, off, exchange.packing(), strategy, options), in_time
+    return _assemble(program, target, off, exchange.packing(), strategy, options), in_budget
 
 
 def move_cost(target: Target) -> float:

@@ -81,6 +81,7 @@ class PlanningOptions:
     dma: Dma = Dma.PREFETCH
     start: Start = Start.STEADY
     order: Order = Order.FILE
-    optimize_seconds: float = 10.0  # after which strategy "optimal" stops improving; shorter searches end by themselves
+    optimize_work: int = 9_000_000  # of a search of strategy "optimal", about microseconds; most end by themselves
+    optimize_seconds: float | None = None  # a time in place of the work: then figures may depend on the machine
     recompute: Recomputing = Recomputing.OFF
     recompute_tensor: tuple[str, ...] = ()  # tensors that are computed again whatever that saves

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillprof.planning.highs import quiet_solver
+from spillprof.planning.budget import Budget
+from spillprof.planning.highs import quiet_solver, solve_integer
 
-_MOST_NODES = 5_000  # the limit that does not depend on the machine
+_MOST_NODES = 5_000
 _CLOSE_ENOUGH = 1e-3  # share of the cost
 
 
@@ -17,7 +18,7 @@ class Solution:
 
     values: tuple[bool, ...]
     cost: float
-    stopped: str  # "time" or "nodes", if that ended the search before it was done
+    stopped: str  # "budget" or "nodes", if that ended the search before it was done
 
 
 class BinaryProgram:
@@ -46,24 +47,22 @@ class BinaryProgram:
         """Coefficients of all rows."""
         return sum(len(coefficients) for coefficients, _ in self._rows)
 
-    def solve(self, seconds: float) -> Solution | None:
-        """The cheapest solution found with the node limit, and within the time; None if there is none."""
+    def solve(self, budget: Budget) -> Solution | None:
+        """The cheapest solution found with the node limit, and within the budget; None if there is none."""
         import highspy
 
         solver = quiet_solver()
-        limits = {"time_limit": seconds, "mip_max_nodes": _MOST_NODES, "mip_rel_gap": _CLOSE_ENOUGH}
+        limits = {"mip_max_nodes": _MOST_NODES, "mip_rel_gap": _CLOSE_ENOUGH}
         for name, value in limits.items():
             solver.setOptionValue(name, value)
         solver.passModel(self._model())
-        solver.run()
+        in_budget = solve_integer(solver, self.entries, budget)
         found = solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         if not found:
             return None
         values = np.asarray(solver.getSolution().col_value) > 0.5
-        stopped = {
-            highspy.HighsModelStatus.kTimeLimit: "time",
-            highspy.HighsModelStatus.kSolutionLimit: "nodes",
-        }.get(solver.getModelStatus(), "")
+        by_nodes = solver.getModelStatus() == highspy.HighsModelStatus.kSolutionLimit
+        stopped = "nodes" if by_nodes else "" if in_budget else "budget"
         return Solution(values=tuple(values.tolist()), cost=float(np.array(self._costs) @ values), stopped=stopped)
 
     def _model(self) -> object:

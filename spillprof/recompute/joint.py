@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from spillprof.lowering.recomputing import Recompute, producers
 from spillprof.model.program import BufferKind, Program, Step
+from spillprof.planning.budget import OPTION, search_budget
 from spillprof.planning.gaps import GapOption, gap_options, locked_bytes
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PlanningOptions, WriteBack
@@ -41,7 +42,7 @@ class Joint:
     search: str  # "complete", or what cut it short: then nothing better may have been found
 
 
-def joint_choice(program: Program, options: PlanningOptions, costs: Costs, seconds: float) -> Joint | None:
+def joint_choice(program: Program, options: PlanningOptions, costs: Costs) -> Joint | None:
     """What to compute again in a fitted program; None if nothing has to leave it."""
     gaps = gap_options(program, options)
     if program.capacity_bytes is None or not gaps:
@@ -53,15 +54,16 @@ def joint_choice(program: Program, options: PlanningOptions, costs: Costs, secon
     builder.build()
     if builder.problem.entries > _MOST_ENTRIES:
         return too_large
-    solution = builder.problem.solve(seconds)
-    cut_off = f"the integer program was cut off after {seconds:g} s (--optimize-seconds)"
+    budget = search_budget(options)
+    solution = builder.problem.solve(budget)
+    cut_off = f"the integer program: {budget.end(OPTION)}"
     if solution is None:
         return Joint(proposals=(), alone_s=None, search=cut_off)
     taken = [builder.proposal(column, solution.values) for column in builder.choices if solution.values[column]]
     return Joint(
         proposals=tuple(sorted(taken, key=lambda p: (-p.saves_s, p.choice))),
         alone_s=solution.cost,
-        search={"": "complete", "time": cut_off}.get(solution.stopped, "the integer program has too many nodes"),
+        search={"": "complete", "budget": cut_off}.get(solution.stopped, "the integer program has too many nodes"),
     )
 
 

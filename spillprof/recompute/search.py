@@ -12,8 +12,8 @@ from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_
 from spillprof.model.plan import Plan
 from spillprof.model.profile import RecomputedOperator, RecomputeFacts
 from spillprof.model.program import Program
+from spillprof.model.search_ends import BY_CLOCK, BY_WORK, COMPLETE
 from spillprof.model.target import Target
-from spillprof.planning.optimal.search import COMPLETE
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.traffic import count_traffic
 from spillprof.recompute.asked import asked_choices
@@ -37,8 +37,8 @@ _TRIALS: Mapping[Recomputing, tuple[tuple[int, int], ...]] = {
 }
 """(most steps, programs that are planned and played)."""
 
-_SECONDS = 2.0
-"""Most that a search for the optimum may take as a judge."""
+_WORK, _SECONDS = 2_000_000, 2.0
+"""Most that a search for the optimum may take as a judge: work, or seconds where the user gives a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +217,12 @@ class _Search:
 
     def __init__(self, target: Target, lowering: LoweringOptions, planning: PlanningOptions) -> None:
         self._target, self._lowering, self._planning = target, lowering, planning
-        self._judging = replace(planning, optimize_seconds=min(_SECONDS, planning.optimize_seconds))
+        seconds = planning.optimize_seconds
+        self._judging = replace(
+            planning,
+            optimize_work=min(_WORK, planning.optimize_work),
+            optimize_seconds=None if seconds is None else min(_SECONDS, seconds),
+        )
         self._ends: list[str] = []  # of the searches that it took, in order
 
     @property
@@ -229,7 +234,7 @@ class _Search:
     def with_joint_choice(self, start: _Candidate, trials: int) -> tuple[_Candidate, int]:
         """The program with what the integer program chooses, or the better part of it; trials that are left."""
         costs = _costs(start.fitted, self._target)
-        joint = joint_choice(start.fitted, self._planning, costs, self._planning.optimize_seconds)
+        joint = joint_choice(start.fitted, self._planning, costs)
         taken = () if joint is None else joint.proposals
         if joint is not None:
             self._ends.append(joint.search)
@@ -265,10 +270,9 @@ class _Search:
             fitted = fitted_of(program, self._target, self._lowering)
             for strategy in JUDGES[self._planning.recompute]:
                 found += plans_of(fitted, self._target, strategy, self._judging)[0]
-                if "cut off" in search_end(fitted, self._target, self._judging):
-                    self._ends.append(
-                        f"a search for the optimum that judged was cut off after {self._judging.optimize_seconds:g} s"
-                    )
+                end = search_end(fitted, self._target, self._judging)
+                if end.startswith((BY_CLOCK, BY_WORK)):
+                    self._ends.append(f"a search for the optimum that judged: {end.partition(' (')[0]}")
         except CapacityError:
             return None
         return fitted, tuple(found)

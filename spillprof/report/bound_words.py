@@ -71,7 +71,7 @@ def proof_sentence(profile: Profile) -> str:
 
 
 def search_sentences(profile: Profile) -> list[str]:
-    """Searches that ended before they were done, by the clock or by their size, and changes that nobody tried."""
+    """Searches that ended before they were done, and changes that nobody tried."""
     found = []
     search = profile.bounds.search if profile.bounds else ""
     if search not in ("", "complete"):
@@ -80,7 +80,7 @@ def search_sentences(profile: Profile) -> list[str]:
     if again not in ("", "complete"):
         found.append(f"Operators to run twice: {again}.")
     if profile.untried == (ANY_CHANGE,):
-        found.append("What would help: nothing was tried, as each run takes too long, or searches by the clock.")
+        found.append("What would help: nothing was tried, as each run takes too long.")
     elif profile.untried:
         found.append(f"What would help: for want of runs not tried: {', '.join(profile.untried)}.")
     return found

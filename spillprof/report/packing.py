@@ -9,6 +9,7 @@ from spillprof.frontends.minimalloc import COLUMNS, IGNORED_COLUMNS
 from spillprof.model.layout_problem import Layout, LayoutBuffer, LayoutProblem
 from spillprof.model.profile import Profile
 from spillprof.model.program import PHASES_PER_STEP
+from spillprof.model.search_ends import COMPLETE
 from spillprof.report.recorded import leading_run
 from spillprof.report.text import label
 from spillprof.units import format_size_exact
@@ -58,7 +59,7 @@ def render(problem: LayoutProblem, layout: Layout, *, name: str, sram_bytes: int
         f"{label(name)}   {len(problem.buffers):,} buffers, align {problem.alignment_bytes} B",
         f"  peak         {format_size_exact(layout.peak_bytes)}{share}",
         f"  lower bound  {format_size_exact(layout.lower_bound_bytes)}   most bytes live at once",
-        f"  found by     {layout.found_by}{'; the search was cut off: --seconds' if layout.cut_off else ''}",
+        f"  found by     {layout.found_by}{'' if layout.search == COMPLETE else f'; the search: {layout.search}'}",
     ]
     if sram_bytes is not None:
         lines.insert(2, f"  SRAM         {format_size_exact(sram_bytes)}   {_fits(layout, sram_bytes)}")
@@ -75,7 +76,8 @@ def to_json(problem: LayoutProblem, layout: Layout, *, sram_bytes: int | None) -
         "lower_bound_bytes": layout.lower_bound_bytes,
         "fits": None if sram_bytes is None else layout.peak_bytes <= sram_bytes,
         "found_by": layout.found_by,
-        "cut_off": layout.cut_off,
+        "cut_off": layout.search != COMPLETE,
+        "search": layout.search,
         "buffers": [
             {"id": b.name, "lower": b.lower, "upper": b.upper, "size_bytes": b.size_bytes, "offset": offset}
             for b, offset in zip(problem.buffers, layout.offsets, strict=True)

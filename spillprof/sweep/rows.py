@@ -3,11 +3,12 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from spillprof import __version__
+from spillprof.fingerprint import changed_fields
 from spillprof.lowering.options import LoweringOptions
+from spillprof.model.revision import SIMULATOR_REVISION
 from spillprof.model.target import Target
 from spillprof.planning.options import PlanningOptions
 from spillprof.simulation import Totals
@@ -96,10 +97,17 @@ def case_digest(
     lowering: LoweringOptions,
     planning: PlanningOptions,
 ) -> str:
-    """A fingerprint of a case: the model file, how its dimensions are bound, the machine, all options, our version."""
-    machine = {k: v for k, v in asdict(target).items() if k not in _NO_PART_OF_THE_MACHINE}
-    options = {k: v for k, v in asdict(planning).items() if k != "placement"}
-    return _digest([__version__, sha256, dict(binding), machine, asdict(lowering), options])
+    """A fingerprint of a case: model file, bound dimensions, machine, options, simulator revision.
+
+    What has its default value is left out: a field that a later version adds at its default changes no key.
+    """
+    bound = {name: value for name, value in binding.items() if value not in (None, {}, ())}
+    machine = changed_fields(target, without=_NO_PART_OF_THE_MACHINE)
+    lowered = changed_fields(lowering, without=("op_times",))
+    if lowering.op_times is not None:
+        lowered["op_times"] = lowering.op_times.digest
+    planned = changed_fields(planning, without=("placement",))
+    return _digest([SIMULATOR_REVISION, sha256, bound, machine, lowered, planned])
 
 
 def _digest(value: Any) -> str:

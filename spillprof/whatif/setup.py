@@ -86,7 +86,7 @@ def has_to_spill(setup: Setup) -> bool:
 def runs_in_one(setup: Setup, program: Program) -> int:
     """How many runs every run of this kind takes: it may search first, for an order or for what to compute again.
 
-    A search that ends by the clock is never affordable: nothing that depends on it can be promised.
+    The joint choice is never affordable: each run would solve integer programs.
     """
     if setup.planning.recompute is Recomputing.JOINT:
         return _NEVER

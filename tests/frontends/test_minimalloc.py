@@ -21,7 +21,7 @@ def test_columns_in_any_order_with_quotes_spaces_and_a_byte_order_mark() -> None
 def test_a_solution_is_read_as_a_problem_and_written_as_it_was() -> None:
     text = 'id,lower,upper,size,offset\nb1,0,3,4,8\n"b,2",3,9,4,8\n'
     problem = read_minimalloc_bytes(text.encode(), name="x")
-    layout = Layout(offsets=(8, 8), peak_bytes=12, lower_bound_bytes=4, found_by="hand", cut_off=False)
+    layout = Layout(offsets=(8, 8), peak_bytes=12, lower_bound_bytes=4, found_by="hand")
     assert render_csv(problem, layout) == text
     assert render_csv(problem, None) == 'id,lower,upper,size\nb1,0,3,4\n"b,2",3,9,4\n'
 

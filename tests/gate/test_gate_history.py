@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,23 @@ def test_a_change_of_configuration_is_not_put_down_to_the_model(project: Project
     out = capsys.readouterr().out
     assert re.search(r"two  64 KiB → 0, .*configuration or simulator revision changed", out)
     assert "b.onnx" not in out
+
+
+def test_a_default_that_an_earlier_version_recorded_is_no_change(recorded: tuple[Project, list[str]]) -> None:
+    """Rows of earlier versions name every setting; the third commit is the one whose spill bytes rise."""
+    _, commits = recorded
+    with closing(sqlite3.connect("../spill.sqlite")) as connection, connection:
+        (text,) = connection.execute("SELECT config FROM runs WHERE commit_id = ?", (commits[1],)).fetchone()
+
+        def rewrite(**more: object) -> None:
+            config = json.dumps({**json.loads(text), **more})
+            connection.execute("UPDATE runs SET config = ? WHERE commit_id = ?", (config, commits[1]))
+            connection.commit()
+
+        for more, reason in (({"inplace": True, "batch": None}, "model"), ({"inplace": False}, "configuration")):
+            rewrite(**more)
+            found = steps(read_history(Path("../spill.sqlite"))[0].runs, Metric.SPILL_BYTES)
+            assert [(step.commit, step.reason) for step in found] == [(commits[2], reason)]
 
 
 def test_json_lists_rows_and_changes(recorded: tuple[Project, list[str]], capsys: Capture) -> None:

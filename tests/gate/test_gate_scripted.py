@@ -9,6 +9,7 @@ from gate_models import CONFIG, SIZE, Project, chain
 
 from spillprof.cli import run
 
+SAMPLES = Path(__file__).parents[2] / "sample_models"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -196,6 +197,21 @@ def test_another_simulator_revision_is_incomparable(project: Project, capsys: Ca
     project.baseline.write_text(re.sub(r'"simulator": \d+', '"simulator": 0', text, count=1), "utf-8")
     assert run(["gate"]) == 2
     assert "simulator: baseline 0" in capsys.readouterr().out
+
+
+def test_figures_that_a_time_limit_shaped_are_refused(clean_folder: Path, capsys: Capture) -> None:
+    judged = ["gate", str(SAMPLES / "unet.onnx"), "--weights", "cached", "--sram", "2MB", "--strategy", "optimal"]
+    assert run([*judged, "--update"]) == 0
+    before = Path("spillprof-baseline.json").read_text("utf-8")
+    capsys.readouterr()
+    assert run([*judged, "--optimize-seconds", "0", "--update"]) == 2
+    out = capsys.readouterr().out
+    assert "the figures depend on the machine: a time limit cut a search off" in out
+    assert "cut off by the time limit, 0 s" in out
+    assert "leave --optimize-seconds out" in out
+    assert Path("spillprof-baseline.json").read_text("utf-8") == before
+    assert run(judged) == 0
+    assert run([*judged, "--exit-zero", "--optimize-seconds", "0"]) == 2
 
 
 def test_a_new_model_warns_and_passes(project: Project, capsys: Capture) -> None:

@@ -12,6 +12,7 @@ from random_programs import random_program
 from spillprof.issue_times import best_issue_times
 from spillprof.model.program import BufferKind, Program
 from spillprof.planning.blocks import BlockBuilder, Ticks
+from spillprof.planning.budget import Budget
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.covering import planners_covering
 from spillprof.planning.exchange.floor import Floor
@@ -158,9 +159,9 @@ def test_a_move_that_is_needed_no_more_is_undone() -> None:
     assert (exchange.packing().moves, exchange.spill_bytes) == ({}, 0)
 
 
-def test_without_time_nothing_is_exchanged() -> None:
+def test_without_work_nothing_is_exchanged() -> None:
     exchange = Exchange(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {(1, 0): 2})
-    assert not exchange.improve(Effort(sweeps=2, out_of_time=lambda: True))
+    assert not exchange.improve(Effort(sweeps=2, budget=Budget(0)))
     assert exchange.spill_bytes == 40
 
 

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillprof.model.layout_problem import LayoutBuffer, LayoutProblem
+from spillprof.model.search_ends import COMPLETE
+from spillprof.planning.budget import Budget
 from spillprof.planning.layout.beam import BeamSearch
 from spillprof.planning.layout.greedy import ORDERS, Fit, colored, in_order, in_time_order, peak, skyline
 from spillprof.planning.layout.instance import instance
@@ -67,7 +69,7 @@ def test_every_layout_is_legal_and_its_peak_between_the_bound_and_the_sum(asked:
     assert layout.lower_bound_bytes == load(asked)
     assert layout.lower_bound_bytes <= layout.peak_bytes <= sum(sizes)
     assert layout.peak_bytes == max((o + s for o, s in zip(layout.offsets, sizes, strict=True) if s), default=0)
-    assert not layout.cut_off
+    assert layout.search == COMPLETE
 
 
 @settings(max_examples=60, deadline=None)
@@ -98,10 +100,10 @@ def test_beam_search_finds_a_layout_exactly_where_there_is_one(asked: LayoutProb
         return
     least = least_peak(asked) // whole.unit_bytes
     wide = 10_000  # nothing is dropped
-    found = BeamSearch(whole, least).run(wide, lambda: False)
+    found = BeamSearch(whole, least).run(wide, Budget())
     assert found is not None
     assert peak(whole, found) == least
-    assert BeamSearch(whole, least - 1).run(wide, lambda: False) is None
+    assert BeamSearch(whole, least - 1).run(wide, Budget()) is None
 
 
 def test_the_example_of_the_format_fits_exactly() -> None:
@@ -150,8 +152,8 @@ def test_the_same_runs_give_the_same_layout() -> None:
 def test_a_search_that_is_cut_off_says_so() -> None:
     rng = np.random.default_rng(5)
     rows = [(int(a), int(a + n), int(s)) for a, n, s in rng.integers([0, 1, 1], [30, 15, 60], (60, 3))]
-    layout = lay_out(problem(*rows), None, Effort(out_of_time=lambda: True))
-    assert layout.cut_off
+    layout = lay_out(problem(*rows), None, Effort(budget=Budget(0)))
+    assert layout.search == "ended at its limit of work (--seconds N searches longer)"
     assert layout_faults(problem(*rows), layout.offsets) == ()
 
 

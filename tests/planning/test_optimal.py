@@ -12,6 +12,7 @@ from spillprof.model.program import Program
 from spillprof.planning.bounding.certify import certificate_of
 from spillprof.planning.bounding.reduction import reduce
 from spillprof.planning.bounds import lower_bound
+from spillprof.planning.budget import Budget
 from spillprof.planning.covering import Covering, covering
 from spillprof.planning.optimal.cover import Cover
 from spillprof.planning.optimal.greedy import complete
@@ -66,7 +67,7 @@ def test_solver_and_bounds_against_all_subsets_of_300_programs() -> None:
         reduced = reduce(problem)
         start = Cover(reduced)
         assert complete(start)
-        solved = solve(reduced, start.columns(), 10.0)
+        solved = solve(reduced, start.columns(), Budget())
         assert solved is not None
         assert solved.columns is not None
         assert Cover(reduced, solved.columns).covers()
@@ -117,7 +118,7 @@ def test_step_by_step_agrees_with_the_integer_program() -> None:
         if not problem.gaps or not complete(start):
             continue
         found = solve_step_by_step(reduced, lower_bound(p, DEFAULTS).certificate, start.cost)
-        solved = solve(reduced, start.columns(), 10.0)
+        solved = solve(reduced, start.columns(), Budget())
         assert solved is not None
         if found is not None:
             solved_both += 1
@@ -171,7 +172,7 @@ def test_local_search_keeps_a_cover_and_its_cost(seed: int) -> None:
     cover = Cover(reduced)
     assert complete(cover)
     before = cover.cost
-    assert improve(cover, 0, float("inf"))
+    assert improve(cover, 0, Budget())
     assert cover.covers()
     assert cover.cost <= before
     assert Cover(reduced, cover.columns()).cost == cover.cost

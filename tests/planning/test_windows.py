@@ -8,6 +8,7 @@ from random_programs import random_program
 from spillprof.model.program import Program
 from spillprof.planning.bounding.reduction import reduce
 from spillprof.planning.bounds import lower_bound
+from spillprof.planning.budget import Budget
 from spillprof.planning.covering import planners_covering
 from spillprof.planning.optimal.cover import Cover
 from spillprof.planning.optimal.greedy import complete
@@ -16,7 +17,6 @@ from spillprof.planning.optimal.windows import improve_in_windows
 from spillprof.planning.options import PlanningOptions
 
 DEFAULTS = PlanningOptions()
-FOREVER = float("inf")
 
 
 def greedy_cover(p: Program) -> Cover:
@@ -31,7 +31,7 @@ def test_covers_stay_covers_and_never_get_dearer(seed: int, visits: int) -> None
     p = random_program(seed, max_steps=40)
     cover = greedy_cover(p)
     before = cover.cost
-    assert improve_in_windows(cover, FOREVER, (visits,))
+    assert improve_in_windows(cover, Budget(), (visits,))
     assert cover.covers()
     assert cover.cost <= before
     assert Cover(cover.reduced, cover.columns()).cost == cover.cost
@@ -42,8 +42,8 @@ def test_a_stretch_of_all_rows_is_solved_as_the_whole() -> None:
     covers = [cover for seed in range(80) if (cover := greedy_cover(random_program(seed, max_steps=40))).cost]
     assert len(covers) > 10
     for cover in covers:
-        solved = solve(cover.reduced, cover.columns(), 60.0)
-        assert improve_in_windows(cover, FOREVER)
+        solved = solve(cover.reduced, cover.columns(), Budget())
+        assert improve_in_windows(cover, Budget())
         assert solved is not None
         assert solved.columns is not None
         assert cover.cost <= 1.002 * Cover(cover.reduced, solved.columns).cost
@@ -55,12 +55,12 @@ def test_the_dear_one_of_two_gaps_is_exchanged_for_the_cheap_one() -> None:
     reduced = reduce(planners_covering(p, DEFAULTS))
     cover = Cover(reduced, [reduced.buffers.index(0)])
     assert cover.cost == 120
-    assert improve_in_windows(cover, FOREVER)
+    assert improve_in_windows(cover, Budget())
     assert cover.cost == 60
 
 
 def test_without_time_nothing_is_exchanged() -> None:
     cover = next(cover for seed in range(30) if (cover := greedy_cover(random_program(seed, max_steps=40))).cost)
     before = cover.columns()
-    assert not improve_in_windows(cover, 0.0)
+    assert not improve_in_windows(cover, Budget(0))
     assert cover.columns() == before

@@ -85,7 +85,7 @@ def test_joint_choice_is_the_best_of_all_subsets() -> None:
         p = tiny(seed)
         if p is None:
             continue
-        found = joint_choice(p, OPTIONS, costs(p), 10.0)
+        found = joint_choice(p, OPTIONS, costs(p))
         assert found is not None
         least = cheapest_of_all(p)
         choices = [proposal.choice for proposal in found.proposals]
@@ -131,7 +131,7 @@ def living_on() -> Program:
 def test_operand_is_kept_longer_in_place_of_its_result() -> None:
     """Spilling a moves 200 bytes. Keeping r costs 20 bytes of space at op3 (90 + 90 + 20), and one second run."""
     p = living_on()
-    found = joint_choice(p, OPTIONS, costs(p), 10.0)
+    found = joint_choice(p, OPTIONS, costs(p))
     assert found is not None
     assert [proposal.choice for proposal in found.proposals] == [Recompute(buffer=2, use_step=5)]
     assert found.alone_s == SECOND_RUN_S
@@ -144,7 +144,7 @@ def test_operand_that_does_not_fit_either_is_moved_in_its_place() -> None:
         ["x -> r", "r -> a", "a -> b", "b -> c", "c -> d", "a, d -> y"],
         capacity=210,
     )
-    found = joint_choice(p, OPTIONS, costs(p), 10.0)
+    found = joint_choice(p, OPTIONS, costs(p))
     assert found is not None
     assert found.alone_s == 80 + SECOND_RUN_S
 
@@ -152,7 +152,7 @@ def test_operand_that_does_not_fit_either_is_moved_in_its_place() -> None:
 def test_copy_that_leaves_is_written_for_itself() -> None:
     """Where a has left, its copy has no copy in DRAM: recomputing pays twice or not at all."""
     p = living_on()
-    found = joint_choice(p, OPTIONS, Costs(step_s=[500.0] * 6, read_s=float, write_s=float), 10.0)
+    found = joint_choice(p, OPTIONS, Costs(step_s=[500.0] * 6, read_s=float, write_s=float))
     assert found is not None
     assert found.proposals == ()
     assert found.alone_s == 200

@@ -66,11 +66,11 @@ def test_every_method_of_the_planner_has_words():
 
 
 CUT_OFF = replace(
-    bounded(search="cut off after 10 s (--optimize-seconds)"),
+    bounded(search="cut off by the time limit, 10 s (--optimize-seconds)"),
     recompute=RecomputeFacts(
         operators=0, macs=0, compute_s=0.0, weight_bytes=0, judge="interval", spill_bytes_before=9, spill_bytes=9,
         latency_s_before=1.0, latency_s=1.0, dear_gaps=0, dear_and_far_gaps=0, cheap_gaps=0,
-        search="the integer program was cut off after 10 s (--optimize-seconds)",
+        search="the integer program: ended at its limit of work (--optimize-seconds N searches longer)",
     ),
     untried=("narrower types", "more bandwidth"),
 )  # fmt: skip
@@ -79,8 +79,8 @@ CUT_OFF = replace(
 def test_what_was_cut_off_stands_on_every_page():
     for page in pages(CUT_OFF):
         for sentence in (
-            "Strategy optimal: cut off after 10 s",
-            "Operators to run twice: the integer program was cut off after 10 s",
+            "Strategy optimal: cut off by the time limit, 10 s",
+            "Operators to run twice: the integer program: ended at its limit of work",
             "What would help: for want of runs not tried: narrower types, more bandwidth.",
         ):
             assert sentence in page

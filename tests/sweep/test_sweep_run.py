@@ -1,6 +1,7 @@
 """A sweep against single analyses, run by run, process by process."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -11,15 +12,16 @@ from spillprof.errors import UsageError
 from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.options import LoweringOptions, Oversized
 from spillprof.model.graph import Graph
-from spillprof.model.target import load_target
+from spillprof.model.revision import SIMULATOR_REVISION
+from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
-from spillprof.planning.options import PlanningOptions
+from spillprof.planning.options import PlanningOptions, Release
 from spillprof.report.sweep_data import render_csv, render_json
 from spillprof.sweep.cases import Source, make_study
 from spillprof.sweep.local import InProcess, Processes
 from spillprof.sweep.result import Sweep, conclude
 from spillprof.sweep.resume import read_rows
-from spillprof.sweep.rows import Case, Row
+from spillprof.sweep.rows import Case, Row, case_digest
 from spillprof.sweep.run import Run
 from spillprof.sweep.work import Study
 
@@ -96,6 +98,53 @@ def test_processes_find_the_same_bytes(study: tuple[Study, list[Case]], rows: tu
     assert render_json(_sweep(study, run.rows())) == render_json(_sweep(study, rows))
     assert told[-1] == (len(rows), len(rows))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LaterTarget(Target):
+    """The target of a later version, with a field more."""
+
+    banks: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LaterPlanning(PlanningOptions):
+    """The options of a later version, with a switch more."""
+
+    patience: int = 3
+
+
+def test_a_field_at_its_default_is_no_part_of_a_key() -> None:
+    def key(target: Target = TARGET, planning: PlanningOptions | None = None, **binding: object) -> str:
+        return case_digest("model", binding, target, LoweringOptions(), planning or PlanningOptions())
+
+    own = {column.name: getattr(TARGET, column.name) for column in fields(TARGET)}
+    assert key(_LaterTarget(**own)) == key(planning=_LaterPlanning()) == key(trips={}, batch=None) == key()
+    others = [
+        key(_LaterTarget(**own, banks=2)),
+        key(planning=_LaterPlanning(patience=4)),
+        key(batch=2),
+        key(TARGET.with_overrides(cores=2)),
+        key(planning=PlanningOptions(release=Release.END)),
+    ]
+    assert len({key(), *others}) == 6
+    assert key(TARGET.with_overrides(name="other", sram_bytes=1), PlanningOptions(placement="first-fit")) == key()
+
+
+def test_rows_of_another_simulator_revision_are_not_taken_for_ours(
+    study: tuple[Study, list[Case]], rows: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reused() -> int:
+        sources = [Source(model="unet", graph=study[0].graphs[0], dims={}, binding={})]
+        setting = {"dram_read_bytes_per_s": 30e9}
+        again, cases = make_study(sources, TARGET, [setting], LoweringOptions(), PlanningOptions())
+        run = Run(cases, PAIRS[:1], {row.key: row for row in rows})
+        run.at(SIZES[:1], InProcess(again), lambda done, total: None)
+        return run.reused
+
+    assert reused() == 1
+    monkeypatch.setattr("spillprof.sweep.rows.SIMULATOR_REVISION", SIMULATOR_REVISION + 1)
+    assert reused() == 0
 
 
 @pytest.mark.parametrize("suffix", [".json", ".csv"])

@@ -19,7 +19,6 @@ Floats = npt.NDArray[np.float64]
 Cut = tuple[int, tuple[int, ...]]
 """A knapsack cover row: row of the reduced problem, columns apart."""
 
-_MOST_SECONDS = 60.0  # a cut-off for pathological cases; iterations are the limit
 _MOST_ITERATIONS = 400_000
 
 
@@ -33,7 +32,6 @@ class CoverLp:
         self._cost_unit = float(np.median(costs)) if len(costs) else 1.0
         self._cuts: list[Cut] = []
         self._solver = quiet_solver()
-        self._solver.setOptionValue("time_limit", _MOST_SECONDS)
         self._solver.setOptionValue("simplex_iteration_limit", _MOST_ITERATIONS)
         self._solver.passModel(self._model())
         self.solved = False

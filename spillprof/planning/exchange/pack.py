@@ -11,13 +11,14 @@ if that costs less, it stays, else all is undone. Moves that are needed no more 
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from spillprof.model.program import PHASES_PER_STEP, Program
 from spillprof.planning.blocks import BlockBuilder
+from spillprof.planning.budget import Budget
 from spillprof.planning.exchange.floor import Floor, Move
 from spillprof.planning.exchange.places import Beside
 from spillprof.planning.gaps import Gap, GapOption
@@ -28,6 +29,7 @@ from spillprof.planning.placement.owner import Owner
 _ATTEMPTS = 100  # of a block to be placed before something is spilled for it
 _ATTEMPTS_AGAIN = 5  # while gaps are brought back
 _MOST_TURNS = 200  # of an exchange
+_WORK_A_TURN = 15  # units, and three quarters of one for each block beside
 _TURNS = (2_000, 20)  # in all, to place all blocks: so many, and for each block
 _IMPOSSIBLE = 1 << 44  # bytes
 _HOMELESS = 2  # times as dear as a move alone: what moves out of the way has to find another place yet
@@ -35,10 +37,10 @@ _HOMELESS = 2  # times as dear as a move alone: what moves out of the way has to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """When exchanges end: after ``sweeps`` over all gaps, or when the clock says so."""
+    """When exchanges end: after ``sweeps`` over all gaps, or with the budget."""
 
     sweeps: int
-    out_of_time: Callable[[], bool] = lambda: False
+    budget: Budget = field(default_factory=Budget)
 
 
 class Exchange:
@@ -58,6 +60,7 @@ class Exchange:
         self._patience = _ATTEMPTS
         self._tabu: Gap | None = None
         self._given_bytes = self._floor.spill_bytes
+        self._work = 0  # since it was last taken off the budget
         self.complete = self._place_all(_TURNS[0] + _TURNS[1] * len(self._floor))
 
     @property
@@ -68,13 +71,15 @@ class Exchange:
     def improve(self, effort: Effort) -> bool:
         """Bring gaps back, in order of time, and undo moves, sweep by sweep, until nothing helps.
 
-        False if the clock cut it off.
+        False if the budget ended it.
         """
         self._patience = _ATTEMPTS_AGAIN
         for _ in range(effort.sweeps if self.complete else 0):
             before = self._floor.cost
             for gap in sorted(self._floor.off, key=lambda gap: (gap[1], gap[0])):
-                if effort.out_of_time():
+                effort.budget.spend(self._work)
+                self._work = 0
+                if effort.budget.is_spent:
                     return False
                 if gap in self._floor.off and gap in self._floor.gaps:
                     self._bring_back(gap)
@@ -154,6 +159,7 @@ class Exchange:
     def _turn(self, k: int) -> None:
         floor = self._floor
         beside = floor.beside(k)
+        self._work += _WORK_A_TURN + len(beside.ids) * 3 // 4
         place = beside.hole(floor.blocks[k])
         if place is not None:
             floor.place(k, place)

@@ -12,18 +12,19 @@ and of weighted-degree search). The bound of each section from its lowest possib
 Moffitt, MiniMalloc (ASPLOS 2023), doi 10.1145/3623278.3624752.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from spillprof.planning.budget import Budget
 from spillprof.planning.layout.instance import Instance, Ints
 
 _POWERS = (20.0, 50.0, 8.0)  # how much more a nearly full section counts than an empty one, run by run
 _NOISE = 0.02  # of the rank of a state, from the fourth run on
 _CHILDREN = 3  # times the width: so many are looked at closely
+_WORK_A_BUFFER, _CELLS_A_UNIT = 3, 7  # of the instance, when one more buffer is placed in all states: units of work
 _MEMORY = 0.95  # of a section's weight from one run to the next
 
 Columns = npt.NDArray[Any]
@@ -57,10 +58,11 @@ class BeamSearch:
         self._spans = _Spans(instance)
         self._names = np.random.default_rng(1).integers(1, 2**62, self._n)
         self._weights = np.ones(self._n_sections)
+        self._work_a_level = _WORK_A_BUFFER * self._n + instance.cells // _CELLS_A_UNIT
         self.runs = 0
 
-    def run(self, width: int, out_of_time: Callable[[], bool]) -> Ints | None:
-        """Offsets of a layout within the peak; None if this run found none."""
+    def run(self, width: int, budget: Budget) -> Ints | None:
+        """Offsets of a layout within the peak; None if this run found none, or the budget ended it."""
         rng = np.random.default_rng(self.runs)
         power, noise = _POWERS[self.runs % len(_POWERS)], _NOISE if self.runs >= len(_POWERS) else 0.0
         self.runs += 1
@@ -69,8 +71,9 @@ class BeamSearch:
         states = self._root()
         history: list[tuple[Ints, Ints, Ints]] = []
         for _ in range(self._n):
-            if out_of_time():
+            if budget.is_spent:
                 return None
+            budget.spend(self._work_a_level)
             parents, buffers = self._moves(states)
             if len(parents) > _CHILDREN * width:
                 keep = self._most_promising(states, parents, buffers, power, _CHILDREN * width)

@@ -1,16 +1,18 @@
-"""The layout with the lowest peak that can be found in a given time.
+"""The layout with the lowest peak that can be found with a given effort.
 
 The problem falls apart into pieces that share no time; a buffer that lives through a whole piece lies at its bottom
 without loss, and what is above may fall apart again. Each piece is laid out by every greedy method, and where the
 best is above the goal, beam search looks for a layout at the goal, and for others on the way to it.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from spillprof.model.layout_problem import Layout, LayoutProblem
+from spillprof.model.search_ends import COMPLETE
+from spillprof.planning.budget import Budget
 from spillprof.planning.layout.beam import BeamSearch
 from spillprof.planning.layout.greedy import ORDERS, Fit, colored, in_order, in_time_order, peak, skyline
 from spillprof.planning.layout.instance import Instance, Ints, instance
@@ -18,6 +20,8 @@ from spillprof.planning.layout.instance import Instance, Ints, instance
 _MANY = 3_000  # buffers of a piece: beyond, only the methods that are near O(n log n)
 _MANY_SEARCHED = 1_500  # buffers of a piece: beyond, no search
 _MOST_CELLS = 50_000  # of a piece that is searched: memory is in proportion to them
+WORK = 60_000_000
+"""Of a search for the lowest peak where no time is given."""
 _WIDTH = 40  # of the beam
 _ROUND = ("halfway",) * 3 + ("goal",) * 12
 """What the runs of the beam aim at, in turn: half the way from the best peak known to the goal, or the goal.
@@ -28,14 +32,11 @@ The round begins anew with each layout found: so the peak comes down by halves w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """When a search ends: after ``runs`` of the beam on each piece, or ``work``, or when the clock says so.
-
-    Without the clock the result is always the same.
-    """
+    """When a search ends: after ``runs`` of the beam on each piece, or ``work``, or with the budget of all pieces."""
 
     runs: int | None = None
     work: int | None = None  # runs x buffers x cells of a piece
-    out_of_time: Callable[[], bool] = lambda: False
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def lay_out(problem: LayoutProblem, capacity_bytes: int | None, effort: Effort) 
         peak_bytes=int(ends.max(initial=0)) * whole.unit_bytes,
         lower_bound_bytes=bound * whole.unit_bytes,
         found_by=found_by,
-        cut_off=cut_off,
+        search=effort.budget.end("--seconds") if cut_off else COMPLETE,
     )
 
 
@@ -153,7 +154,7 @@ class _Search:
                 if beside is None or beside.peak != halfway:
                     beside = BeamSearch(self._piece, halfway)
                 search = beside
-            found = search.run(_WIDTH, self._effort.out_of_time)
+            found = search.run(_WIDTH, self._effort.budget)
             runs, turn = runs + 1, turn + 1
             if found is not None:
                 turn = 0
@@ -161,6 +162,6 @@ class _Search:
         return best
 
     def _ended(self, runs: int) -> bool:
-        self.cut_off = self._effort.out_of_time()
+        self.cut_off = self._effort.budget.is_spent
         work = (runs + 1) * len(self._piece) * self._piece.cells  # with the next
         return self.cut_off or runs == self._effort.runs or (self._effort.work is not None and work > self._effort.work)

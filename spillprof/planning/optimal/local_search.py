@@ -1,14 +1,14 @@
 """Ruin and recreate: keep a few spent columns of a random row, cover what then lacks, prune; go on if no dearer.
 
-Deterministic: seed and number of rounds depend on the problem alone. The clock only cuts it off.
+Deterministic: seed and number of rounds depend on the problem alone, and the budget counts what they look at.
 """
 
-import time
 from math import sqrt
 from random import Random
 
 import numpy as np
 
+from spillprof.planning.budget import Budget
 from spillprof.planning.optimal.cover import Cover
 
 _ROUNDS_A_COLUMN = 40
@@ -17,12 +17,15 @@ _LEAST_ROUNDS_A_COLUMN = 2.4
 _MOST_COLUMNS = 150_000
 _MOST_VISITS = 10_000_000
 _RUINED = 4  # columns at most
+_LOOKS_A_UNIT = 5  # of work: columns looked at to cover a row;
+_LOOKS_A_ROW = 20  # besides, for each row that is covered,
+_ROWS_A_LOOK = 500  # to find it,
+_LOOKS_TO_PRUNE = 8  # and for each column that may be spare
 
 
-def improve(cover: Cover, target_cost: int, deadline_s: float) -> bool:
-    """Improve a complete cover in place, until it costs ``target_cost``; False if the clock cut it off.
+def improve(cover: Cover, target_cost: int, budget: Budget) -> bool:
+    """Improve a complete cover in place, until it costs ``target_cost``; False if the budget ended it.
 
-    ``deadline_s`` is in terms of ``time.process_time``: a busy machine does not shorten the search.
     Very large problems are left as they are.
     """
     reduced = cover.reduced
@@ -33,8 +36,11 @@ def improve(cover: Cover, target_cost: int, deadline_s: float) -> bool:
     for number in range(min(max(_MOST_ROUNDS, int(_LEAST_ROUNDS_A_COLUMN * n)), _ROUNDS_A_COLUMN * n)):
         if cover.cost <= target_cost:
             break
-        if number % 64 == 0 and time.process_time() > deadline_s:
-            return False
+        if number % 64 == 0:
+            budget.spend(search.looked_at // _LOOKS_A_UNIT)
+            search.looked_at = 0
+            if budget.is_spent:
+                return False
         search.round()
     return True
 
@@ -47,6 +53,8 @@ class _Search:
         self._root_lengths = [sqrt(sum(end - start for start, end in r)) for r in reduced.ranges]
         self._sizes: list[float] = reduced.sizes.astype(np.float64).tolist()
         self._members: list[list[int]] = [columns.tolist() for columns in reduced.members]
+        self._looks_a_row = _LOOKS_A_ROW + len(reduced.steps) // _ROWS_A_LOOK
+        self.looked_at = 0  # columns, and what takes as long
 
     def round(self) -> None:
         cover, random = self._cover, self._random
@@ -63,7 +71,9 @@ class _Search:
         if not self._recreate(changed, ruined, before):
             self._undo(changed)
             return
-        changed += cover.prune({c for c in (*changed, *members) if cover.spent[c]})
+        spare = {c for c in (*changed, *members) if cover.spent[c]}
+        self.looked_at += _LOOKS_TO_PRUNE * len(spare)
+        changed += cover.prune(spare)
         if cover.cost > before:
             self._undo(changed)
 
@@ -81,6 +91,7 @@ class _Search:
             members = [c for c in self._members[row] if not spent[c]]
             if not ruined_may_return:
                 members = [c for c in members if c not in ruined] or members
+            self.looked_at += self._looks_a_row + len(members)
             if not members or cover.cost > 2 * before:
                 return False
             chosen, highest = -1, -1.0

@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 
 from spillprof.planning.bounding.reduction import Reduced
-from spillprof.planning.highs import quiet_solver
+from spillprof.planning.budget import Budget
+from spillprof.planning.highs import quiet_solver, solve_integer
 
 MOST_COLUMNS = 5_000
 """Gaps up to which the integer program is tried."""
 
 _MOST_VISITS = 400_000
+BUDGET = "budget"
+"""What stopped a solver whose budget was spent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """When the solver is content: limits that do not depend on the machine."""
+    """When the solver is content."""
 
     relative_gap: float = 0.0  # of what it found above its bound
     most_nodes: int = 20_000
@@ -36,16 +39,15 @@ class Solved:
     stopped: str  # what cut it short; empty if it finished
 
 
-def solve(reduced: Reduced, start: list[int], seconds: float, precision: Precision = Precision()) -> Solved | None:
-    """Solve, for so many seconds at most; None if the problem is too large to try."""
-    if len(reduced.gaps) > MOST_COLUMNS or reduced.visits > _MOST_VISITS or seconds <= 0:
+def solve(reduced: Reduced, start: list[int], budget: Budget, precision: Precision = Precision()) -> Solved | None:
+    """Solve within the budget; None if none is left, or the problem is too large to try."""
+    if len(reduced.gaps) > MOST_COLUMNS or reduced.visits > _MOST_VISITS or budget.is_spent:
         return None
     import highspy
 
     cost_unit = int(np.gcd.reduce([*reduced.costs.tolist(), *reduced.write_costs.values()])) or 1
     solver = quiet_solver()
     for name, value in (
-        ("time_limit", seconds),
         ("mip_max_nodes", precision.most_nodes),
         ("mip_rel_gap", precision.relative_gap),
         ("mip_abs_gap", 0.99),  # costs are whole units: closer is equal
@@ -53,19 +55,15 @@ def solve(reduced: Reduced, start: list[int], seconds: float, precision: Precisi
         solver.setOptionValue(name, value)
     solver.passModel(_model(reduced, cost_unit))
     solver.setSolution(_start(reduced, start))
-    solver.run()
+    in_budget = solve_integer(solver, reduced.visits, budget)
     status, info = solver.getModelStatus(), solver.getInfo()
     stopped = {
-        highspy.HighsModelStatus.kTimeLimit: "time",
+        highspy.HighsModelStatus.kOptimal: "",
         highspy.HighsModelStatus.kSolutionLimit: "nodes",
         highspy.HighsModelStatus.kIterationLimit: "iterations",
-    }.get(status, "" if status == highspy.HighsModelStatus.kOptimal else "the solver failed")
+    }.get(status, "the solver failed" if in_budget else BUDGET)
     bound = float(info.mip_dual_bound)
-    if status not in (
-        highspy.HighsModelStatus.kOptimal,
-        highspy.HighsModelStatus.kTimeLimit,
-        highspy.HighsModelStatus.kSolutionLimit,
-    ) or not np.isfinite(bound):
+    if stopped not in ("", "nodes", BUDGET) or not np.isfinite(bound):
         return Solved(columns=None, lower_cost=None, stopped=stopped)
     values = np.asarray(solver.getSolution().col_value)[: len(reduced.gaps)]
     lower = cost_unit * max(0, ceil(bound - 0.01 - 1e-9 * abs(bound)))

@@ -1,22 +1,23 @@
 """The best plan that can be found: every strategy's choice of gaps and some more, then the best of all.
 
 That is solved exactly, step by step where few gaps are open at once; elsewhere the best choice is improved, and an
-integer program is given what time is left.
+integer program is given what work is left.
 
 Gaps are chosen without regard to addresses; the best choices are then placed, and compared with the plans of all
 other strategies, so that the result never spills more than any of them.
 """
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from spillprof.errors import CapacityError
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
+from spillprof.model.search_ends import COMPLETE
 from spillprof.model.target import Target
 from spillprof.planning.bounding.reduction import Reduced, reduce
 from spillprof.planning.bounds import Bound, covers_of, lower_bound
+from spillprof.planning.budget import OPTION, search_budget
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.covering import Covering, planners_covering
 from spillprof.planning.exchange.pack import Effort
@@ -25,7 +26,7 @@ from spillprof.planning.offline import plan_exchanged, plan_offline
 from spillprof.planning.optimal.cover import Cover
 from spillprof.planning.optimal.greedy import complete
 from spillprof.planning.optimal.local_search import improve
-from spillprof.planning.optimal.milp import MOST_COLUMNS, Solved, solve
+from spillprof.planning.optimal.milp import BUDGET, MOST_COLUMNS, Solved, solve
 from spillprof.planning.optimal.step_by_step import solve_step_by_step
 from spillprof.planning.optimal.windows import MANY_COLUMNS, improve_in_windows
 from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, PlanningOptions
@@ -34,7 +35,6 @@ from spillprof.planning.traffic import count_traffic
 
 SOLVER = "MILP (HiGHS)"
 STEP_BY_STEP = "dynamic programming"
-COMPLETE = "complete"
 
 _PLACED = 4  # choices that are placed, best first,
 _PLACED_IF_LONG = 2  # and in programs of
@@ -103,17 +103,17 @@ def _with_room(
     problem = planners_covering(program, options, int(_ROOM * pool))
     start = replace(bound, covers=(_gaps(choice), *covers_of(problem)))
     roomy = _choices(program, target, options, problem, (), start)[0]
-    deadline_s = time.process_time() + options.optimize_seconds
-    plan, in_time = plan_exchanged(
+    budget = search_budget(options)
+    plan, in_budget = plan_exchanged(
         program,
         target,
         choice.gaps,
         roomy[0].gaps if roomy else choice.gaps,
         OPTIMAL,
         options,
-        Effort(sweeps=_SWEEPS, out_of_time=lambda: time.process_time() > deadline_s),
+        Effort(sweeps=_SWEEPS, budget=budget),
     )
-    return plan, COMPLETE if in_time else _cut_off(options)
+    return plan, COMPLETE if in_budget else budget.end(OPTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,23 +182,23 @@ def _searched(
     reduced: Reduced, problem: Covering, options: PlanningOptions, bound: Bound, found: dict[tuple[int, ...], int]
 ) -> tuple[Bound, str]:
     """The bound after the best choice was improved and the integer program solved, and how that ended."""
-    goal, deadline_s = bound.cost - problem.forced_cost, time.process_time() + options.optimize_seconds
+    goal, budget = bound.cost - problem.forced_cost, search_budget(options)
     best = Cover(reduced, min(found.items(), key=lambda item: item[1])[0])
     if len(reduced.gaps) >= MANY_COLUMNS and _is_bounded(problem, bound):
-        in_time = improve_in_windows(best, deadline_s)
+        in_budget = improve_in_windows(best, budget)
     else:  # where room is to be left, what is cheapest to the byte is the hardest to find addresses for
-        in_time = improve(best, goal, time.process_time() + options.optimize_seconds / 2)
+        in_budget = improve(best, goal, budget.half())
     found[tuple(best.columns())] = best.cost
     if best.cost <= goal:
         return bound, COMPLETE
-    solved = solve(reduced, best.columns(), deadline_s - time.process_time())
+    solved = solve(reduced, best.columns(), budget)
     if solved is None:
-        if len(reduced.gaps) > MOST_COLUMNS and in_time:
+        if len(reduced.gaps) > MOST_COLUMNS and in_budget:
             return bound, f"too large to solve exactly: {len(reduced.gaps):,} gaps"
-        return bound, _cut_off(options)
+        return bound, budget.end(OPTION)
     bound = _with(solved, SOLVER, reduced, problem, bound, found)
-    if solved.stopped == "time" or (solved.stopped and not in_time):
-        return bound, _cut_off(options)
+    if solved.stopped == BUDGET or (solved.stopped and not in_budget):
+        return bound, budget.end(OPTION)
     return bound, solved.stopped or COMPLETE
 
 
@@ -223,10 +223,6 @@ def _is_bounded(problem: Covering, bound: Bound) -> bool:
     Where operands may leave early or buffers be freed earlier than our planners do, theirs is not that of all plans.
     """
     return (problem.gaps, problem.excess_bytes) == (bound.problem.gaps, bound.problem.excess_bytes)
-
-
-def _cut_off(options: PlanningOptions) -> str:
-    return f"cut off after {options.optimize_seconds:g} s (--optimize-seconds)"
 
 
 def _spilled_gaps(program: Program, plan: Plan) -> list[Gap]:

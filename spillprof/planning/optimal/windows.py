@@ -4,12 +4,12 @@ For very large problems, in which rounds of ruin and recreate come to an end too
 that a column at the edge of one is in the middle of another.
 """
 
-import time
 from collections.abc import Iterator
 
 import numpy as np
 
 from spillprof.planning.bounding.reduction import Reduced
+from spillprof.planning.budget import Budget
 from spillprof.planning.gaps import Ranges
 from spillprof.planning.optimal.cover import Cover
 from spillprof.planning.optimal.milp import Precision, solve
@@ -21,19 +21,18 @@ _VISITS = (60_000, 120_000)  # (column, row) pairs in a stretch: in short ones f
 _NEAR = Precision(relative_gap=0.002, most_nodes=50)
 
 
-def improve_in_windows(cover: Cover, deadline_s: float, visits: tuple[int, ...] = _VISITS) -> bool:
-    """Improve a complete cover in place; False if the clock cut it off (in terms of ``time.process_time``)."""
+def improve_in_windows(cover: Cover, budget: Budget, visits: tuple[int, ...] = _VISITS) -> bool:
+    """Improve a complete cover in place; False if the budget ended it."""
     reduced = cover.reduced
     n = len(reduced.gaps)
     firsts, ends = np.full(n, len(reduced.steps)), np.zeros(n, dtype=np.int64)
     np.minimum.at(firsts, reduced.covered.gap, reduced.covered.start)
     np.maximum.at(ends, reduced.covered.gap, reduced.covered.end)
     for rows in _stretches(len(reduced.steps), reduced.visits, visits):
-        seconds = deadline_s - time.process_time()
-        if seconds <= 0:
+        if budget.is_spent:
             return False
         inside = np.flatnonzero((firsts >= rows.start) & (ends <= rows.stop))
-        _choose_anew(cover, rows, inside.tolist(), seconds)
+        _choose_anew(cover, rows, inside.tolist(), budget)
     return True
 
 
@@ -45,7 +44,7 @@ def _stretches(n_rows: int, all_visits: int, visits: tuple[int, ...]) -> Iterato
                 yield range(max(0, start), min(n_rows, start + width))
 
 
-def _choose_anew(cover: Cover, rows: range, columns: list[int], seconds: float) -> None:
+def _choose_anew(cover: Cover, rows: range, columns: list[int], budget: Budget) -> None:
     """Spend the cheapest of ``columns``, which cover no other rows, if that is cheaper than what is spent of them."""
     before = cover.cost
     spent = [c for c in columns if cover.spent[c]]
@@ -53,7 +52,7 @@ def _choose_anew(cover: Cover, rows: range, columns: list[int], seconds: float) 
         cover.keep(c)
     part = _part(cover, rows, columns)
     position = {c: k for k, c in enumerate(part.gaps)}
-    solved = solve(part, [position[c] for c in spent if c in position], seconds, _NEAR) if part.steps else None
+    solved = solve(part, [position[c] for c in spent if c in position], budget, _NEAR) if part.steps else None
     chosen = spent if solved is None or solved.columns is None else [part.gaps[k] for k in solved.columns]
     for c in chosen:
         cover.spend(c)

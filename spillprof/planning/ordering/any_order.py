@@ -25,7 +25,7 @@ MOST_STEPS = 12_000
 
 _SCALE = 1 << 40
 _MOST_ENTRIES = 1_500_000  # of the rows, together
-_LP_SECONDS = 10.0
+_LP_WORK = 15_000_000_000  # entries of the rows x iterations of the linear program
 
 Numbers = npt.NDArray[np.int64]
 
@@ -170,7 +170,7 @@ def _duals(rows: Sequence[_Row], sizes: Numbers, costs: Numbers) -> list[int]:
     lp.a_matrix_.index_ = np.array([column[b] for row in rows for b in row.buffers.tolist()])
     lp.a_matrix_.value_ = np.concatenate([np.minimum(sizes[r.buffers], r.excess_bytes) / unit for r in rows])
     solver = quiet_solver()
-    solver.setOptionValue("time_limit", _LP_SECONDS)
+    solver.setOptionValue("simplex_iteration_limit", max(1, _LP_WORK // len(lp.a_matrix_.index_)))
     solver.passModel(lp)
     solver.run()
     duals = np.asarray(solver.getSolution().row_dual)
