@@ -3,8 +3,7 @@
 For programs: ``load_program`` and ``estimate`` judge one order of a model's steps (docs/library.md).
 """
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers know it; the command line starts without the module that has it
 if TYPE_CHECKING:
     from spillprof.estimation import Estimate, estimate, load_program
     from spillprof.model.target import Target, load_target
@@ -22,7 +21,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """What the package offers, imported when it is first asked for: the command line starts without it."""
     if name not in _HOMES:
         raise AttributeError(f"module 'spillprof' has no attribute {name!r}")

@@ -1,7 +1,6 @@
 """What went wrong, said on stderr, and the exit code that it means."""
 
 import errno
-import os
 import platform
 import sys
 import traceback
@@ -10,12 +9,13 @@ import click
 
 from spillprof import __version__
 from spillprof.cli.session import Session
+from spillprof.cli.streams import discard, tell
 from spillprof.errors import SpillprofError
+from spillprof.interrupts import EXIT_CODE as INTERRUPTED
 from spillprof.report.text import printable, shorten_middle
 
 COULD_NOT_EVALUATE_EXIT_CODE = 2
 BUG_EXIT_CODE = 3
-INTERRUPTED_EXIT_CODE = 130
 BROKEN_PIPE_EXIT_CODE = 0  # the reader had enough; what it asked for was done
 MAX_LINE = 600  # characters of a message: names in it may be endless
 
@@ -26,15 +26,19 @@ def report_failure(failure: BaseException, session: Session) -> int:
         case click.exceptions.Exit():
             return failure.exit_code
         case click.Abort() | KeyboardInterrupt():
-            return INTERRUPTED_EXIT_CODE
+            return INTERRUPTED
         case OSError(errno=errno.EPIPE):
-            discard_stdout()
+            discard(sys.stdout)
             return BROKEN_PIPE_EXIT_CODE
-        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EIO):
-            discard_stdout()
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EIO | errno.EBADF):
+            discard(sys.stdout)
             where = () if failure.filename is None else (str(failure.filename),)
             reason = (failure.strerror or "the disk failed").lower()
-            _print_error(session, f"cannot write the result: {reason}", where, "make room, or write it elsewhere")
+            hint = "write it elsewhere" if failure.errno == errno.EBADF else "make room, or write it elsewhere"
+            _print_error(session, f"cannot write the result: {reason}", where, hint)
+            return COULD_NOT_EVALUATE_EXIT_CODE
+        case OSError(errno=errno.EMFILE | errno.ENFILE):
+            _print_error(session, "too many open files", (), "raise the limit of the system (ulimit -n)")
             return COULD_NOT_EVALUATE_EXIT_CODE
         case SpillprofError():
             _print_error(session, failure.message, failure.where, failure.hint)
@@ -49,25 +53,17 @@ def report_failure(failure: BaseException, session: Session) -> int:
     return BUG_EXIT_CODE
 
 
-def discard_stdout() -> None:
-    """Send what is still buffered for a closed pipe nowhere, so that the interpreter can exit in silence."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # stdout is no real file, e.g. under a test
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - lives as long as the process
-
-
 def _print_error(session: Session, message: str, where: tuple[str, ...], hint: str | None) -> None:
     lines = [f"{_styled(session, 'error:', 'red')} {_line(message)}"]
     lines += [f"  --> {_line(place)}" for place in where]
     if hint:
         lines.append(f"{_styled(session, 'hint:', 'cyan')} {_line(hint)}")
-    click.echo("\n".join(lines), err=True, color=True)
+    tell("\n".join(lines), color=True)
 
 
 def _print_bug(session: Session, failure: BaseException) -> None:
     if session.verbose:
-        click.echo(printable_lines("".join(traceback.format_exception(failure))), err=True)
+        tell(printable_lines("".join(traceback.format_exception(failure))))
     what = f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
     where = f"spillprof {__version__}, Python {platform.python_version()}, {platform.system()}"
     again = "" if session.verbose else "; run again with -v for the traceback"

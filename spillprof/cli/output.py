@@ -7,7 +7,9 @@ from pathlib import Path
 
 from spillprof.cli.encoding import with_whole_bars
 from spillprof.cli.session import Session
+from spillprof.cli.streams import say
 from spillprof.errors import UsageError
+from spillprof.interrupts import raised
 from spillprof.model.profile import Profile
 from spillprof.units import format_size
 
@@ -49,7 +51,8 @@ def write_file(path: Path, content: str | bytes | Iterable[bytes], session: Sess
             with path.open("wb") as file:
                 nbytes = sum(map(file.write, pieces))
         else:
-            nbytes = _replace(path, pieces)
+            with raised():  # what is half written is taken away first
+                nbytes = _replace(path, pieces)
     except OSError as error:
         raise UsageError(f"cannot write '{path}'", where=(error.strerror or str(error),)) from None
     session.note(f"Wrote {path} ({format_size(nbytes)})")
@@ -58,7 +61,7 @@ def write_file(path: Path, content: str | bytes | Iterable[bytes], session: Sess
 def print_result(text: str) -> None:
     """The result on stdout, as it stands."""
     shown = with_whole_bars(text, sys.stdout.encoding)
-    sys.stdout.write(shown if shown.endswith("\n") else shown + "\n")
+    say(shown if shown.endswith("\n") else shown + "\n")
 
 
 def render_json(profile: Profile, *, events: bool) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from spillprof.interrupts import before_end
 from spillprof.model.stages import Stage
 
 _QUIET_S = 1.0  # work that is over sooner shows nothing
@@ -81,19 +82,26 @@ class _Line:
         self.shown = shown and stream.isatty() and os.environ.get("TERM") != "dumb"
         self._stream = stream
         self._width = 0
+        if self.shown:
+            before_end(self.clear)
 
     def write(self, text: str) -> None:
         if self.shown:
             text = text[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be written over
-            self._stream.write(f"\r{text.ljust(self._width)}")
-            self._stream.flush()
+            self._put(f"\r{text.ljust(self._width)}")
             self._width = len(text)
 
     def clear(self) -> None:
         if self._width:
-            self._stream.write(f"\r{' ' * self._width}\r")
-            self._stream.flush()
+            self._put(f"\r{' ' * self._width}\r")
             self._width = 0
+
+    def _put(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, RuntimeError):  # the terminal is gone, or Ctrl-C came in the middle of a write
+            self.shown = False
 
 
 def _bar(done: int, total: int) -> str:

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from typing import TextIO
 
-import click
+from spillprof.cli.streams import tell
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,9 +29,9 @@ class Session:
     def note(self, text: str) -> None:
         """A remark for the user, on stderr; not with ``--quiet``."""
         if not self.quiet:
-            click.echo(text, err=True)
+            tell(text)
 
     def detail(self, text: str) -> None:
         """A remark that only ``--verbose`` shows, on stderr."""
         if self.verbose:
-            click.echo(text, err=True)
+            tell(text)

@@ -38,6 +38,8 @@ from spillprof.cli.sweep_texts import (
     parse_within,
 )
 from spillprof.errors import CapacityError
+from spillprof.interrupts import EXIT_CODE as INTERRUPTED
+from spillprof.interrupts import check, raised
 from spillprof.model.dtypes import AS_IN_FILE
 from spillprof.planning.options import CHEAP_STRATEGIES, PLACEMENTS, STRATEGIES, PlanningOptions
 
@@ -132,10 +134,12 @@ def _simulate(run: Any, values: Mapping[str, Any], runner: "Runner", session: Se
     """Do the work; whether it came to its end, or the user stopped it."""
     progress = Progress(sys.stderr, shown=not session.quiet)
     try:
-        if values["sram"] == AUTO:
-            run.around_the_bends(runner, progress)
-        else:
-            run.at(values["sram"], runner, progress)
+        with raised():
+            if values["sram"] == AUTO:
+                run.around_the_bends(runner, progress)
+            else:
+                run.at(values["sram"], runner, progress)
+            check()
     except KeyboardInterrupt:
         return False
     finally:
@@ -183,17 +187,18 @@ def _conclude(
         runner=runner,
     )  # fmt: skip
     try:
-        return make(complete=complete)
+        with raised():
+            return make(complete=complete)
     except KeyboardInterrupt:
         return make(complete=False)
 
 
 def _exit_code(sweep: "Sweep") -> int:
-    from spillprof.cli.failures import BUG_EXIT_CODE, INTERRUPTED_EXIT_CODE
+    from spillprof.cli.failures import BUG_EXIT_CODE
     from spillprof.sweep.work import BUG
 
     if not sweep.complete:
-        return INTERRUPTED_EXIT_CODE
+        return INTERRUPTED
     if any(row.status.startswith(BUG) for row in sweep.rows):
         return BUG_EXIT_CODE
     if not any(row.ok for row in sweep.rows):

@@ -3,6 +3,7 @@
 HiGHS prints a banner on stdout when it is first made, before any option can say no.
 """
 
+import errno
 import os
 import sys
 from typing import Any
@@ -12,8 +13,9 @@ from spillprof.planning.budget import Budget
 
 def quiet_solver() -> Any:
     """A ``highspy.Highs`` on one thread that prints nothing. highspy is imported here, where it is first needed."""
-    sys.stdout.flush()
-    kept = os.dup(1)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    kept = _duplicate(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 1)
@@ -23,9 +25,11 @@ def quiet_solver() -> Any:
         for name, value in (("output_flag", False), ("threads", 1), ("parallel", "off"), ("random_seed", 0)):
             solver.setOptionValue(name, value)
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
+        if kept is not None:
+            os.dup2(kept, 1)
+            os.close(kept)
+        if nowhere != 1:
+            os.close(nowhere)
     return solver
 
 
@@ -54,3 +58,13 @@ def solve_integer(solver: Any, entries: int, budget: Budget) -> bool:
         solver.cbMipInterrupt -= ask
     stopped = (highspy.HighsModelStatus.kInterrupt, highspy.HighsModelStatus.kTimeLimit)
     return solver.getModelStatus() not in stopped
+
+
+def _duplicate(number: int) -> int | None:
+    """Another descriptor of the same file; None if it is closed."""
+    try:
+        return os.dup(number)
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        return None
