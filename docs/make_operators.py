@@ -67,6 +67,32 @@ Each of these is counted and shown with every result that rests on it.
 Not counted, because it is how the figures are defined: products under a causal mask are counted like all others; a
 grouped or local attention multiplies what its shapes say; a recurrent layer runs all steps that its input holds.
 """
+CONTESTED = (
+    (
+        "MaxPool 10 to 12, AveragePool 10 to 19, LpPool 18",
+        "`ceil_mode`: the last window would begin in padding alone",
+        "there is no such window, as in today's standard; onnx counts it",
+    ),
+    ("all pools", "`ceil_mode`, a window larger than the image", "rounded up, to 0 too; onnx gives 1"),
+    (
+        "ConvTranspose",
+        "SAME padding and `output_padding`",
+        "input × stride, or less where the kernel covers less; onnx adds the output padding to it",
+    ),
+    ("ConvTranspose", "an `output_shape` smaller than the input", "as stated; onnx drops the axis"),
+    (
+        "all pools",
+        "SAME padding and dilations",
+        "the standard's, input ÷ stride; onnxruntime pads as if there were no dilation",
+    ),
+)
+DIFFERENCES = """## Where onnx and onnxruntime differ
+
+Sizes are those that onnxruntime gives, but for the rows that say otherwise.
+
+| operators | case | size |
+| --- | --- | --- |
+{rows}"""
 REFUSED = """## Refused
 
 Exit code 2, one `error:` line, one `hint:` line.
@@ -108,6 +134,7 @@ def render() -> str:
         stated[text].append(op_type)
     rows = "".join(f"| {', '.join(sorted(types))} | {text} |\n" for text, types in stated.items())
     parts.append(ASSUMPTIONS.format(rows=rows, past=_names(PAST)))
+    parts.append(DIFFERENCES.format(rows="".join(f"| {' | '.join(row)} |\n" for row in CONTESTED)))
     parts.append(REFUSED.format(bodies=_names(BODIES_REFUSED)))
     parts.append(
         FAMILIES.format(

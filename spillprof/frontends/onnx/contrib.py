@@ -11,9 +11,10 @@ from spillprof.frontends.onnx.contrib_microsoft import MICROSOFT_RULES, NCHWC_RU
 from spillprof.frontends.onnx.contrib_ml import ML_RULES
 from spillprof.frontends.onnx.elements import ValueType, parse_type, tensor_type
 from spillprof.frontends.onnx.rule import Case, Rule, Standard
+from spillprof.frontends.onnx.standard import GAPS
 
 CONTRIB_RULES = {
-    "": LEGACY_RULES,
+    "": {**LEGACY_RULES, **GAPS},
     "com.microsoft": MICROSOFT_RULES,
     "com.microsoft.nchwc": NCHWC_RULES,
     "ai.onnx.ml": ML_RULES,
