@@ -60,12 +60,14 @@ Each of these is counted and shown with every result that rests on it.
 | If of unknown condition | the branch that needs more memory is taken, outputs at their larger size (`--branch`) |
 | Loop of unknown trips | taken to run so often as its limit says, or as is stated with it (`--trips`) |
 | Einsum of three or more operands | contracted in pairs, from the left |
+| GroupQueryAttention of unknown total length | its cache grows by the input, unless the file or `--assume` says less |
 | attention with a past ({past}) | the keys and values of the past are copied, none are appended in place |
 | parameters in attributes (`ai.onnx.ml`) | weights of 8 bytes a whole number, 4 any other |
 | NCHWc layout | channels come in blocks of 16 |
 {rows}
 Not counted, because it is how the figures are defined: products under a causal mask are counted like all others; a
-grouped or local attention multiplies what its shapes say; a recurrent layer runs all steps that its input holds.
+grouped or local attention multiplies what its shapes say, over a cache all places that it has; a recurrent layer runs
+all steps that its input holds.
 """
 CONTESTED = (
     (

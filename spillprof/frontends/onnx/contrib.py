@@ -41,10 +41,10 @@ def apply_rule(rule: Rule, case: Case) -> tuple[ValueType | None, ...] | Standar
     return tuple((found + [None] * count)[:count])
 
 
-def _value_type(dtype: str, shape: tuple[int, ...]) -> ValueType | None:
+def _value_type(dtype: str, shape: tuple[int | None, ...]) -> ValueType | None:
     if dtype == "sequence":
         return parse_type(_SEQUENCE_OF_MAPS)
-    if any(size < 0 for size in shape):
+    if any(size is not None and size < 0 for size in shape):
         raise ValueError(shape)
     return tensor_type(dtype, shape)
 

@@ -39,6 +39,7 @@ class Found:
     values: Sequence[Array | None]
     is_bounded: bool = False  # sizes and contents follow from an upper bound
     limits: Sequence[ValueType | None] = ()  # the largest types there can be
+    least: Sequence[ValueType | None] = ()  # the smallest, where known: what is stated in between can be true
     assumption: str | None = None  # what the sizes rest on, unless the user gives them
 
 
@@ -87,8 +88,14 @@ def _found(node: Node, operands: Operands, inference: NodeInference) -> Found:
     if not all(t is not None and t.is_sized for t, name in zip(inferred, node.outputs, strict=True) if name):
         bound = upper_bound(node, types, values, inferred)
         if bound is not None:
-            limits, why = bound.types, bound.assumption
-            return Found(types=inferred, values=nothing, is_bounded=is_bounded, limits=limits, assumption=why)
+            return Found(
+                types=inferred,
+                values=nothing,
+                is_bounded=is_bounded,
+                limits=bound.types,
+                least=bound.least,
+                assumption=bound.assumption,
+            )
     return Found(types=inferred, values=nothing, is_bounded=is_bounded)
 
 
