@@ -107,7 +107,15 @@ def model_facts(
         assumptions=program.assumptions,
         control_flow=program.control_flow,
         notes=program.notes,
+        outputs=_outputs(graph, program),
     )
+
+
+def _outputs(graph: Graph, program: Program) -> dict[str, str | None]:
+    """Where each output of the graph is: outputs that are views are in the buffer of what they view."""
+    names = frozenset(graph.outputs)
+    held = {name: buffer.name for buffer in program.buffers for name in buffer.tensors if name in names}
+    return {name: held.get(name) for name in graph.outputs}
 
 
 def buffer_facts(program: Program) -> tuple[BufferFact, ...]:

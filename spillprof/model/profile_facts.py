@@ -1,7 +1,7 @@
 """What was analysed: the model, the machine, the steps and buffers of a Profile. Field names are keys of its JSON."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spillprof.model.control_flow import ControlFlow
 from spillprof.model.fast_init import fast_init
@@ -31,6 +31,7 @@ class ModelFacts:
     assumptions: tuple[Assumption, ...]
     notes: tuple[str, ...]
     control_flow: tuple[ControlFlow, ...] = ()
+    outputs: Mapping[str, str | None] = field(default_factory=dict)  # by name: its buffer; None: no step touches it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
