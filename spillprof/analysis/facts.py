@@ -90,6 +90,7 @@ def model_facts(
     return ModelFacts(
         path=graph.path or graph.name,
         sha256=graph.sha256 or "",
+        external_sha256=graph.external_sha256 or "",
         name=graph.name,
         opset=graph.opset,
         operators=len(graph.operators),

@@ -54,7 +54,7 @@ def measure(case: Case, graph: Graph) -> tuple[Entry, str | None]:
         )
     entry = Entry(
         config=_fingerprint(case, profile),
-        model_sha256=profile.model.sha256,
+        model_sha256=profile.model.fingerprint,
         totals=Totals(
             spill_bytes=result.spill_bytes,
             latency_ns=round(result.latency_s * 1e9),

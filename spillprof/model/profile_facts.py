@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from spillprof.model.control_flow import ControlFlow
 from spillprof.model.fast_init import fast_init
-from spillprof.model.graph import Assumption
+from spillprof.model.graph import Assumption, model_fingerprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,13 @@ class ModelFacts:
     assumptions: tuple[Assumption, ...]
     notes: tuple[str, ...]
     control_flow: tuple[ControlFlow, ...] = ()
+    external_sha256: str = ""  # of what was read from other files, because sizes follow from it; "": nothing
     outputs: Mapping[str, str | None] = field(default_factory=dict)  # by name: its buffer; None: no step touches it
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that its figures follow from."""
+        return model_fingerprint(self.sha256, self.external_sha256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
