@@ -107,6 +107,13 @@ def page(outcomes: Sequence[Outcome]) -> str:
         "may die: onnx's inference is native code, and some nodes lead it outside of its memory. Those are refused",
         "before it is asked (`frontends/onnx/misread.py`).",
         "",
+        "External data is opened only where a size stays open without it, and then for small tensors alone",
+        "(integers of up to 4,096 elements, anything else of up to 1 KiB): from a regular file in the model's",
+        "folder or below it, by no absolute path, no `..` and no link that leads out of it, and only if offset and",
+        "length fit the file. What could not be read is named with the size that stays open. A model on stdin has",
+        "no folder. Weights are never opened. What was read is part of the fingerprint that sweeps, gates and",
+        "comparisons know a model by.",
+        "",
         "| file | what it is | exit code | CPU seconds | seconds | peak MiB |",
         "| --- | --- | --: | --: | --: | --: |",
     ]

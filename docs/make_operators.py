@@ -60,13 +60,41 @@ Each of these is counted and shown with every result that rests on it.
 | If of unknown condition | the branch that needs more memory is taken, outputs at their larger size (`--branch`) |
 | Loop of unknown trips | taken to run so often as its limit says, or as is stated with it (`--trips`) |
 | Einsum of three or more operands | contracted in pairs, from the left |
+| GroupQueryAttention of unknown total length | its cache grows by the input, unless the file or `--assume` says less |
 | attention with a past ({past}) | the keys and values of the past are copied, none are appended in place |
 | parameters in attributes (`ai.onnx.ml`) | weights of 8 bytes a whole number, 4 any other |
 | NCHWc layout | channels come in blocks of 16 |
 {rows}
 Not counted, because it is how the figures are defined: products under a causal mask are counted like all others; a
-grouped or local attention multiplies what its shapes say; a recurrent layer runs all steps that its input holds.
+grouped or local attention multiplies what its shapes say, over a cache all places that it has; a recurrent layer runs
+all steps that its input holds.
 """
+CONTESTED = (
+    (
+        "MaxPool 10 to 12, AveragePool 10 to 19, LpPool 18",
+        "`ceil_mode`: the last window would begin in padding alone",
+        "there is no such window, as in today's standard; onnx counts it",
+    ),
+    ("all pools", "`ceil_mode`, a window larger than the image", "rounded up, to 0 too; onnx gives 1"),
+    (
+        "ConvTranspose",
+        "SAME padding and `output_padding`",
+        "input × stride, or less where the kernel covers less; onnx adds the output padding to it",
+    ),
+    ("ConvTranspose", "an `output_shape` smaller than the input", "as stated; onnx drops the axis"),
+    (
+        "all pools",
+        "SAME padding and dilations",
+        "the standard's, input ÷ stride; onnxruntime pads as if there were no dilation",
+    ),
+)
+DIFFERENCES = """## Where onnx and onnxruntime differ
+
+Sizes are those that onnxruntime gives, but for the rows that say otherwise.
+
+| operators | case | size |
+| --- | --- | --- |
+{rows}"""
 REFUSED = """## Refused
 
 Exit code 2, one `error:` line, one `hint:` line.
@@ -108,6 +136,7 @@ def render() -> str:
         stated[text].append(op_type)
     rows = "".join(f"| {', '.join(sorted(types))} | {text} |\n" for text, types in stated.items())
     parts.append(ASSUMPTIONS.format(rows=rows, past=_names(PAST)))
+    parts.append(DIFFERENCES.format(rows="".join(f"| {' | '.join(row)} |\n" for row in CONTESTED)))
     parts.append(REFUSED.format(bodies=_names(BODIES_REFUSED)))
     parts.append(
         FAMILIES.format(

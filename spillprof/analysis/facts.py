@@ -89,6 +89,7 @@ def model_facts(
     return ModelFacts(
         path=graph.path or graph.name,
         sha256=graph.sha256 or "",
+        external_sha256=graph.external_sha256 or "",
         name=graph.name,
         opset=graph.opset,
         operators=len(graph.operators),
@@ -107,7 +108,15 @@ def model_facts(
         assumptions=program.assumptions,
         control_flow=program.control_flow,
         notes=program.notes,
+        outputs=_outputs(graph, program),
     )
+
+
+def _outputs(graph: Graph, program: Program) -> dict[str, str | None]:
+    """Where each output of the graph is: outputs that are views are in the buffer of what they view."""
+    names = frozenset(graph.outputs)
+    held = {name: buffer.name for buffer in program.buffers for name in buffer.tensors if name in names}
+    return {name: held.get(name) for name in graph.outputs}
 
 
 def buffer_facts(program: Program) -> tuple[BufferFact, ...]:

@@ -1,6 +1,7 @@
 """What a model is, before any memory is planned: its tensors, operators, peak and smallest SRAM."""
 
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spillprof.lowering.assembly import assemble
@@ -25,7 +26,9 @@ class TensorFact:
     nbytes: int  # of the tensor itself; a weight: as it lies in DRAM
     kind: BufferKind
     def_step: int | None  # step that writes its buffer; None: there at the start
-    last_use: int | None  # last step that reads it; None: no step does
+    uses: tuple[int, ...]  # steps that read it, ascending; views of it that have no other storage read it too
+    last_use: int | None  # the last of them, of a graph output the last step; None: no step reads it
+    is_output: bool = False  # declared as an output of the graph, whatever its kind: a view, a folded constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,9 @@ class Inspection:
                     "bytes": t.nbytes,
                     "kind": str(t.kind),
                     "def": t.def_step,
+                    "uses": list(t.uses),
                     "last_use": t.last_use,
+                    "is_output": t.is_output,
                 }
                 for t in self.tensors
             ],
@@ -107,8 +112,9 @@ class Inspection:
 def inspect_graph(graph: Graph, target: Target, options: LoweringOptions) -> Inspection:
     """Every tensor and operator of a graph as lowered, peak live bytes, and the smallest SRAM without tiling.
 
-    Steps are those of the program. The last use of a tensor with views is the last of all of them; that of a view is
-    its own; a graph output is used until the last step. ``ModelError`` and ``UsageError`` as ``lower`` raises them.
+    Steps are those of the program. Uses of a tensor with views are those of all of them; uses of a view are its own; a
+    graph output is used until the last step. Every graph output is listed. ``ModelError`` and ``UsageError`` as
+    ``lower`` raises them.
     """
     draft = make_draft(graph, target, options)
     program = assemble(draft, target, options)
@@ -140,26 +146,34 @@ def inspect_graph(graph: Graph, target: Target, options: LoweringOptions) -> Ins
 
 
 def _tensors(draft: Draft, program: Program) -> tuple[TensorFact, ...]:
-    last_use = {name: i for i, task in enumerate(draft.tasks) for name in task.inputs}
+    uses: dict[str, dict[int, None]] = defaultdict(dict)
+    for i, task in enumerate(draft.tasks):
+        for name in task.operands:
+            uses[name][i] = None
     facts: dict[str, TensorFact] = {}
     stored = {name for buffer in program.buffers for name in buffer.tensors}
     held = held_until(program)
     for name in draft.graph.inputs:
         if name not in stored:  # nothing reads it
-            facts[name] = _fact(draft, name, BufferKind.INPUT, None, None)
-    alive_to_the_end = frozenset(draft.graph.outputs)
+            facts[name] = _fact(draft, name, BufferKind.INPUT)
+    outputs = frozenset(draft.graph.outputs)
     for buffer, life in zip(program.buffers, lifetimes(program), strict=True):
         if buffer.kind is BufferKind.WEIGHT:
             continue
         for name in buffer.tensors:
-            last: int | None = max(life.last_step, held[buffer.index]) if name == buffer.name else last_use.get(name)
-            if buffer.kind is BufferKind.OUTPUT and (name == buffer.name or name in alive_to_the_end):
+            own = life.read_steps if name == buffer.name else tuple(uses.get(name, ()))
+            last = max(life.last_step, held[buffer.index]) if name == buffer.name else max(own, default=None)
+            if buffer.kind is BufferKind.OUTPUT and (name == buffer.name or name in outputs):
                 last = len(program.steps) - 1
-            facts[name] = _fact(draft, name, _kind(buffer, name, alive_to_the_end), life.write_step, last)
-    for name, i in last_use.items():
+            kind = _kind(buffer, name, outputs)
+            facts[name] = _fact(draft, name, kind, def_step=life.write_step, uses=own, last_use=last)
+    for name, steps in uses.items():
         if draft.is_weight(name):
-            facts[name] = _fact(draft, name, BufferKind.WEIGHT, None, i)
-    return tuple(facts.values())
+            facts[name] = _fact(draft, name, BufferKind.WEIGHT, uses=tuple(steps), last_use=max(steps))
+    for name in draft.graph.outputs:
+        if name not in facts:  # no step touches it: a constant, or a view of an input that nothing reads
+            facts[name] = _fact(draft, name, BufferKind.WEIGHT if draft.is_weight(name) else BufferKind.INPUT)
+    return tuple(replace(fact, is_output=True) if name in outputs else fact for name, fact in facts.items())
 
 
 def _kind(buffer: Buffer, name: str, outputs: frozenset[str]) -> BufferKind:
@@ -169,15 +183,23 @@ def _kind(buffer: Buffer, name: str, outputs: frozenset[str]) -> BufferKind:
     return buffer.kind
 
 
-def _fact(draft: Draft, name: str, kind: BufferKind, def_step: int | None, last_use: int | None) -> TensorFact:
+def _fact(
+    draft: Draft,
+    name: str,
+    kind: BufferKind,
+    *,
+    def_step: int | None = None,
+    uses: tuple[int, ...] = (),
+    last_use: int | None = None,
+) -> TensorFact:
     tensor = draft.graph.tensors[name]
-    nbytes = draft.weights[draft.storage(name)] if kind is BufferKind.WEIGHT else tensor.nbytes
     return TensorFact(
         name=name,
         shape=tensor.shape,
         dtype=tensor.dtype,
-        nbytes=nbytes,
+        nbytes=draft.weights[draft.storage(name)] if kind is BufferKind.WEIGHT else tensor.nbytes,
         kind=kind,
         def_step=def_step,
+        uses=uses,
         last_use=last_use,
     )

@@ -55,7 +55,7 @@ def compare(before: Profile, after: Profile, *, command: str = "") -> Comparison
         command=command,
         before=_run(before),
         after=_run(after),
-        is_same_model=bool(before.model.sha256) and before.model.sha256 == after.model.sha256,
+        is_same_model=bool(before.model.sha256) and before.model.fingerprint == after.model.fingerprint,
         differences=found,
         warnings=tuple(warnings(found, before, after)),
         matching=matching,

@@ -7,7 +7,7 @@ from typing import Any
 from spillprof.diff.values import Difference
 from spillprof.model.profile import Profile
 
-_MODEL_FIELDS = ("path", "sha256", "opset", "operators", "weight_bytes", "macs", "dims")
+_MODEL_FIELDS = ("path", "sha256", "external_sha256", "opset", "operators", "weight_bytes", "macs", "dims")
 _NOT_SETTINGS = ("sources", "reserved_bytes", "weight_staging_bytes", "stream_staging_bytes", "runtime_bytes")
 """Fields of the machine that say where others come from, or that follow from the model."""
 
@@ -26,7 +26,7 @@ def differences(before: Profile, after: Profile) -> Iterator[Difference]:
 
 def warnings(found: Sequence[Difference], before: Profile, after: Profile) -> Iterator[str]:
     """What makes figures differ besides the model."""
-    is_other_model = any(d.where == "model" and d.field == "sha256" for d in found)
+    is_other_model = any(d.where == "model" and d.field in ("sha256", "external_sha256") for d in found)
     fields = [d.field for d in found if d.where == "target" and d.field != "name"]
     settings = [d.field for d in found if d.where == "config" and d.field != "strategies"]
     if is_other_model and fields:

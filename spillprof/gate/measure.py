@@ -53,7 +53,7 @@ def measure(case: Case, graph: Graph) -> tuple[Entry, str | None]:
     _check_repeatable(profile)
     entry = Entry(
         config=fingerprint(case.target, profile.config, case.bindings),
-        model_sha256=profile.model.sha256,
+        model_sha256=profile.model.fingerprint,
         totals=Totals(
             spill_bytes=result.spill_bytes,
             latency_ns=round(result.latency_s * 1e9),

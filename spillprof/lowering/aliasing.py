@@ -1,6 +1,6 @@
 """Storage that tensors share: views, and results written in place."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from spillprof.lowering.draft import Draft, Task
@@ -18,7 +18,7 @@ def share_views(draft: Draft, target: Target) -> Draft:
 
     Reshape, Squeeze, Unsqueeze, Flatten, Identity, Dropout at inference and Cast to the same type; Slice, Split and
     Transpose too on a target that reads strided views. Concat always copies. Chains of views end at the tensor that
-    was written first.
+    was written first. Of a Dropout whose mask is read the mask alone is written, and nothing is read for it.
     """
     if not draft.has_some_of(_ANY_VIEW):
         return draft
@@ -27,11 +27,15 @@ def share_views(draft: Draft, target: Target) -> Draft:
     used = {name for task in draft.tasks for name in task.inputs} | set(draft.graph.outputs)
     tasks: list[Task] = []
     for task in draft.tasks:
-        if not _is_view(task, draft, used, target):
+        if not _is_view(task, draft, target):
             tasks.append(task)
             continue
         source = task.inputs[0]
-        for name in task.outputs if is_one_of(task.lead, STRIDED_VIEWS) else task.outputs[:1]:
+        renamed = task.outputs if is_one_of(task.lead, STRIDED_VIEWS) else task.outputs[:1]
+        written = tuple(name for name in task.outputs[len(renamed) :] if name in used)
+        if written:
+            tasks.append(replace(task, inputs=(), outputs=written))
+        for name in renamed:
             views[name] = views.get(source, source)
             if source in strided or is_one_of(task.lead, STRIDED_VIEWS | PARTS):
                 strided.add(name)
@@ -62,9 +66,11 @@ def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft:
     return tuple([buffer.index for buffer in found])
 
 
-def _is_view(task: Task, draft: Draft, used: Container[str], target: Target) -> bool:
+def _is_view(task: Task, draft: Draft, target: Target) -> bool:
     if not is_one_of(task.lead, _ANY_VIEW) or not task.inputs or not task.outputs:
         return False
+    if task.lead.outputs[0] != task.outputs[0]:
+        return False  # the mask of a Dropout alone
     tensors = draft.graph.tensors
     source, result = tensors[task.inputs[0]], tensors[task.outputs[0]]
     if is_one_of(task.lead, PARTS):
@@ -73,7 +79,5 @@ def _is_view(task: Task, draft: Draft, used: Container[str], target: Target) -> 
         return target.strided_views and all(tensors[name].dtype == source.dtype for name in task.outputs)
     if not is_one_of(task.lead, VIEWS) or (source.dtype, source.nbytes) != (result.dtype, result.nbytes):
         return False
-    if any(name in used for name in task.outputs[1:]):
-        return False  # the mask of a Dropout is a result of its own
     # A Graph holds no values: a Dropout that is told whether it trains might.
     return not (task.lead.op_type == "Dropout" and len(task.lead.inputs) > 2 and task.lead.inputs[2])

@@ -3,6 +3,7 @@
 Every tensor of a Graph has a concrete shape: front ends resolve symbolic and computed dimensions, or raise.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -89,6 +90,11 @@ class Assumption:
     count: int
 
 
+def model_fingerprint(sha256: str, external_sha256: str) -> str:
+    """SHA-256 of all that the model's figures follow from: its file, and what was read of others ("": nothing)."""
+    return hashlib.sha256(f"{sha256} {external_sha256}".encode()).hexdigest() if external_sha256 else sha256
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
     """A model (or the body of a control-flow operator) with every tensor sized."""
@@ -102,6 +108,12 @@ class Graph:
     opset: int | None = None  # of the default domain
     path: str | None = None  # as the user gave it
     sha256: str | None = None  # of the file's bytes
+    external_sha256: str | None = None  # of what was read from other files, because sizes follow from it
     dims: Mapping[str, int] = field(default_factory=dict)  # the bindings that were used
     assumptions: tuple[Assumption, ...] = ()
     notes: tuple[str, ...] = ()  # for the user: stale value_info overruled, weights repeated as inputs, ...
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that its figures follow from; "" for a graph that is of no file."""
+        return model_fingerprint(self.sha256 or "", self.external_sha256 or "")

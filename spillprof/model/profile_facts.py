@@ -1,11 +1,11 @@
 """What was analysed: the model, the machine, the steps and buffers of a Profile. Field names are keys of its JSON."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spillprof.model.control_flow import ControlFlow
 from spillprof.model.fast_init import fast_init
-from spillprof.model.graph import Assumption
+from spillprof.model.graph import Assumption, model_fingerprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,13 @@ class ModelFacts:
     notes: tuple[str, ...]
     control_flow: tuple[ControlFlow, ...] = ()
     peak_padding_bytes: int = 0  # of peak_live_bytes, what channels and sizes are rounded up by
+    external_sha256: str = ""  # of what was read from other files, because sizes follow from it; "": nothing
+    outputs: Mapping[str, str | None] = field(default_factory=dict)  # by name: its buffer; None: no step touches it
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that its figures follow from."""
+        return model_fingerprint(self.sha256, self.external_sha256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

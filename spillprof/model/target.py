@@ -54,7 +54,7 @@ class Target:
     stream_staging_bytes: int | None = None  # None: a sixteenth of the SRAM
     shared_workspace: bool = True  # one block for all workspaces, sized by the largest
     accumulator_bytes_per_output: int = 0  # > 0: accumulators lie in SRAM, this many bytes per output element
-    strided_views: bool = False  # reads Slice, Split, Transpose and Concat as views
+    strided_views: bool = False  # reads Slice, Split and Transpose as views; Concat always copies
     sram_j_per_byte: float = 0.0
     dram_read_j_per_byte: float = 0.0
     dram_write_j_per_byte: float = 0.0

@@ -202,7 +202,9 @@ def difference_words(difference: Difference) -> tuple[str, str, str]:
 
 def shown_differences(comparison: Comparison) -> list[Difference]:
     """Without which file it is."""
-    return [d for d in comparison.differences if d.where != "model" or d.field not in ("path", "sha256")]
+    return [
+        d for d in comparison.differences if d.where != "model" or d.field not in ("path", "sha256", "external_sha256")
+    ]
 
 
 def _outcome_sentence(comparison: Comparison, lead: StrategyChange) -> str:

@@ -30,7 +30,7 @@ def _lines(found: Inspection, top: int, strong: Callable[[str], str]) -> Iterabl
     yield f"smallest SRAM     {format_size_exact(found.min_sram_bytes)} without tiling{_at(smallest)}"
     if found.folded_operators or found.removed_operators:
         yield f"left out          {found.folded_operators:,} folded into weights, {found.removed_operators:,} dead"
-    held = [t for t in found.tensors if t.kind is not BufferKind.WEIGHT]
+    held = [t for t in found.tensors if t.kind is not BufferKind.WEIGHT or t.is_output]
     yield from _tensors(sorted(held, key=lambda t: -t.nbytes)[:top], len(held), strong)
     yield from _operators(sorted(found.operators, key=lambda o: -o.nbytes)[:top], len(found.operators), strong)
     yield from _control_flow(found.control_flow[:top], len(found.control_flow), strong)
@@ -47,7 +47,7 @@ def _tensors(rows: Sequence[TensorFact], total: int, strong: Callable[[str], str
     if rows:
         table = [("size", "type", "shape", "kind", "live", "tensor")]
         table += [
-            (format_size(t.nbytes), t.dtype, _shape(t), str(t.kind), _live(t), label(t.name, NAME_WIDTH))
+            (format_size(t.nbytes), t.dtype, _shape(t), _kind(t), _live(t), label(t.name, NAME_WIDTH))
             for t in rows
         ]  # fmt: skip
         yield ""
@@ -98,6 +98,11 @@ def _shape(tensor: TensorFact) -> str:
     if tensor.dtype in UNSIZED_DTYPES - {"string"}:
         return "-"
     return "x".join(map(str, tensor.shape)) or "scalar"
+
+
+def _kind(tensor: TensorFact) -> str:
+    """Where it comes from; an output that is a view of an input, or a constant, is both."""
+    return f"{tensor.kind}, output" if tensor.is_output and tensor.kind is not BufferKind.OUTPUT else str(tensor.kind)
 
 
 def _live(tensor: TensorFact) -> str:

@@ -42,7 +42,7 @@ def make_study(
         for setting in settings:
             machine = with_settings(target, setting)
             lowered, planned = lowering_with(lowering, setting), planning_with(planning, setting)
-            sha256 = (source.graph.sha256 or "") if source.graph is not None else ""
+            sha256 = source.graph.fingerprint if source.graph is not None else ""
             cases.append(
                 Case(
                     model=source.model,

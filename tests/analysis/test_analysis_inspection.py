@@ -12,6 +12,7 @@ from spillprof.errors import SpillprofError
 from spillprof.frontends.onnx import read_onnx
 from spillprof.lowering.options import Fuse, LoweringOptions
 from spillprof.model.dtypes import tensor_bytes
+from spillprof.report.inspection import render
 
 T = (4,)
 G = graph(
@@ -35,6 +36,37 @@ def test_tensors_with_kind_bytes_def_and_last_use():
         "y": ("output", 32, 2, 2),
         "w": ("weight", 64, None, 1),
     }
+
+
+def test_every_use_is_listed():
+    """As the steps above: the view reads the storage of a at step 1, the Concat at step 2."""
+    data = inspect_graph(G, MACHINE, LoweringOptions()).to_json()
+    assert {t["name"]: t["uses"] for t in data["tensors"]} == {
+        "unread": [], "x": [0], "a": [1, 2], "v": [1], "b": [2], "y": [], "w": [1],
+    }  # fmt: skip
+    twice = graph({"x": T}, ["Add x x -> a", "Mul x w -> b", "Concat a b -> y"], "y", weights={"w": T},
+                  tensors={"a": T, "b": T, "y": (8,)})  # fmt: skip
+    listed = inspect_graph(twice, MACHINE, PLAIN).to_json()["tensors"]
+    assert {t["name"]: t["uses"] for t in listed}["x"] == [0, 1]
+
+
+@pytest.mark.parametrize("fold", [True, False])
+def test_every_output_is_listed_whatever_it_is(fold):
+    """An input, a view of an input, of a weight and of an activation; a weight, and what is folded into one."""
+    names = ["x", "same", "w", "renamed", "folded", "a", "view"]
+    ops = ["Identity x -> same", "Identity w -> renamed", "Add w w -> folded", "Softmax x -> a", "Flatten a -> view"]
+    g = graph({"x": T}, ops, " ".join(names), weights={"w": T}, tensors=dict.fromkeys([*names[1:2], *names[3:]], T))
+    inspection = inspect_graph(g, MACHINE, LoweringOptions(fold=fold))
+    found = {t["name"]: t for t in inspection.to_json()["tensors"]}
+    assert set(names) == {name for name, t in found.items() if t["is_output"]}
+    kinds = {name: found[name]["kind"] for name in names}
+    assert kinds == {
+        "x": "input", "same": "input", "w": "weight", "renamed": "weight", "folded": "weight" if fold else "output",
+        "a": "output", "view": "output",
+    }  # fmt: skip
+    page = render(inspection, top=20, color=False)
+    assert "weight, output" in page
+    assert all(f"  {name}\n" in page for name in names)
 
 
 def test_operators_peak_and_smallest_sram():

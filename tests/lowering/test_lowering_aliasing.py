@@ -34,11 +34,23 @@ def test_cast_to_another_type_is_a_step():
     assert picture(lowered(g)) == ["Cast x -> y"]
 
 
-def test_dropout_with_a_mask_that_is_read_is_a_step():
-    tensors = {"d": T, "m": ("bool", T), "y": T, "z": ("bool", T)}
-    ops = ["Dropout x -> d m", "Softmax d -> y"]
-    assert picture(lowered(graph({"x": T}, ops, "y", tensors=tensors))) == ["Softmax x -> y"]
-    assert picture(lowered(graph({"x": T}, ops, "y m", tensors=tensors)))[0] == "Dropout x -> d m"
+def test_dropout_with_a_mask_that_is_read_writes_the_mask_alone():
+    tensors = {"a": T, "d": T, "m": ("bool", T), "y": T}
+    ops = ["Softmax x -> a", "Dropout a -> d m", "Softmax d -> y"]
+    assert picture(lowered(graph({"x": T}, ops, "y", tensors=tensors))) == ["Softmax x -> a", "Softmax a -> y"]
+    program = lowered(graph({"x": T}, ops, "y m", tensors=tensors))
+    assert picture(program) == ["Softmax x -> a", "Dropout -> m", "Softmax a -> y"]
+    assert buffer_named(program, "a").tensors == ("a", "d")
+    assert (buffer_named(program, "m").kind, buffer_named(program, "m").payload_bytes) == (BufferKind.OUTPUT, 96)
+    assert program.steps[1].touched_bytes == 96
+    copied = lowered(graph({"x": T}, ops, "y m", tensors=tensors), views=Views.COPY)
+    assert picture(copied)[1] == "Dropout a -> d m"
+
+
+def test_mask_of_a_dropout_alone_is_no_view():
+    """Of the oldest versions: the mask has the type of the input."""
+    g = graph({"x": T}, [op("Dropout x -> - m"), "Softmax m -> y"], "y", tensors={"m": T, "y": T})
+    assert picture(lowered(g)) == ["Dropout x -> m", "Softmax m -> y"]
 
 
 def test_dropout_that_is_told_whether_it_trains_is_a_step():

@@ -11,8 +11,11 @@ import sys
 from pathlib import Path
 
 import jsonschema
+import numpy as np
+import onnx
 import pyarrow.parquet as pq
 import pytest
+from onnx import helper, numpy_helper
 
 from spillprof.cli import run
 from spillprof.cli.progress import Progress
@@ -173,6 +176,21 @@ def test_resume_takes_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 of 4 points taken from a.csv" in capsys.readouterr().err
     assert run([*base, "--sram", "1MB..8MB", "-o", "c.csv"]) == 0
     assert Path("b.csv").read_bytes() == Path("c.csv").read_bytes()
+
+
+def test_resume_knows_a_model_by_the_external_data_that_sizes_follow_from(capsys: pytest.CaptureFixture[str]) -> None:
+    shape = numpy_helper.from_array(np.array([4, 6], np.int64), "s")
+    nodes = [helper.make_node("Reshape", ["x", "s"], ["y"]), helper.make_node("Softmax", ["y"], ["z"])]
+    ends = [helper.make_tensor_value_info(n, 1, dims) for n, dims in (("x", [2, 12]), ("z", None))]
+    made = helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:], [shape]))
+    onnx.save(made, "m.onnx", save_as_external_data=True, size_threshold=0, location="m.bin")
+    base = ["sweep", "m.onnx", "--sram", "64KiB,128KiB", "--strategy", "lru", "-j", "1"]
+    assert run([*base, "-o", "a.json"]) == 0
+    assert run([*base, "--resume", "a.json"]) == 0
+    assert "2 of 2 points taken from a.json" in capsys.readouterr().err
+    Path("m.bin").write_bytes(np.array([8, 3], np.int64).tobytes())
+    assert run([*base, "--resume", "a.json", "-o", "b.json"]) == 0
+    assert "0 of 2 points taken from a.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

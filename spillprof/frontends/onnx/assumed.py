@@ -31,6 +31,7 @@ class Evidence:
     node: Node
     found: ValueType | None  # inferred
     limit: ValueType | None = None  # no dimension passes this
+    least: ValueType | None = None  # no dimension is below this
     is_exact: bool = True  # dimensions that were found are facts, not bounds
     claimed: ValueType | None = None  # by the file
     inputs: Sequence[ValueType | None] = ()
@@ -77,6 +78,9 @@ def settle(name: str, assumed: Assumed, evidence: Evidence, tally: Tally) -> Val
     limit = None if evidence.limit is None else evidence.limit.shape
     if limit is not None and any(m is not None and s > m for m, s in zip(limit, shape, strict=False)):
         raise _contradiction(name, shape, evidence, f"it is at most {_open_shape(limit)}")
+    least = None if evidence.least is None else evidence.least.shape
+    if least is not None and any(m is not None and s < m for m, s in zip(least, shape, strict=False)):
+        raise _contradiction(name, shape, evidence, f"it is at least {_open_shape(least)}")
     tally.assume(
         f"the shape of '{name[:_LONGEST_NAME]}' is {written_shape(shape) or 'that of a scalar'}, as given by --assume"
     )

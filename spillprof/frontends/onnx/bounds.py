@@ -14,6 +14,7 @@ class Bound(NamedTuple):
 
     types: tuple[ValueType | None, ...]
     assumption: str
+    least: tuple[ValueType | None, ...] = ()  # where known, the smallest: what a file states in between can be true
 
 
 _Known = Sequence[ValueType | None]
@@ -29,7 +30,9 @@ def upper_bound(node: Node, inputs: _Known, values: _Values, inferred: _Known) -
     types = rule(node, inputs, values, inferred)
     if types is None:
         return None
-    return Bound(types, f"the output of {node.op_type} depends on the data: its largest size is taken")
+    why = f"the output of {node.op_type} depends on the data: its largest size is taken"
+    least = _LEAST.get((node.domain, node.op_type))
+    return Bound(types, why, () if least is None else least(node, inputs, values, inferred) or ())
 
 
 def _nonzero(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
@@ -108,6 +111,33 @@ def _remove_padding(
     return (tokens, *more)[: len(node.outputs)]
 
 
+def _grown_cache(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
+    """GroupQueryAttention: keys and values of this run all come behind those that the cache has room for."""
+    return _cache_lengths(inputs, inferred, lambda capacity, length: (capacity + length, capacity + length))
+
+
+def _kept_cache(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
+    """They find room in the cache: past and present are of one capacity."""
+    return _cache_lengths(inputs, inferred, lambda capacity, length: (capacity, length))
+
+
+def _cache_lengths(
+    inputs: _Known, inferred: _Known, lengths: Callable[[int, int], tuple[int, int]]
+) -> tuple[ValueType | None, ...] | None:
+    """The outputs with their open length filled in: that of the caches, and of the scores."""
+    past = inputs[3] if len(inputs) > 3 else None
+    if past is None or not past.is_sized:
+        return None
+    cache, scores = lengths(_shape(past)[2], _shape(inputs[0])[1])
+    types = []
+    for i, output in enumerate(inferred):
+        if output is None or output.shape is None:
+            return None
+        filled = tuple((scores if i == 3 else cache) if dim is None else dim for dim in output.shape)
+        types.append(tensor_type(output.dtype, filled))
+    return tuple(types)
+
+
 def _shape(known: ValueType | None) -> tuple[int, ...]:
     assert known is not None
     return known.sized_shape
@@ -123,7 +153,13 @@ _RULES: Mapping[str, _Rule] = {
     "Unique": _unique,
 }
 
-_CONTRIB_RULES: Mapping[str, _Rule] = {"RemovePadding": _remove_padding, "Unique": _contrib_unique}
+_CONTRIB_RULES: Mapping[str, _Rule] = {
+    "GroupQueryAttention": _grown_cache,
+    "RemovePadding": _remove_padding,
+    "Unique": _contrib_unique,
+}
+
+_LEAST: Mapping[tuple[str, str], _Rule] = {("com.microsoft", "GroupQueryAttention"): _kept_cache}
 
 _RULES_BY_DOMAIN: Mapping[str, Mapping[str, _Rule]] = {"": _RULES, "com.microsoft": _CONTRIB_RULES}
 

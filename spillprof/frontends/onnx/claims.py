@@ -41,14 +41,25 @@ def agree(found: ValueType | None, stored: ValueType) -> bool:
     return len(found.shape) == len(stored.shape) and all(a is None or b is None or a == b for a, b in pairs)
 
 
-def may_be(bound: ValueType | None, stored: ValueType) -> bool:
-    """Whether a type can be true of a value for which an upper bound is known."""
+def may_be(bound: ValueType | None, stored: ValueType, least: ValueType | None = None) -> bool:
+    """Whether a type can be true of a value for which an upper bound is known, and perhaps a lower one."""
+    if least is not None and least.shape is not None and stored.shape is not None:
+        pairs = zip(least.shape, stored.shape, strict=False)
+        if not all(a is None or b is None or a <= b for a, b in pairs):
+            return False
     if bound is None or bound.dtype != stored.dtype:
         return bound is None
     if bound.shape is None or stored.shape is None:
         return True
     pairs = zip(bound.shape, stored.shape, strict=False)
     return len(bound.shape) == len(stored.shape) and all(a is None or b is None or a >= b for a, b in pairs)
+
+
+def lies_between(stored: ValueType | None, least: ValueType | None, limit: ValueType | None) -> bool:
+    """Whether a whole shape that the file states is none too small and none too large; both ends must be known."""
+    if stored is None or least is None or limit is None or not stored.is_sized:
+        return False
+    return may_be(limit, stored, least)
 
 
 def overrule(name: str, found: ValueType | None, claimed: ValueType, session: Session) -> None:

@@ -11,9 +11,10 @@ from spillprof.frontends.onnx.contrib_microsoft import MICROSOFT_RULES, NCHWC_RU
 from spillprof.frontends.onnx.contrib_ml import ML_RULES
 from spillprof.frontends.onnx.elements import ValueType, parse_type, tensor_type
 from spillprof.frontends.onnx.rule import Case, Rule, Standard
+from spillprof.frontends.onnx.standard import GAPS
 
 CONTRIB_RULES = {
-    "": LEGACY_RULES,
+    "": {**LEGACY_RULES, **GAPS},
     "com.microsoft": MICROSOFT_RULES,
     "com.microsoft.nchwc": NCHWC_RULES,
     "ai.onnx.ml": ML_RULES,
@@ -40,10 +41,10 @@ def apply_rule(rule: Rule, case: Case) -> tuple[ValueType | None, ...] | Standar
     return tuple((found + [None] * count)[:count])
 
 
-def _value_type(dtype: str, shape: tuple[int, ...]) -> ValueType | None:
+def _value_type(dtype: str, shape: tuple[int | None, ...]) -> ValueType | None:
     if dtype == "sequence":
         return parse_type(_SEQUENCE_OF_MAPS)
-    if any(size < 0 for size in shape):
+    if any(size is not None and size < 0 for size in shape):
         raise ValueError(shape)
     return tensor_type(dtype, shape)
 

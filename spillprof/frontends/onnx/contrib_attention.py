@@ -1,7 +1,8 @@
 """Output sizes of the attention operators of ``com.microsoft``.
 
-Keys and values that an operator returns are as long as the past and this run's together; where the length of the
-past is an input, the past lies in a buffer for the longest sequence, and what is returned is that buffer.
+Keys and values that an operator returns are as long as the past and this run's together; where past and present share
+a buffer, it is as long as the longest sequence, and what is returned is that buffer. GroupQueryAttention says neither:
+it returns as much as the past holds, or the total length if that is more, and the total length is an input.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +10,11 @@ from collections.abc import Mapping, Sequence
 from spillprof.frontends.onnx.rule import Case, Rule, Sized, undecided
 
 
-def _projected(past: int, dtype: int) -> Rule:
-    """Attention with the projection inside; positions of the past, and of the input that gives the output's type."""
+def _projected(past: int, dtype: int, default: int = 0) -> Rule:
+    """Attention with the projection inside; positions of the past, and of the input that gives the output's type.
+
+    ``default``: whether past and present share a buffer if nothing is said.
+    """
 
     def rule(case: Case) -> Sequence[Sized]:
         batch, length, _ = case.shape(0)
@@ -22,7 +26,7 @@ def _projected(past: int, dtype: int) -> Rule:
         total = length
         if case.has(past):
             before = case.shape(past)[3]
-            total = before if case.number("past_present_share_buffer", 0) else before + length
+            total = before if _shares(case, default) else before + length
         present = (2, batch, heads, total, present_width // heads)
         kind = case.dtype(dtype)
         return [(kind, (batch, length, hidden)), (kind, present)]
@@ -54,7 +58,7 @@ def _multi_head(past: int) -> Rule:
             total, widths = _keys(case, heads)
         if case.has(past):
             before = case.shape(past)[2]
-            total = before if case.has(past + 2) else before + total
+            total = before if case.has(past + 2) or _shares(case) else before + total
         kind = case.dtype(0)
         present = [(kind, (batch, heads, total, width)) for width in widths]
         scores = (kind, (batch, heads, length, total))
@@ -64,16 +68,38 @@ def _multi_head(past: int) -> Rule:
 
 
 def _grouped(case: Case) -> Sequence[Sized]:
-    """GroupQueryAttention, SparseAttention."""
-    (batch, length, hidden), heads = case.shape(0), _heads(case)
-    groups = case.number("kv_num_heads", 0) or undecided()
-    width = hidden // heads if case.has(1) else hidden // (heads + 2 * groups)
-    total = length
-    if case.has(3):
-        total = case.shape(3)[2] if case.node.op_type == "SparseAttention" else case.shape(3)[2] + length
+    """GroupQueryAttention: the length of what it returns is open where the total length is not known."""
+    (batch, length, _), heads = case.shape(0), _heads(case)
+    groups, width = _grouped_heads(case)
     kind = case.dtype(0)
-    present = (case.dtype(3) if case.has(3) else kind, (batch, groups, total, width))
-    return [(kind, (batch, length, heads * width)), present, present, (kind, (batch, heads, length, total))]
+    total: int | None = length
+    caches: list[Sized] = [(kind, (batch, groups, length, width))] * 2
+    if case.has(3):
+        total = case.contents(6)[0] if len(case.values) > 6 and case.values[6] is not None else None
+        if total is not None and total > case.shape(3)[2] + length:
+            raise ValueError("the total length passes past and present")
+        caches = [(case.dtype(i), _grown(case.shape(i), total)) for i in (3, 4)]
+    return [(kind, (batch, length, heads * width)), *caches, (kind, (batch, heads, length, total))]
+
+
+def _grown(past: tuple[int, ...], total: int | None) -> tuple[int | None, ...]:
+    """A cache after this run."""
+    batch, groups, capacity, width = past
+    return (batch, groups, None if total is None else max(capacity, total), width)
+
+
+def _sparse(case: Case) -> Sequence[Sized]:
+    """SparseAttention, whose past and present always share a buffer."""
+    (batch, length, _), heads = case.shape(0), _heads(case)
+    caches = [(case.dtype(i), case.shape(i)) for i in (3, 4)]
+    return [(case.dtype(0), (batch, length, heads * _grouped_heads(case)[1])), *caches]
+
+
+def _grouped_heads(case: Case) -> tuple[int, int]:
+    """Heads of the keys, and width of one head; queries, keys and values may lie side by side."""
+    hidden, heads = case.shape(0)[2], _heads(case)
+    groups = case.number("kv_num_heads", 0) or undecided()
+    return groups, hidden // heads if case.has(1) else hidden // (heads + 2 * groups)
 
 
 def _paged(case: Case) -> Sequence[Sized]:
@@ -111,6 +137,11 @@ def _projection(case: Case) -> int:
     return int(sizes[2]) if isinstance(sizes, tuple) and sizes else case.shape(1)[1] // 3
 
 
+def _shares(case: Case, default: int = 0) -> bool:
+    """Whether past and present lie in one buffer."""
+    return case.number("past_present_share_buffer", default) != 0
+
+
 def _heads(case: Case) -> int:
     return case.number("num_heads", 0) or undecided()
 
@@ -118,7 +149,7 @@ def _heads(case: Case) -> int:
 ATTENTION_RULES: Mapping[str, Rule] = {
     "Attention": _projected(past=4, dtype=0),
     "DecoderMaskedMultiHeadAttention": _multi_head(5),
-    "DecoderMaskedSelfAttention": _projected(past=4, dtype=0),
+    "DecoderMaskedSelfAttention": _projected(past=4, dtype=0, default=1),
     "GatedRelativePositionBias": _gated_relative_bias,
     "GroupQueryAttention": _grouped,
     "MultiHeadAttention": _multi_head(6),
@@ -127,6 +158,6 @@ ATTENTION_RULES: Mapping[str, Rule] = {
     "PagedAttention": _paged,
     "QAttention": _projected(past=8, dtype=3),
     "RelativePositionBias": _relative_bias,
-    "SparseAttention": _grouped,
+    "SparseAttention": _sparse,
 }
 """Domain ``com.microsoft``, by operator type."""

@@ -45,10 +45,8 @@ LEGACY_RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("And", "Or", "Xor", "Greater", "Less", "Equal"), _compare),
     "BatchNormalization": _normalization,
     "Dropout": _dropout,
-    "GroupNormalization": same,
     "LayerNormalization": layer_normalization,
     "Reshape": _reshape,
     "SimplifiedLayerNormalization": layer_normalization,
 }
-"""By operator type. ``LayerNormalization`` was written by tools before the standard had it; ``GroupNormalization`` has
-a definition by other operators alone, which onnx does not use to infer."""
+"""By operator type. ``LayerNormalization`` was written by tools before the standard had it."""

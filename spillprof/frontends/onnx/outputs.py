@@ -18,6 +18,7 @@ from spillprof.frontends.onnx.folding_call import Call
 from spillprof.frontends.onnx.inference import MISFIT_HINT, NodeInference, place
 from spillprof.frontends.onnx.rule import Case, Standard
 from spillprof.frontends.onnx.sequences import LARGEST_TAKEN, sequence_found
+from spillprof.frontends.onnx.standard import OVERRULED
 from spillprof.model.dtypes import UNSIZED_DTYPES
 from spillprof.model.graph import AttributeValue
 
@@ -38,6 +39,7 @@ class Found:
     values: Sequence[Array | None]
     is_bounded: bool = False  # sizes and contents follow from an upper bound
     limits: Sequence[ValueType | None] = ()  # the largest types there can be
+    least: Sequence[ValueType | None] = ()  # the smallest, where known: what is stated in between can be true
     assumption: str | None = None  # what the sizes rest on, unless the user gives them
 
 
@@ -86,8 +88,14 @@ def _found(node: Node, operands: Operands, inference: NodeInference) -> Found:
     if not all(t is not None and t.is_sized for t, name in zip(inferred, node.outputs, strict=True) if name):
         bound = upper_bound(node, types, values, inferred)
         if bound is not None:
-            limits, why = bound.types, bound.assumption
-            return Found(types=inferred, values=nothing, is_bounded=is_bounded, limits=limits, assumption=why)
+            return Found(
+                types=inferred,
+                values=nothing,
+                is_bounded=is_bounded,
+                limits=bound.types,
+                least=bound.least,
+                assumption=bound.assumption,
+            )
     return Found(types=inferred, values=nothing, is_bounded=is_bounded)
 
 
@@ -144,13 +152,26 @@ def _types(
     rule = contrib_rule(node)
     found: Sequence[ValueType | None] = (None,) * len(node.outputs)
     if rule is None or inference.has_schema(node):
-        found = inference.outputs(node, types, values)
+        found = _inferred(node, types, values, inference)
     if rule is None or all(f is not None and f.is_sized for f, name in zip(found, node.outputs, strict=True) if name):
         return found
     verdict = apply_rule(rule, Case(node=node, types=types, settings=node.settings, values=values))
     ruled: Sequence[ValueType | None] | None
     ruled = _standard_types(node, verdict, types, values, inference) if isinstance(verdict, Standard) else verdict
     return [r if f is None or not f.is_sized else f for f, r in zip(found, ruled or found, strict=True)]
+
+
+def _inferred(
+    node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None], inference: NodeInference
+) -> Sequence[ValueType | None]:
+    """The outputs' types from onnx's rules, but where those are overruled."""
+    found = inference.outputs(node, types, values)
+    rule = OVERRULED.get(node.op_type) if node.domain == "" else None
+    if rule is None:
+        return found
+    ruled = apply_rule(rule, Case(node=node, types=types, settings=node.settings, values=values))
+    assert not isinstance(ruled, Standard)
+    return [f if f is None or r is None else r for f, r in zip(found, ruled or found, strict=True)]
 
 
 def _standard_types(
@@ -169,7 +190,7 @@ def _standard_types(
     operands = [types[i] for i in standard.inputs]
     if standard.dtype is not None:
         operands = _as_float(operands)
-    found = inference.outputs(alike, operands, [values[i] for i in standard.inputs])
+    found = _inferred(alike, operands, [values[i] for i in standard.inputs], inference)
     first = found[0]
     if first is not None and standard.dtype is not None:
         first = tensor_type(standard.dtype, first.shape)

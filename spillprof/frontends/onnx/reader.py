@@ -5,17 +5,19 @@ import mmap
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 import onnx
 
-from spillprof.errors import ModelError
+from spillprof.errors import ModelError, ShapeError, SpillprofError
 from spillprof.frontends.onnx.assumed import Assumed, check_assumed, note_unmet
 from spillprof.frontends.onnx.binding import bind_inputs
 from spillprof.frontends.onnx.body import model_body
+from spillprof.frontends.onnx.external import Contents, Stored, put_in, read_stored, stored_outside, unread
+from spillprof.frontends.onnx.inference import MISFIT_HINT
 from spillprof.frontends.onnx.runs import Runs
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session
@@ -32,13 +34,15 @@ MAX_FILE_BYTES = 1 << 32
 """Of one model file: twice where protobuf ends. Whoever has larger weights keeps them in files beside it."""
 
 _CHUNK_BYTES = 1 << 20
+_OUTSIDE_HINT = "small tensors that sizes follow from must be in the model, or in a file of its folder"
 _UNSOUND_HINT = "the file is damaged, or its exporter made a mistake: onnx.checker may say more; export it again"
 _NO_DIMS: Mapping[str, int] = {}
 _NO_SHAPES: Mapping[str, tuple[int, ...]] = {}
 _NO_BRANCHES: Mapping[str, str] = {}
 
-_read: Kept[Graph] = Kept(16)
-"""Graphs by the hash of their file and what bound their dimensions."""
+_read: Kept[Graph | tuple[Stored, ...]] = Kept(16)
+"""Graphs by the hash of their file and what bound their dimensions; where sizes follow from other files, what to read
+of those, and the graphs by its contents too."""
 
 
 def read_onnx(
@@ -52,6 +56,8 @@ def read_onnx(
     trips: Mapping[str, int] = _NO_DIMS,
 ) -> Graph:
     """The graph of a model file, every tensor sized. Weights are neither loaded nor looked for.
+
+    Small tensors in other files are read where a size stays open without them, and only from the model's folder.
 
     ``dims`` binds symbols by name and unnamed dimensions as ``INPUT[AXIS]``, ``shapes`` whole inputs, ``batch`` the
     open first axes; ``assume`` gives the shapes of tensors that cannot be inferred; ``branches`` says which branch of
@@ -74,7 +80,7 @@ def read_onnx(
         raise ModelError("there is no such file", where=(shown,), hint="check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise _unreadable(error, shown) from error
-    return _graph(stripped, shown, sha256, bindings)
+    return _graph(stripped, shown, sha256, bindings, os.path.dirname(shown) or os.curdir)
 
 
 def read_onnx_stream(stream: IO[bytes], *, name: str, bindings: Bindings) -> Graph:
@@ -91,7 +97,7 @@ def read_onnx_stream(stream: IO[bytes], *, name: str, bindings: Bindings) -> Gra
             stripped, sha256 = _contents(file, name)
     except (OSError, ValueError) as error:  # ValueError: a stream that was closed
         raise _unreadable(error, name) from error
-    return _graph(stripped, name, sha256, bindings)
+    return _graph(stripped, name, sha256, bindings, None)
 
 
 def read_onnx_bytes(
@@ -110,7 +116,7 @@ def read_onnx_bytes(
         raise ModelError("the input is empty", where=(name,), hint="was the download or export cut off?")
     bindings = Bindings(dims=dims, shapes=shapes, batch=batch, assume=assume, branches=branches, trips=trips)
     sha256 = hashlib.sha256(data).hexdigest()
-    return _graph(_stripped(data, name), name, sha256, bindings)
+    return _graph(_stripped(data, name), name, sha256, bindings, None)
 
 
 def _contents(file: IO[bytes], shown: str) -> tuple[bytes, str]:
@@ -152,26 +158,78 @@ def _stripped(data: bytes | mmap.mmap, shown: str) -> bytes:
         raise ModelError(error.message, where=(shown, *error.where), hint=hint) from None
 
 
-def _graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -> Graph:
-    """The graph of a stripped model; errors name the file."""
-    if (known := _read.get((sha256, bindings.key))) is not None:
-        return known if known.path == shown else replace(known, path=shown)
+def _graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings, folder: str | None) -> Graph:
+    """The graph of a stripped model; errors name the file.
+
+    Other files are opened only where something stays open without them, and then for small tensors alone: most
+    models keep nothing there but weights, and those are nobody's business here.
+    """
+    key = (sha256, bindings.key)
+    known = _read.get(key)
+    stored: tuple[Stored, ...] = ()
+    if known is None:
+        model = _parsed(stripped, shown)
+        stored = stored_outside(model)
+        try:
+            graph = _sized_graph(model, shown, sha256, bindings)
+        except SpillprofError as error:
+            if not stored:
+                raise _named(error, shown) from error.__cause__
+            graph = None
+        known = stored if stored and (graph is None or graph.assumptions) else graph
+        assert known is not None
+        _read.put(key, known)
+    if isinstance(known, tuple):
+        known = _graph_of_files(stripped, shown, sha256, bindings, known, read_stored(known, folder))
+    return known if known.path == shown else replace(known, path=shown)
+
+
+def _graph_of_files(
+    stripped: bytes, shown: str, sha256: str, bindings: Bindings, stored: tuple[Stored, ...], contents: Contents
+) -> Graph:
+    """The graph with what was read from other files in it; says what could not be read, where that may matter."""
+    key = (sha256, bindings.key, contents.digest, contents.faults)
+    known = _read.get(key)
+    if isinstance(known, Graph):
+        return known
+    model = _parsed(stripped, shown)
+    put_in(model, contents)
+    missing = unread(stored, contents)
     try:
-        graph = _sized_graph(stripped, shown, sha256, bindings)
-    except ModelError as error:
-        where = error.where if shown in error.where else (shown, *error.where)
-        raise type(error)(error.message, where=where, hint=error.hint or _UNSOUND_HINT) from error
-    _read.put((sha256, bindings.key), graph)
+        graph = _sized_graph(model, shown, sha256, bindings)
+    except SpillprofError as error:
+        raise _named(error, shown, missing) from error.__cause__
+    if missing and graph.assumptions:
+        note = f"small tensors in other files were not read, and sizes may follow from them: {'; '.join(missing)}"
+        graph = replace(graph, notes=(*graph.notes, note))
+    graph = replace(graph, external_sha256=contents.digest)
+    _read.put(key, graph)
     return graph
 
 
-def _sized_graph(stripped: bytes, shown: str, sha256: str, bindings: Bindings) -> Graph:
+def _named(error: SpillprofError, shown: str, missing: Sequence[str] = ()) -> SpillprofError:
+    """An error about the model, the file and what could not be read in it; one about an option as it is."""
+    if not isinstance(error, ModelError):
+        return error
+    where = error.where if shown in error.where else (shown, *error.where)
+    hint = error.hint or _UNSOUND_HINT
+    if missing and isinstance(error, ShapeError) and hint != MISFIT_HINT:
+        where = (*where, *missing)
+        hint = f"{_OUTSIDE_HINT}; or: {hint}"
+    return type(error)(error.message, where=where, hint=hint)
+
+
+def _parsed(stripped: bytes, shown: str) -> onnx.ModelProto:
     try:
-        model = onnx.ModelProto.FromString(stripped)
+        model: onnx.ModelProto = onnx.ModelProto.FromString(stripped)
     except Exception as error:  # protobuf raises its own type, and others for odd text
-        raise ModelError(f"not a readable ONNX model: {error}", where=(shown,)) from error
+        raise ModelError(f"not a readable ONNX model: {error}", where=(shown,), hint=_UNSOUND_HINT) from error
     if not model.HasField("graph"):
         raise ModelError("the model holds no graph", where=(shown,), hint="is it an ONNX model, and complete?")
+    return model
+
+
+def _sized_graph(model: onnx.ModelProto, shown: str, sha256: str, bindings: Bindings) -> Graph:
     body = model_body(model)
     check_model_body(body)
     fed = [(name, proto) for name, proto in body.inputs if name not in body.constants]

@@ -9,8 +9,8 @@ from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType
 from spillprof.model.graph import AttributeValue
 
-Sized = tuple[str, tuple[int, ...]]
-"""Type and shape of one output."""
+Sized = tuple[str, tuple[int | None, ...]]
+"""Type and shape of one output; None for a dimension that is left open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from spillprof.frontends.onnx.assumed import Evidence, settle
 from spillprof.frontends.onnx.body import Body, Node
-from spillprof.frontends.onnx.claims import agree, check_claims, claimed_type, may_be, overrule
+from spillprof.frontends.onnx.claims import agree, check_claims, claimed_type, lies_between, may_be, overrule
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.control_flow import visit_bodies
 from spillprof.frontends.onnx.elements import ValueType
@@ -128,17 +128,19 @@ def _operator(node: Node) -> Operator:
 def _set_outputs(node: Node, found: Found, scope: Scope, session: Session, body: Body) -> None:
     """Records types and contents of the outputs; what the user gives for the size of one comes before any bound."""
     given_shapes = session.assumed.shapes
-    if found.assumption is not None and any(name and name not in given_shapes for name in node.outputs):
-        session.tally.assume(found.assumption)
+    rests_on_assumption = False
     for i, (name, known, value) in enumerate(zip(node.outputs, found.types, found.values, strict=True)):
         if not name:
             continue
         claimed = claimed_type(name, node, session, body)
+        limit, least = (bounds[i] if bounds else None for bounds in (found.limits, found.least))
+        is_open = bool(found.limits) and not (known is not None and known.is_sized)
         if name in given_shapes:
             evidence = Evidence(
                 node=node,
                 found=known,
-                limit=found.limits[i] if found.limits else None,
+                limit=limit,
+                least=least,
                 is_exact=not found.is_bounded,
                 claimed=claimed,
                 inputs=[scope.type_of(source) if source else None for source in node.inputs],
@@ -146,22 +148,33 @@ def _set_outputs(node: Node, found: Found, scope: Scope, session: Session, body:
             given = settle(name, session.assumed, evidence, session.tally)
             _set_output(name, given, claimed, is_exact=True, scope=scope, session=session)
             value = value if known == given else None
-        elif found.limits and not (known is not None and known.is_sized):
-            _set_output(name, found.limits[i], claimed, is_exact=False, scope=scope, session=session)
+        elif is_open and not lies_between(claimed, least, limit):
+            _set_output(name, limit, claimed, least=least, is_exact=False, scope=scope, session=session)
             scope.bounded.add(name)
+            rests_on_assumption = True
         else:
             _set_output(name, known, claimed, is_exact=not found.is_bounded, scope=scope, session=session)
-            if found.is_bounded or found.limits:
+            if found.is_bounded or (found.limits and not is_open):
                 scope.bounded.add(name)
+            rests_on_assumption = rests_on_assumption or not found.limits
         if value is not None:
             scope.values[name] = value
+    if found.assumption is not None and rests_on_assumption:
+        session.tally.assume(found.assumption)
 
 
 def _set_output(
-    name: str, found: ValueType | None, claimed: ValueType | None, *, is_exact: bool, scope: Scope, session: Session
+    name: str,
+    found: ValueType | None,
+    claimed: ValueType | None,
+    *,
+    is_exact: bool,
+    scope: Scope,
+    session: Session,
+    least: ValueType | None = None,
 ) -> None:
     """Records the type of an output; what the file claims fills gaps, and is overruled where it cannot be true."""
-    if claimed is not None and not (agree(found, claimed) if is_exact else may_be(found, claimed)):
+    if claimed is not None and not (agree(found, claimed) if is_exact else may_be(found, claimed, least)):
         overrule(name, found, claimed, session)
     elif claimed is not None and claimed.is_sized and (found is None or not found.is_sized):
         session.tally.assume("a size that cannot be inferred is taken from the file's value_info")

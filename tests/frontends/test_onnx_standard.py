@@ -1,0 +1,95 @@
+"""Standard operators that rules of ours size: pools rounded up, automatic padding, gaps of onnx's inference."""
+
+import pytest
+from onnx_builders import floats, ints, model, node, shape_of, value
+
+from spillprof.errors import ShapeError
+
+INT64 = 7
+
+
+def pooled(op_type: str, opset: int, space: list[int], **settings: object) -> tuple[int, ...]:
+    data = model([node(op_type, "x", "y", **settings)], [value("x", [1, 3, *space])], "y", opset=opset)
+    return shape_of(data, "y")[2:]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "opset"),
+    [("MaxPool", 10), ("MaxPool", 12), ("MaxPool", 22), ("AveragePool", 10), ("AveragePool", 19), ("LpPool", 18)],
+)
+def test_a_last_window_in_padding_alone_does_not_exist(op_type: str, opset: int) -> None:
+    assert pooled(op_type, opset, [9, 9], kernel_shape=[1, 1], strides=[3, 3], ceil_mode=1) == (3, 3)
+    # (5 + 1 + 1 - 2) / 3 rounds up to 2: windows begin at -1, 2 and 5, which is the padding behind
+    assert pooled(op_type, opset, [5], kernel_shape=[2], strides=[3], pads=[1, 1], ceil_mode=1) == (2,)
+    # one that begins on the image counts, however little of the image is in it
+    assert pooled(op_type, opset, [6], kernel_shape=[2], strides=[3], pads=[1, 1], ceil_mode=1) == (3,)
+    assert pooled(op_type, opset, [6], kernel_shape=[2], strides=[3], pads=[1, 1]) == (3,)
+    assert pooled(op_type, opset, [2, 5], kernel_shape=[1, 2], strides=[2, 2], ceil_mode=1, auto_pad="SAME_UPPER") == (
+        1,
+        3,
+    )
+
+
+def test_both_outputs_of_a_pool_have_its_size() -> None:
+    nodes = [node("MaxPool", "x", "y i", kernel_shape=[1], strides=[3], ceil_mode=1)]
+    data = model(nodes, [value("x", [2, 3, 9])], "y i", opset=12)
+    assert (shape_of(data, "y"), shape_of(data, "i")) == ((2, 3, 3), (2, 3, 3))
+
+
+def test_a_window_larger_than_the_image_is_refused() -> None:
+    with pytest.raises(ShapeError, match="negative size"):
+        pooled("MaxPool", 12, [2], kernel_shape=[5], ceil_mode=1)
+
+
+def test_pools_of_vendors_are_rounded_alike() -> None:
+    settings = {"kernel_shape": [1, 1], "strides": [3, 3], "ceil_mode": 1}
+    nhwc = node("NhwcMaxPool", "x", "y", domain="com.microsoft", **settings)
+    image = value("x", [1, 9, 9, 3], 2)
+    assert shape_of(model([nhwc], [image], "y", domains={"com.microsoft": 1}), "y") == (1, 3, 3, 3)
+    blocked = node("MaxPool", "x", "y", domain="com.microsoft.nchwc", **settings)
+    data = model([blocked], [value("x", [1, 16, 9, 9])], "y", domains={"com.microsoft.nchwc": 1})
+    assert shape_of(data, "y") == (1, 16, 3, 3)
+
+
+def transposed(space: list[int], kernel: list[int], **settings: object) -> tuple[int, ...]:
+    nodes = [node("ConvTranspose", "x w", "y", **settings)]
+    data = model(nodes, [value("x", [1, 4, *space])], "y", initializers=[floats("w", 4, 3, *kernel)])
+    return shape_of(data, "y")
+
+
+@pytest.mark.parametrize("padding", ["SAME_UPPER", "SAME_LOWER"])
+def test_automatic_padding_fixes_the_size_of_a_transposed_convolution(padding: str) -> None:
+    """As onnxruntime runs it: padding takes from what the kernel covers, and never adds."""
+    assert transposed([7], [3], strides=[3], auto_pad=padding, output_padding=[2]) == (1, 3, 21)
+    assert transposed([5], [1], strides=[3], auto_pad=padding) == (1, 3, 13)
+    assert transposed([5], [1], strides=[3], auto_pad=padding, output_padding=[1]) == (1, 3, 14)
+    assert transposed([7], [3], strides=[3], auto_pad=padding, group=2) == (1, 6, 21)
+
+
+def test_output_padding_adds_to_stated_padding() -> None:
+    assert transposed([7], [3], strides=[2], pads=[1, 1], output_padding=[1]) == (1, 3, 14)
+    assert transposed([7], [3], strides=[3], auto_pad="VALID", output_padding=[2]) == (1, 3, 23)
+
+
+def test_a_stated_output_may_be_smaller_than_the_input() -> None:
+    assert transposed([7], [3], strides=[2], output_shape=[4]) == (1, 3, 4)
+    assert transposed([7, 5], [3, 3], output_shape=[4, 9]) == (1, 3, 4, 9)
+
+
+@pytest.mark.parametrize("opset", [9, 13, 18])
+def test_mean_variance_normalization_keeps_the_shape(opset: int) -> None:
+    nodes = [node("MeanVarianceNormalization", "x", "y", axes=[0, 2, 3])]
+    assert shape_of(model(nodes, [value("x", [1, 8, 16, 16])], "y", opset=opset), "y") == (1, 8, 16, 16)
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+def test_indices_of_all_axes_gather_a_scalar(opset: int) -> None:
+    inputs = [value("x", [3, 4]), value("i", [2], INT64)]
+    assert shape_of(model([node("GatherND", "x i", "y")], inputs, "y", opset=opset), "y") == ()
+
+
+def test_a_stored_shape_sizes_an_unpooling() -> None:
+    inputs = [value("x", [1, 1, 2, 2]), value("i", [1, 1, 2, 2], INT64)]
+    nodes = [node("MaxUnpool", "x i s", "y", kernel_shape=[2, 2], strides=[2, 2])]
+    data = model(nodes, inputs, "y", initializers=[ints("s", [1, 1, 5, 5])])
+    assert shape_of(data, "y") == (1, 1, 5, 5)
