@@ -203,13 +203,15 @@ def _baseline(path: Path, against: str | None) -> tuple[dict[str, Any], str]:
 
 def _updated(report: "GateReport", baseline: Mapping[str, Any], path: Path, session: Session) -> "GateReport":
     """The report after the baseline was written; as it was if a model broke, and nothing was written."""
-    from spillprof.gate import Verdict, accept, baseline_text
+    from spillprof.gate import Verdict, accept, baseline_text, locked, merged, read_baseline
 
     if any(check.verdict is Verdict.ERROR for check in report.checks):
         session.note("the baseline was not written: a model could not be evaluated")
         return report
     accepted, entries = accept(report, baseline)
-    write_file(path, baseline_text(entries), session)
+    with locked(path):  # measuring took its time: others may have written since
+        entries = merged(baseline, entries, read_baseline(path), shown=path.as_posix())
+        write_file(path, baseline_text(entries), session)
     return accepted
 
 

@@ -66,6 +66,26 @@ def read_baseline(path: Path) -> dict[str, Entry]:
         raise UsageError("the baseline is not UTF-8 text", where=(str(path),)) from None
 
 
+def merged(
+    before: Mapping[str, Entry], mine: Mapping[str, Entry], now: Mapping[str, Entry], *, shown: str
+) -> dict[str, Entry]:
+    """Entries to write over ``now``: what ``mine`` changes of ``before``, on top of what others changed meanwhile.
+
+    ``UsageError`` where both changed the same entry, and not to the same.
+    """
+    was, own, other = ({key: _to_json(entry) for key, entry in each.items()} for each in (before, mine, now))
+    changed = {key for key in {**was, **own} if was.get(key) != own.get(key)}
+    for key in sorted(changed):
+        if other.get(key) not in (was.get(key), own.get(key)):
+            raise UsageError(
+                f"'{key}' was changed in the baseline while it was measured",
+                where=(shown,),
+                hint="another 'gate --update' wrote other figures of it: run this one again",
+            )
+    kept = {key: entry for key, entry in now.items() if key not in changed}
+    return {**kept, **{key: entry for key, entry in mine.items() if key in changed}}
+
+
 def _to_json(entry: Entry) -> dict[str, Any]:
     operators = [row for row in entry.operators if row.spill_bytes or row.stall_ns][:TOP_ROWS]
     return {
