@@ -19,6 +19,7 @@ from spillprof.cli.session import Session
 from spillprof.errors import PlanError, SpillprofError, UsageError
 from spillprof.planning.options import STRATEGIES
 from spillprof.report.text import count_of, label
+from spillprof.side_files.kinds import PLAN
 
 if TYPE_CHECKING:
     from spillprof.model.graph import Graph
@@ -137,7 +138,7 @@ def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: 
     """The profile of a model with the result of a plan, whoever made it, in place of strategies."""
     from spillprof import pipeline, plan_files
 
-    check = plan_files.check_plan(graph, target, options, read_json(path))
+    check = plan_files.check_plan(graph, target, options, read_json(path, PLAN))
     if check.result is None:
         first = check.violations[:MAX_VIOLATIONS]
         raise PlanError(

@@ -14,6 +14,8 @@ from spillprof.cli.output import print_result, writable_path, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
+from spillprof.side_files import read_stdin
+from spillprof.side_files.kinds import BUFFERS
 from spillprof.units import format_size_exact, parse_size
 
 
@@ -61,10 +63,8 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     path = None if output in (None, "-") else writable_path(output)
     if file != "-":
         problem = read_minimalloc(file, alignment_bytes=align)
-    elif sys.stdin is None:
-        raise UsageError("there is no stdin to read from", hint="give the path of a file")
     else:
-        problem = read_minimalloc_bytes(sys.stdin.buffer.read(), name="-", alignment_bytes=align)
+        problem = read_minimalloc_bytes(read_stdin(BUFFERS), name="-", alignment_bytes=align)
     deadline = time.monotonic() + values["seconds"]
     with stages(sys.stderr, shown=not session.quiet) as stage:
         stage(0, 1, f"searching, {values['seconds']:g} s at most")

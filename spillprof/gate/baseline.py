@@ -5,6 +5,8 @@ and ends with lines that never change, so that changes to neighbouring entries d
 """
 
 import json
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,8 +14,14 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.gate.values import BufferRow, Entry, OperatorRow, Totals
+from spillprof.side_files import parse_json, read_text
+from spillprof.side_files.kinds import BASELINE
 
 SCHEMA = "spillprof-baseline/1"
+_CONFLICT = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
+MOST_FIGURE = 10**30
+"""Above any count of bytes, nanoseconds or picojoules."""
+
 TOP_ROWS = 50
 """Operators and buffers that a baseline remembers."""
 
@@ -28,15 +36,10 @@ def baseline_text(entries: Mapping[str, Entry]) -> str:
 
 def parse_baseline(text: str, shown: str) -> dict[str, Entry]:
     """Entries by ``model@target``. ``UsageError`` if the text is no baseline; ``shown`` is what errors call it."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        conflict = any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in text.splitlines())
-        raise UsageError(
-            "the baseline has a merge conflict" if conflict else "the baseline is no JSON",
-            where=(shown,) if conflict else (f"{shown}: {error}",),
-            hint="take one side of it, then run 'spillprof gate --update'",
-        ) from None
+    hint = "take one side of it, then run 'spillprof gate --update'"
+    if _CONFLICT.search(text):
+        raise UsageError("the baseline has a merge conflict", where=(shown,), hint=hint)
+    data = parse_json(text, BASELINE, shown, hint=hint)
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != SCHEMA:
         raise UsageError(
@@ -50,20 +53,15 @@ def parse_baseline(text: str, shown: str) -> dict[str, Entry]:
         raise UsageError(
             "the baseline cannot be understood",
             where=(f"{shown}: {type(error).__name__}: {error}",),
-            hint="delete it, and make a new one with 'spillprof gate --update'",
+            hint=BASELINE.hint,
         ) from None
 
 
 def read_baseline(path: Path) -> dict[str, Entry]:
-    """Entries of the file; none where there is no file."""
-    try:
-        return parse_baseline(path.read_text("utf-8"), str(path))
-    except FileNotFoundError:
+    """Entries of the file; none where there is no file. A link to nowhere is a file that cannot be read."""
+    if not os.path.lexists(path):
         return {}
-    except OSError as error:
-        raise UsageError("cannot read the baseline", where=(f"{path}: {error.strerror or error}",)) from None
-    except UnicodeDecodeError:
-        raise UsageError("the baseline is not UTF-8 text", where=(str(path),)) from None
+    return parse_baseline(read_text(path, BASELINE), str(path))
 
 
 def merged(
@@ -126,6 +124,6 @@ def _from_json(value: Any) -> Entry:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{value!r} is not a whole number")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_FIGURE:
+        raise ValueError(f"{value!r} is no whole number from 0 up")
     return value

@@ -9,10 +9,8 @@ import subprocess
 from pathlib import Path
 
 from spillprof.errors import UsageError
+from spillprof.side_files.kinds import BASELINE
 from spillprof.units import format_size
-
-MOST_BYTES = 1 << 26
-"""Of a baseline: as of one that lies in the folder."""
 
 _TIMEOUT_S = 60
 _HASH = re.compile(r"[0-9a-f]{40,64}")
@@ -35,9 +33,9 @@ def show(ref: str, path: Path) -> str | None:
         what = "a link" if kind == "blob" else "no file"
         raise UsageError(f"the baseline is {what} at '{ref}'", where=(f"{ref}:{path.name}",))
     nbytes = int(_read(folder, ref, "cat-file", "-s", blob))
-    if nbytes > MOST_BYTES:
+    if nbytes > BASELINE.most_bytes:
         raise UsageError(
-            f"the baseline is larger than {format_size(MOST_BYTES)}",
+            f"the baseline is larger than {format_size(BASELINE.most_bytes)}",
             where=(f"{ref}:{path.name}: {format_size(nbytes)}",),
         )
     try:

@@ -127,12 +127,18 @@ def test_html_without_events_says_what_is_missing(saved: Path, empty_folder: Pat
     [
         (b"", "is no JSON"),
         (b"{", "is no JSON"),
-        (b"[" * 200_000, "is no JSON"),
-        (b"\xff\xfe", "is no JSON"),
+        (b"[" * 200_000, "is nested more than 64 deep"),
+        (b"\xff\xfe", "is not UTF-8 text"),
         (b"[]", "no profile"),
         (b'{"schema": "spillprof-profile/9"}', "its schema is 'spillprof-profile/9'"),
         (b'{"schema": "spillprof-profile/1"}', "the profile lacks 'spillprof_version'"),
-        (b'{"schema": "spillprof-profile/1", "spillprof_version": 1' + b"0" * 5000 + b"}", "is no JSON"),
+        (
+            b"{\"schema\": \"spillprof-profile/1\", \"spillprof_version\": 1" + b"0" * 5000 + b"}",
+            "has a number of more than 100 digits",
+        ),
+            b'{"schema": "spillprof-profile/1", "spillprof_version": 1' + b"0" * 5000 + b"}",
+            "has a number of more than 100 digits",
+        ),
     ],
 )
 def test_what_is_no_profile_is_refused(

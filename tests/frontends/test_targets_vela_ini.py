@@ -158,7 +158,7 @@ def test_a_core_that_the_name_does_not_tell_is_asked_for(tmp_path: Path) -> None
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read target file"):
+    with pytest.raises(UsageError, match="cannot read the configuration of Vela"):
         open_target(str(tmp_path / "none.ini"))
 
 
