@@ -196,7 +196,7 @@ def _targets(top: _Section) -> dict[str, Target]:
         if name in resolved:
             return resolved[name]
         section = tables.section(name)
-        if len(chain) > MOST_PARENTS:
+        if len(chain) > MOST_PARENTS + 1:
             raise section.error(f"target '{chain[0]}' inherits through more than {MOST_PARENTS} others", "inherit")
         values = section.read(TARGET_KEYS)
         parent_name = values.pop("inherit", "generic-npu")

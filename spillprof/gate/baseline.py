@@ -97,7 +97,7 @@ def _to_json(entry: Entry) -> dict[str, Any]:
 
 def _from_json(value: Any) -> Entry:
     return Entry(
-        config=dict(value["config"]),
+        config=_settings(value["config"]),
         model_sha256=str(value["model_sha256"]),
         totals=Totals(**{name: _whole(value["totals"][name]) for name in _TOTALS}),
         operators=tuple(
@@ -106,7 +106,7 @@ def _from_json(value: Any) -> Entry:
                 op_type=str(row["op_type"]),
                 spill_bytes=_whole(row["spill_bytes"]),
                 stall_ns=_whole(row["stall_ns"]),
-                cause=row["cause"],
+                cause=_name_or_none(row["cause"]),
                 victims=tuple(map(str, row["victims"])),
             )
             for row in value["operators"]
@@ -116,11 +116,23 @@ def _from_json(value: Any) -> Entry:
                 name=str(row["name"]),
                 size_bytes=_whole(row["size_bytes"]),
                 spill_bytes=_whole(row["spill_bytes"]),
-                needed_by=row["needed_by"],
+                needed_by=_name_or_none(row["needed_by"]),
             )
             for row in value["buffers"]
         ),
     )
+
+
+def _settings(value: Any) -> dict[str, str | int | bool | None]:
+    if not isinstance(value, dict) or not all(isinstance(v, str | int | float | None) for v in value.values()):
+        raise ValueError(f"{value!r} is no configuration")
+    return value
+
+
+def _name_or_none(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{value!r} is no name")
+    return value
 
 
 def _whole(value: Any) -> int:

@@ -181,7 +181,7 @@ def _values_of(name_or_path: str, chain: tuple[str, ...]) -> dict[str, Any]:
         raise UsageError(f"unknown target '{name_or_path}'", hint=hint[:1].lower() + hint[1:])
     if len(chain) > MOST_PARENTS:
         raise UsageError(
-            f"target '{Path(chain[0]).stem}' inherits through more than {MOST_PARENTS} others", where=(name_or_path,),
+            f"a target inherits through more than {MOST_PARENTS} others", where=(chain[0], "...", name_or_path),
             hint="say in one file what several of them say",
         )  # fmt: skip
     text = read_text(path, TARGET)

@@ -133,9 +133,6 @@ def test_html_without_events_says_what_is_missing(saved: Path, empty_folder: Pat
         (b'{"schema": "spillprof-profile/9"}', "its schema is 'spillprof-profile/9'"),
         (b'{"schema": "spillprof-profile/1"}', "the profile lacks 'spillprof_version'"),
         (
-            b"{\"schema\": \"spillprof-profile/1\", \"spillprof_version\": 1" + b"0" * 5000 + b"}",
-            "has a number of more than 100 digits",
-        ),
             b'{"schema": "spillprof-profile/1", "spillprof_version": 1' + b"0" * 5000 + b"}",
             "has a number of more than 100 digits",
         ),
