@@ -16,8 +16,9 @@ from spillprof.config_keys import BUDGETS, GATE_SETTINGS, MODEL_KEYS, SETTINGS, 
 from spillprof.errors import UsageError
 from spillprof.frontends.targets import open_target, resolve_path
 from spillprof.model.target import MOST_PARENTS, Target, builtin_target_names
-from spillprof.side_files import parse_toml, read_bytes, read_text
 from spillprof.side_files.kinds import CONFIGURATION
+from spillprof.side_files.opening import read_bytes, read_text
+from spillprof.side_files.toml_text import parse_toml
 
 DEFAULT_BASELINE = "spillprof-baseline.json"
 FILE_NAMES = ("spillprof.toml", "pyproject.toml")

@@ -13,8 +13,8 @@ from typing import Any
 from spillprof.config_keys import Metric
 from spillprof.errors import UsageError
 from spillprof.gate.values import Check
-from spillprof.side_files import check_regular
 from spillprof.side_files.kinds import HISTORY
+from spillprof.side_files.opening import check_regular
 
 SCHEMA_VERSION = 1
 WAIT_S = 10

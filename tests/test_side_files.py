@@ -10,16 +10,11 @@ from pathlib import Path
 import pytest
 
 from spillprof.errors import UsageError
-from spillprof.side_files import (
-    Kind,
-    check_table,
-    decoded_stdin,
-    parse_json,
-    parse_toml,
-    read_bytes,
-    read_text,
-    watched,
-)
+from spillprof.side_files.json_text import parse_json
+from spillprof.side_files.kinds import Kind
+from spillprof.side_files.opening import decoded_stdin, read_bytes, read_text, watched
+from spillprof.side_files.tables import check_table
+from spillprof.side_files.toml_text import parse_toml
 
 SMALL = Kind(what="the thing", most_bytes=1000, most_values=100, most_lines=5)
 LARGE = Kind(what="the thing", most_bytes=1 << 24, most_values=4_000_000)

@@ -12,6 +12,7 @@ from spillprof.cli.encoding import make_encodable
 from spillprof.cli.failures import BROKEN_PIPE_EXIT_CODE, discard_stdout, report_failure
 from spillprof.cli.group import spillprof
 from spillprof.cli.session import Session
+from spillprof.side_files.opening import watched
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -27,7 +28,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code. What went wrong is on stderr."""
     session = Session(arguments=tuple(arguments))
     try:
-        with _cycles_not_sought():
+        with _cycles_not_sought(), watched(session.files.reads_beside):
             result = spillprof.main(list(arguments), prog_name="spillprof", standalone_mode=False, obj=session)
         sys.stdout.flush()
     except SystemExit as stop:  # click exits with 1 by itself where a pipe is closed, and 0 after shell completion

@@ -1,5 +1,6 @@
 """The two sides of ``spillprof diff``: each a saved profile, or a model that is simulated under its own options."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -49,6 +50,8 @@ class Side:
         if self.path == "-":
             return False
         try:
+            if not os.path.isfile(self.path):  # a pipe would wait for ever
+                raise OSError
             with open(self.path, "rb") as file:
                 return file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
         except OSError:

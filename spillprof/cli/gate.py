@@ -19,7 +19,7 @@ from spillprof.cli.options import (
     simulation_options,
     target_options,
 )
-from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.config_keys import Metric, parse_budget, parse_floor, parse_metrics
@@ -147,10 +147,11 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         raise UsageError("--update writes the baseline in the folder, --against reads another", hint="drop one of them")
     config: Config = values["config"]
     path = Path(values["baseline"] if is_given("baseline") else os.path.relpath(config.baseline))
-    writers = [(writable_path(name), _format_of(name)) for name in values["outputs"]]
-    if values["update"]:
-        writable_path(str(path))
+    writers = [(session.files.writes(name), _format_of(name)) for name in values["outputs"]]
+    _name_updated(values, path, session)
     cases = read_cases(models, config, path.parent, values)
+    for case in cases:
+        session.files.reads(case.path)
     baseline, shown = _baseline(path, values["against"])
     with stages(sys.stderr, shown=not session.quiet) as stage:
         report = gate.run_gate(
@@ -173,6 +174,19 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     if values["record"]:
         _record(report, values, config, session)
     return 0 if report.exit_code == 1 and values["exit_zero"] else report.exit_code
+
+
+def _name_updated(values: Mapping[str, Any], baseline: Path, session: Session) -> None:
+    """Name the files that are read and then replaced, or added to."""
+    if values["update"]:
+        session.files.updates(str(baseline))
+    else:
+        session.files.reads(str(baseline))  # also where another commit's is judged by: it is no place for a result
+    if values["record"]:
+        session.files.updates(values["record"])
+    summary = os.environ.get(SUMMARY_VARIABLE)
+    if values["form"] == "github" and summary:
+        session.files.updates(summary)
 
 
 def _rules(values: Mapping[str, Any]) -> "Rules":

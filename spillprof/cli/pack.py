@@ -10,12 +10,12 @@ import click
 
 from spillprof.cli.declaring import examples, option, parsed
 from spillprof.cli.options import config_options, session_options
-from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
-from spillprof.side_files import read_stdin
 from spillprof.side_files.kinds import BUFFERS
+from spillprof.side_files.opening import read_stdin
 from spillprof.units import format_size_exact, parse_size
 
 
@@ -60,7 +60,7 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     output, sram, align = values["output"], values["sram"], values["align"]
     if output == "-" and values["as_json"]:
         raise UsageError("-o - and --json both want stdout", hint="drop one of the two")
-    path = None if output in (None, "-") else writable_path(output)
+    path = None if output in (None, "-") else session.files.writes(output)
     if file != "-":
         problem = read_minimalloc(file, alignment_bytes=align)
     else:

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING
 
 from spillprof.errors import ProfileError
-from spillprof.side_files import decoded_stdin, parse_json, read_text
+from spillprof.side_files.json_text import parse_json
 from spillprof.side_files.kinds import PROFILE
+from spillprof.side_files.opening import decoded_stdin, read_text
 
 if TYPE_CHECKING:
     from spillprof.model.profile import Profile

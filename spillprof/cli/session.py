@@ -1,10 +1,12 @@
 """What one run of the command line knows besides its options."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TextIO
 
 import click
+
+from spillprof.cli.files import Files
 
 
 @dataclass(slots=True, kw_only=True)
@@ -15,6 +17,7 @@ class Session:
     verbose: bool = False
     quiet: bool = False
     color: str = "auto"
+    files: Files = field(default_factory=Files)
 
     def colored(self, stream: TextIO) -> bool:
         """Whether to colour what goes to the stream: ``--color``, then NO_COLOR, FORCE_COLOR, then the terminal."""

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from spillprof.errors import ModelError
 from spillprof.model.layout_problem import LayoutBuffer, LayoutProblem
-from spillprof.side_files import check_table, read_bytes, table_lines
 from spillprof.side_files.kinds import BUFFERS
+from spillprof.side_files.opening import read_bytes
+from spillprof.side_files.tables import check_table, table_lines
 from spillprof.units import LARGEST_SIZE
 
 COLUMNS = ("id", "lower", "upper", "size")

@@ -14,8 +14,9 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.gate.values import BufferRow, Entry, OperatorRow, Totals
-from spillprof.side_files import parse_json, read_text
+from spillprof.side_files.json_text import parse_json
 from spillprof.side_files.kinds import BASELINE
+from spillprof.side_files.opening import read_text
 
 SCHEMA = "spillprof-baseline/1"
 _CONFLICT = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)

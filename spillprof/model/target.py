@@ -10,8 +10,9 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.model.target_fields import read_fields
-from spillprof.side_files import parse_toml, read_text
 from spillprof.side_files.kinds import TARGET
+from spillprof.side_files.opening import read_text
+from spillprof.side_files.toml_text import parse_toml
 from spillprof.units import format_rate
 
 MOST_PARENTS = 16
@@ -185,11 +186,11 @@ def _values_of(name_or_path: str, chain: tuple[str, ...]) -> dict[str, Any]:
             hint="say in one file what several of them say",
         )  # fmt: skip
     text = read_text(path, TARGET)
-    return _values(text, name=path.stem, folder=path.parent, chain=chain)
+    return _values(text, name=path.stem, folder=path.parent, chain=chain, shown=name_or_path)
 
 
-def _values(text: str, *, name: str, folder: Path, chain: tuple[str, ...]) -> dict[str, Any]:
-    table = parse_toml(text, TARGET, f"target '{name}'")
+def _values(text: str, *, name: str, folder: Path, chain: tuple[str, ...], shown: str = "") -> dict[str, Any]:
+    table = parse_toml(text, TARGET, shown or f"target '{name}'")
     parent = table.pop("inherit", None)
     own = {"name": name, **read_fields(table, name=name)}
     if parent is None:

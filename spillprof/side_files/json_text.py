@@ -1,6 +1,5 @@
 """JSON within limits: depth, digits and the number of values are counted before the parser makes anything of them."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +21,8 @@ def parse_json(text: str, kind: Kind, shown: str, *, hint: str | None = None) ->
     NaN and infinity, which Python takes, are no JSON, and nor is a number that only an infinity could stand for.
     """
     _check_limits(text, kind, shown)
+    import json
+
     try:
         return json.loads(text, parse_constant=_refuse)
     except _Constant as constant:

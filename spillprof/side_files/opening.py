@@ -30,7 +30,10 @@ _WHAT_IT_IS = (
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """The watcher is told the path of each side file meanwhile, before it is opened; what it raises goes up."""
+    """The watcher is told the path of each side file meanwhile, before it is opened; ``-`` for stdin.
+
+    What it raises goes up.
+    """
     token = _watcher.set(watcher)
     try:
         yield
@@ -48,9 +51,7 @@ def read_bytes(path: str | Path, kind: Kind) -> bytes:
 
     ``FileNotFoundError`` is the cause of the error where there is no file of that name, nor a link.
     """
-    watcher = _watcher.get()
-    if watcher is not None:
-        watcher(os.fspath(path))
+    _tell(os.fspath(path))
     # without O_NONBLOCK, to open a pipe waits for somebody who writes into it
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -75,6 +76,7 @@ def read_stdin(kind: Kind) -> bytes:
     """What comes through stdin, within the limit of its kind."""
     if sys.stdin is None:
         raise UsageError("there is no stdin to read from", hint="give the path of a file")
+    _tell("-")
     try:
         data = sys.stdin.buffer.read(kind.most_bytes + 1)
     except (OSError, ValueError) as error:
@@ -94,9 +96,7 @@ def check_regular(path: str | Path, kind: Kind) -> None:
 
     A file that is not there passes.
     """
-    watcher = _watcher.get()
-    if watcher is not None:
-        watcher(os.fspath(path))
+    _tell(os.fspath(path))
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -107,6 +107,12 @@ def check_regular(path: str | Path, kind: Kind) -> None:
     _check_mode(status.st_mode, str(path), kind)
     if status.st_size > kind.most_bytes:
         raise _too_large(kind, str(path), format_size(status.st_size))
+
+
+def _tell(path: str) -> None:
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher(path)
 
 
 def _read_to_end(read: Callable[[int], bytes | None], most_bytes: int) -> bytes:

@@ -1,7 +1,6 @@
 """TOML within limits: the parser recurses into brackets, and takes memory by the square of a key's dots."""
 
 import re
-import tomllib
 from typing import Any
 
 from spillprof.errors import SpillprofError
@@ -36,6 +35,8 @@ def parse_toml(text: str, kind: Kind, shown: str) -> dict[str, Any]:
             raise _beyond(what, bare, found.start(), kind, shown)
     if bare.count(".") > _MOST_DOTS_IN_ALL:
         raise kind.error(f"{kind.what} has more than {_MOST_DOTS_IN_ALL:,} dots", where=(shown,), hint=kind.hint)
+    import tomllib
+
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError, OverflowError) as error:

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from spillprof.errors import UsageError
-from spillprof.side_files import check_table, parse_json, read_text, table_lines
+from spillprof.side_files.json_text import parse_json
 from spillprof.side_files.kinds import SWEEP
+from spillprof.side_files.opening import read_text
+from spillprof.side_files.tables import check_table, table_lines
 from spillprof.sweep.rows import OK, Row
 
 _WHOLE = (

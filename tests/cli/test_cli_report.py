@@ -187,7 +187,7 @@ def test_annotated_model_needs_the_model_as_it_was(
 def test_annotated_model_never_replaces_the_model(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("m.spill.onnx").write_bytes(Path(UNET).read_bytes())
     assert run(["report", str(changed(saved / "x.json", path="m.spill.onnx")), "-o", "m.spill.onnx"]) == 2
-    assert "take the place of the model" in capsys.readouterr().err
+    assert "would take the place of 'm.spill.onnx', which is read" in capsys.readouterr().err
 
 
 def test_annotated_model_stays_beside_its_weights(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

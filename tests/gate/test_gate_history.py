@@ -135,8 +135,8 @@ def test_a_broken_model_is_not_recorded(project: Project, capsys: Capture) -> No
         (["history", "h.sqlite", "-o", "h.pdf"], "no suffix that names a format"),
         (["history", "h.sqlite", "--model", "zzz"], "the history holds no such model"),
         (["history", "h.sqlite", "--metrics", "zzz"], "'zzz' is none of"),
-        (["gate", "--record", "pyproject.toml"], "the history cannot be used"),
-        (["gate", "--record", "absent/h.sqlite"], "the history cannot be opened"),
+        (["gate", "--record", "pyproject.toml"], "would take the place of 'pyproject.toml', which is read"),
+        (["gate", "--record", "absent/h.sqlite"], "there is no folder 'absent'"),
     ],
 )
 def test_what_is_no_history_gives_2(project: Project, arguments: list[str], complaint: str, capsys: Capture) -> None:

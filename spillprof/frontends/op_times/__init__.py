@@ -4,8 +4,8 @@ from spillprof.errors import UsageError
 from spillprof.frontends.op_times.csv_files import read_csv
 from spillprof.frontends.op_times.onnxruntime_profile import read_profile
 from spillprof.model.op_times import OpTimes
-from spillprof.side_files import read_text
 from spillprof.side_files.kinds import TIMES
+from spillprof.side_files.opening import read_text
 
 __all__ = ["read_op_times"]
 

@@ -9,8 +9,8 @@ from statistics import median
 
 from spillprof.errors import UsageError
 from spillprof.model.op_times import OpTimes, TimeUnit
-from spillprof.side_files import check_table, table_lines
 from spillprof.side_files.kinds import TIMES
+from spillprof.side_files.tables import check_table, table_lines
 from spillprof.units import parse_time
 
 _NAMES = ("name", "node", "node_name", "operator", "op", "op_name", "layer")

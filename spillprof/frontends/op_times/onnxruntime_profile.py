@@ -9,7 +9,7 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.model.op_times import OpTimes
-from spillprof.side_files import parse_json
+from spillprof.side_files.json_text import parse_json
 from spillprof.side_files.kinds import TIMES
 
 _KERNEL = "_kernel_time"

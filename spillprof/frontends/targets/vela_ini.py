@@ -13,8 +13,8 @@ from pathlib import Path
 
 from spillprof.errors import UsageError
 from spillprof.model.target import MOST_PARENTS, Target, load_target
-from spillprof.side_files import read_text
 from spillprof.side_files.kinds import VELA_INI
+from spillprof.side_files.opening import read_text
 
 _SYSTEM, _MODE = "System_Config", "Memory_Mode"
 _PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
