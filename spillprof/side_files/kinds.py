@@ -27,13 +27,13 @@ class Kind:
     what: str  # with its article: "the profile"
     most_bytes: int
     most_values: int = 1_000_000  # JSON values and keys, or cells of a table
-    most_lines: int = 1_000_000  # of a table
+    most_lines: int = 1_000_000  # of a table, or of sections
     error: type[SpillprofError] = UsageError
     hint: str | None = None  # where one comes from
 
 
 TARGET = Kind(what="the target file", most_bytes=256 * _KIB)
-VELA_INI = Kind(what="the configuration of Vela", most_bytes=_MIB)
+VELA_INI = Kind(what="the configuration of Vela", most_bytes=256 * _KIB, most_lines=5_000)
 MPOOL = Kind(what="the file of memory pools", most_bytes=_MIB, hint="is it a .mpool file of ST Edge AI?")
 CONFIGURATION = Kind(what="the configuration", most_bytes=_MIB)
 BASELINE = Kind(

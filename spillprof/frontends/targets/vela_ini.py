@@ -15,6 +15,7 @@ from spillprof.errors import UsageError
 from spillprof.model.target import MOST_PARENTS, Target, load_target
 from spillprof.side_files.kinds import VELA_INI
 from spillprof.side_files.opening import read_text
+from spillprof.side_files.tables import check_table
 
 _SYSTEM, _MODE = "System_Config", "Memory_Mode"
 _PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
@@ -141,8 +142,10 @@ class _Memory:
 
 def _read(path: Path) -> ConfigParser:
     ini = ConfigParser(interpolation=None)
+    text = read_text(path, VELA_INI)
+    check_table(text, VELA_INI, str(path))  # lines that are none take configparser the square of their number
     try:
-        ini.read_string(read_text(path, VELA_INI))
+        ini.read_string(text)
     except Error as error:
         raise UsageError(f"'{path}' is not a configuration of Vela", where=(" ".join(str(error).split()),)) from None
     return ini
