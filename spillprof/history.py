@@ -100,10 +100,7 @@ def record(path: Path, commit: str, checks: Iterable[Check]) -> int:
     replaced = ", ".join(f"{name} = excluded.{name}" for name in _NAMES[3:])
     with _opened(path) as connection, connection:
         connection.execute("BEGIN IMMEDIATE")  # waits for whoever else records, before anything is looked at
-        if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, SCHEMA_VERSION):
-            raise UsageError("the history was written by another version of spillprof", where=(str(path),))
-        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            _check_schema(connection, path)
+        _check_recordable(connection, path)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute(_TABLE)
         connection.executemany(
@@ -112,6 +109,13 @@ def record(path: Path, commit: str, checks: Iterable[Check]) -> int:
             rows,
         )
     return len(rows)
+
+
+def check_history(path: Path) -> None:
+    """``UsageError`` if there is a file that ``record`` could not add to. Asked before the work, which may be long."""
+    if os.path.lexists(path):
+        with _opened(path) as connection:
+            _check_recordable(connection, path)
 
 
 def read_history(path: Path) -> tuple[Series, ...]:
@@ -157,6 +161,13 @@ def _reason(old: Run, now: Run) -> str:
     if old.config != now.config:
         return "configuration"
     return "model" if old.model_sha256 != now.model_sha256 else "neither"
+
+
+def _check_recordable(connection: sqlite3.Connection, path: Path) -> None:
+    if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, SCHEMA_VERSION):
+        raise UsageError("the history was written by another version of spillprof", where=(str(path),))
+    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        _check_schema(connection, path)
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:

@@ -149,6 +149,7 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     path = Path(values["baseline"] if is_given("baseline") else os.path.relpath(config.baseline))
     writers = [(session.files.writes(name), _format_of(name)) for name in values["outputs"]]
     _name_updated(values, path, session)
+    commit = _commit(values, config) if values["record"] else ""
     cases = read_cases(models, config, path.parent, values)
     for case in cases:
         session.files.reads(case.path)
@@ -172,7 +173,7 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     for target, text in texts:
         write_file(target, text, session)
     if values["record"]:
-        _record(report, values, config, session)
+        _record(report, values["record"], commit, session)
     return 0 if report.exit_code == 1 and values["exit_zero"] else report.exit_code
 
 
@@ -259,10 +260,17 @@ def _print(report: "GateReport", form: str) -> None:
             raise UsageError("cannot write the job summary", where=(f"{summary}: {error.strerror or error}",)) from None
 
 
-def _record(report: "GateReport", values: Mapping[str, Any], config: "Config", session: Session) -> None:
+def _commit(values: Mapping[str, Any], config: "Config") -> str:
+    """What the history calls this state; ``UsageError`` if it has no name, or the history cannot be added to."""
     from spillprof import history
     from spillprof.gate import git
 
-    commit = values["commit"] or git.head_commit(config.folder)
-    count = history.record(Path(values["record"]), commit, report.checks)
-    session.note(f"Recorded {count} of {len(report.checks)} in {values['record']} for {commit[:12]}")
+    history.check_history(Path(values["record"]))
+    return values["commit"] or git.head_commit(config.folder)
+
+
+def _record(report: "GateReport", path: str, commit: str, session: Session) -> None:
+    from spillprof import history
+
+    count = history.record(Path(path), commit, report.checks)
+    session.note(f"Recorded {count} of {len(report.checks)} in {path} for {commit[:12]}")

@@ -32,10 +32,14 @@ class Kind:
     hint: str | None = None  # where one comes from
 
 
-TARGET = Kind(what="the target file", most_bytes=256 * _KIB)
-VELA_INI = Kind(what="the configuration of Vela", most_bytes=256 * _KIB, most_lines=5_000)
+TARGET = Kind(
+    what="the target file", most_bytes=256 * _KIB, hint="it is TOML; 'spillprof info targets NAME' shows what one says"
+)
+VELA_INI = Kind(what="the configuration of Vela", most_bytes=256 * _KIB, most_lines=5_000, hint="is it a vela.ini?")
 MPOOL = Kind(what="the file of memory pools", most_bytes=_MIB, hint="is it a .mpool file of ST Edge AI?")
-CONFIGURATION = Kind(what="the configuration", most_bytes=_MIB)
+CONFIGURATION = Kind(
+    what="the configuration", most_bytes=_MIB, hint="it is TOML, with settings like sram = '12MB'; see docs/ci.md"
+)
 BASELINE = Kind(
     what="the baseline",
     most_bytes=64 * _MIB,

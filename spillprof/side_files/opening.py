@@ -19,6 +19,7 @@ Watcher = Callable[[str], None]
 
 _watcher: ContextVar[Watcher | None] = ContextVar("side_file_watcher", default=None)
 
+_REGULAR = "give a regular file"
 _WHAT_IT_IS = (
     (stat.S_ISDIR, "it is a folder"),
     (stat.S_ISFIFO, "it is a pipe"),
@@ -63,7 +64,7 @@ def read_bytes(path: str | Path, kind: Kind) -> bytes:
                 raise _too_large(kind, str(path), format_size(status.st_size))
             data = _read_to_end(file.read, kind.most_bytes + 1)
     except IsADirectoryError:
-        raise _unreadable(kind, str(path), "it is a folder") from None
+        raise _unreadable(kind, str(path), "it is a folder", hint=_REGULAR) from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = error.strerror if isinstance(error, OSError) else None
         raise _unreadable(kind, str(path), reason or str(error)) from error
@@ -126,7 +127,7 @@ def _read_to_end(read: Callable[[int], bytes | None], most_bytes: int) -> bytes:
 def _check_mode(mode: int, shown: str, kind: Kind) -> None:
     if not stat.S_ISREG(mode):
         reason = next((text for is_it, text in _WHAT_IT_IS if is_it(mode)), "it is no regular file")
-        raise _unreadable(kind, shown, reason, hint="give a regular file")
+        raise _unreadable(kind, shown, reason, hint=_REGULAR)
 
 
 def _decoded(data: bytes, shown: str, kind: Kind) -> str:
@@ -141,7 +142,9 @@ def _decoded(data: bytes, shown: str, kind: Kind) -> str:
         ) from None
 
 
-def _unreadable(kind: Kind, shown: str, reason: str, hint: str | None = None) -> SpillprofError:
+def _unreadable(
+    kind: Kind, shown: str, reason: str, hint: str = "check the path, and that it may be read"
+) -> SpillprofError:
     return kind.error(f"cannot read {kind.what}", where=(f"{shown}: {reason}",), hint=hint)
 
 

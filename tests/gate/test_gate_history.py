@@ -226,6 +226,18 @@ def test_a_locked_history_says_that_another_process_holds_it(
             assert "backup" not in err
 
 
+@pytest.mark.parametrize("arguments", [["--record", "x.txt", "--commit", "a"], ["--record", "new.db"]])
+def test_what_cannot_be_recorded_is_said_before_the_work(
+    project: Project, arguments: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is no history; no commit to name the rows by."""
+    Path("x.txt").write_text("no history\n" * 100, "utf-8")
+    monkeypatch.setenv("GIT_DIR", "absent")
+    assert run(["gate", *arguments]) == 2
+    assert capsys.readouterr().out == ""
+    assert not Path("new.db").exists()
+
+
 def test_recording_at_once_keeps_every_commit(project: Project) -> None:
     command = [sys.executable, "-m", "spillprof", "gate", "--record", "h.db", "-q", "--commit"]
     pair = [subprocess.Popen([*command, commit], stdout=subprocess.PIPE) for commit in "xy"]
