@@ -104,6 +104,7 @@ def cases(rng: Random, folder: Path, models: list[bytes]) -> Iterator[Case]:
                 path=sound.path,
                 codes=frozenset({0, 1, 2}) if sound.kind in ("baseline", "config") else frozenset({0, 2}),
             )
+            sound.path.write_bytes(sound.content)  # others may read it
 
 
 def _command(rng: Random, folder: Path) -> list[str]:
@@ -123,7 +124,8 @@ def _peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _late(*_: object) -> None:
+def late(*_: object) -> None:
+    """Stops a case that does not end."""
     raise TimeoutError("the case does not end")
 
 
@@ -136,7 +138,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="folder for the cases that break a rule")
     args = parser.parse_args()
     os.environ["NO_COLOR"] = "1"
-    signal.signal(signal.SIGPROF, _late)
+    signal.signal(signal.SIGPROF, late)
     done: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     end = time.monotonic() + args.seconds

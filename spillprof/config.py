@@ -4,8 +4,8 @@
 Settings carry the names of the options that they stand for, without the dashes in front.
 """
 
+import os
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -15,7 +15,10 @@ from typing import Any
 from spillprof.config_keys import BUDGETS, GATE_SETTINGS, MODEL_KEYS, SETTINGS, TARGET_FIELDS, TARGET_KEYS, Setting
 from spillprof.errors import UsageError
 from spillprof.frontends.targets import open_target, resolve_path
-from spillprof.model.target import Target, builtin_target_names
+from spillprof.model.target import MOST_PARENTS, Target, builtin_target_names
+from spillprof.side_files.kinds import CONFIGURATION
+from spillprof.side_files.opening import read_bytes, read_text
+from spillprof.side_files.toml_text import parse_toml
 
 DEFAULT_BASELINE = "spillprof-baseline.json"
 FILE_NAMES = ("spillprof.toml", "pyproject.toml")
@@ -90,7 +93,7 @@ def load_config(path: Path | None = None, *, start: Path | None = None) -> Confi
     found = path if path is not None else find_config(start or Path.cwd())
     if found is None:
         return Config()
-    return parse_config(_read(found), found)
+    return parse_config(read_text(found, CONFIGURATION), found)
 
 
 def find_config(start: Path) -> Path | None:
@@ -98,17 +101,14 @@ def find_config(start: Path) -> Path | None:
     for folder in (start.absolute(), *start.absolute().parents):
         for name in FILE_NAMES:
             path = folder / name
-            if path.is_file() and (name != "pyproject.toml" or _is_ours(path)):
+            if os.path.isfile(path) and (name != "pyproject.toml" or _is_ours(path)):
                 return path
     return None
 
 
 def parse_config(text: str, path: Path) -> Config:
     """The configuration in TOML text; ``path`` says how to read it, and is named in errors."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError("the configuration is not valid TOML", where=(f"{path}: {error}",)) from None
+    document = parse_toml(text, CONFIGURATION, str(path))
     table, prefix = document, ""
     if path.name == "pyproject.toml":
         table, prefix = _tool_table(document), "tool.spillprof"
@@ -169,26 +169,17 @@ class _Section:
         return values
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        raise UsageError("cannot read the configuration", where=(f"{path}: {error.strerror or error}",)) from None
-    except ValueError:
-        raise UsageError("the configuration is not UTF-8 text", where=(str(path),)) from None
-
-
 def _is_ours(path: Path) -> bool:
     """Whether a pyproject.toml has settings of ours. One that cannot be read, and does not name us, is passed by."""
     try:
-        text = path.read_text("utf-8", errors="replace")
-    except OSError:
+        text = read_bytes(path, CONFIGURATION).decode("utf-8", errors="replace")
+    except UsageError:
         return False
     if "spillprof" not in text:
         return False
     try:
-        return bool(_tool_table(tomllib.loads(text)))
-    except tomllib.TOMLDecodeError:
+        return bool(_tool_table(parse_toml(text, CONFIGURATION, str(path))))
+    except UsageError:
         return "tool.spillprof" in text  # found, so that the error is told
 
 
@@ -206,6 +197,8 @@ def _targets(top: _Section) -> dict[str, Target]:
         if name in resolved:
             return resolved[name]
         section = tables.section(name)
+        if len(chain) > MOST_PARENTS + 1:
+            raise section.error(f"target '{chain[0]}' inherits through more than {MOST_PARENTS} others", "inherit")
         values = section.read(TARGET_KEYS)
         parent_name = values.pop("inherit", "generic-npu")
         if parent_name in chain and parent_name not in builtin_target_names():

@@ -93,7 +93,7 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read target file"):
+    with pytest.raises(UsageError, match="cannot read the target file"):
         load_target(str(tmp_path / "none.toml"))
 
 

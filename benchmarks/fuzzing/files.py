@@ -54,6 +54,7 @@ RUNTIME_PROFILE = json.dumps(
 )
 BUFFERS = "id,lower,upper,size\n" + "".join(f"b{i},{i},{i + 3},{64 * (i % 5 + 1)}\n" for i in range(20))
 TIMES = "name,time_us\n" + "".join(f"{name},3.5\n" for name in "abcde")
+LAYERS = "Original Operator,NPU,SRAM AC,Op Cycles,Name\n" + "".join(f"CONV,5,9,9,{name}\n" for name in "abcde")
 TARGET = """name = "mine"
 sram_bytes = 16384
 dram_read_bytes_per_s = 4e9
@@ -111,7 +112,7 @@ def _made(folder: Path) -> Iterator[Sound]:
 
     baseline = folder / "spillprof-baseline.json"
     config = given(
-        "spillprof.toml",
+        "project.toml",  # by the name that is looked for, it would be read by every other command, too
         f'strategy = "lru"\nbaseline = "{baseline.as_posix()}"\n'
         '[targets.small]\nsram = "16KiB"\ndram-read = "4GB/s"\n'
         '[gate]\nmax-increase = "1%"\nmin-increase = "64KiB"\nmetrics = ["spill-bytes", "latency"]\n'
@@ -119,7 +120,7 @@ def _made(folder: Path) -> Iterator[Sound]:
     )
     gate = ["gate", "--config", str(config), "-q"]
     _quiet([*gate, "--update"])
-    yield sound("baseline", baseline, gate, _damaged_json)
+    yield sound("baseline", baseline, [*gate, "--baseline", str(baseline)], _damaged_json)
     yield sound("config", config, gate)
     for commit in "ab":
         history = made("history.db", [*gate, "--commit", commit, "--record"])
@@ -135,6 +136,8 @@ def _made(folder: Path) -> Iterator[Sound]:
     yield sound("buffers", buffers, ["pack", str(buffers), "--sram", "1KiB", "--seconds", "1", "-q"], _damaged_csv)
     times = given("times.csv", TIMES)
     yield sound("times", times, [*analyze, "--op-times", str(times)], _damaged_csv)
+    layers = given("layers.csv", LAYERS)
+    yield sound("times of Vela", layers, [*analyze, "--target", "ethos-u65", "--op-times", str(layers)], _damaged_csv)
     runtime = given("times.json", RUNTIME_PROFILE)
     yield sound("runtime profile", runtime, [*analyze, "--op-times", str(runtime)], _damaged_json)
     target, pools, vela = given("target.toml", TARGET), given("b.mpool", json.dumps(MPOOL)), given("v.ini", VELA_INI)

@@ -24,7 +24,6 @@ from spillprof.cli.output import (
     default_report,
     print_result,
     render_json,
-    writable_path,
     write_file,
 )
 from spillprof.cli.page import summary
@@ -91,13 +90,13 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     Every option can be set in the environment: --sram as SPILLPROF_SRAM.
     """
     strategies = _strategies(values["strategy"])
-    plan_path = _plan_path(values["plan"], strategies)
-    order_path = _order_path(values, model)
+    plan_path = _plan_path(values["plan"], strategies, session)
+    order_path = _order_path(values, model, session)
     to_stdout = values["as_json"] or "-" in values["outputs"]
-    destinations = [destination(path, events=values["events"]) for path in values["outputs"] if path != "-"]
+    destinations = [destination(path, session, events=values["events"]) for path in values["outputs"] if path != "-"]
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     if wants_default and model != "-":
-        destinations.append(destination(default_report(model, ""), events=False))
+        destinations.append(destination(default_report(model, ""), session, events=False))
     target, lowering, planning = read_target(values), read_lowering(values), read_planning(values)
     with stages(sys.stderr, shown=not session.quiet) as stage:
         stage(0, 1, "reading the model")
@@ -114,7 +113,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         )
         options = replace(options, strategies=FEW_STRATEGIES)
     if wants_default and model == "-":
-        destinations.append(destination(default_report(model, graph.name), events=False))
+        destinations.append(destination(default_report(model, graph.name), session, events=False))
     if plan_path is not None:
         import json
 
@@ -163,7 +162,7 @@ def _strategies(text: str | None) -> tuple[str, ...]:
     return () if text is None else strategy_names(text)
 
 
-def _plan_path(path: str | None, strategies: Sequence[str]) -> Any:
+def _plan_path(path: str | None, strategies: Sequence[str], session: Session) -> Path | None:
     if path is None:
         return None
     if len(strategies) != 1:
@@ -171,17 +170,16 @@ def _plan_path(path: str | None, strategies: Sequence[str]) -> Any:
             f"--plan writes one plan, but {len(strategies) or 'all'} strategies are asked for",
             hint=f"add --strategy {strategies[-1] if strategies else OPTIMAL}",
         )
-    return writable_path(path)
+    return session.files.writes(path)
 
 
-def _order_path(values: Mapping[str, Any], model: str) -> Path | None:
+def _order_path(values: Mapping[str, Any], model: str, session: Session) -> Path | None:
     if values["save_order"] is None:
         return None
     if values["order"] != "memory":
         raise UsageError(
             "--save-order writes the order that was found, but none is searched", hint="add --order memory"
         )
-    path = writable_path(values["save_order"])
-    if model == "-" or path.resolve() == Path(model).resolve():
-        raise UsageError("--save-order reads MODEL again while it writes", hint="give MODEL and the result two files")
-    return path
+    if model == "-":
+        raise UsageError("--save-order reads MODEL again, which came through a pipe", hint="give MODEL as a file")
+    return session.files.writes(values["save_order"])

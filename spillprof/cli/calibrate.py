@@ -14,7 +14,7 @@ import click
 
 from spillprof.cli.declaring import completing, examples, option, parsed
 from spillprof.cli.options import config_options, session_options
-from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import Progress
 from spillprof.cli.session import Session
 from spillprof.errors import UsageError
@@ -96,7 +96,7 @@ def command(session: Session, /, **values: Any) -> None:
     from spillprof.timing.calibration.target_file import check_parent, render_target
 
     output, device = values["output"], values["device"]
-    path = _target_path(output, values["as_json"])
+    path = _target_path(output, values["as_json"], session)
     parent = values["inherit"] or ("generic-npu" if device.cuda is None else "pcie-gpu")
     check_parent(parent)
     date = _today()
@@ -124,14 +124,14 @@ def command(session: Session, /, **values: Any) -> None:
         write_file(path, target or "", session)
 
 
-def _target_path(output: str | None, as_json: bool) -> Path | None:
+def _target_path(output: str | None, as_json: bool, session: Session) -> Path | None:
     if output == "-" and as_json:
         raise UsageError("-o - and --json both want stdout", hint="drop one of the two")
     if output in (None, "-"):
         return None
     if not output.endswith(".toml"):
         raise UsageError(f"'{output}' is no name for a target", hint="end it with .toml, so that --target takes it")
-    return writable_path(output)
+    return session.files.writes(output)
 
 
 def _caches(values: dict[str, Any]) -> tuple[int | None, str]:

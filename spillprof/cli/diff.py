@@ -17,7 +17,7 @@ from spillprof.cli.options import (
     simulation_options,
     target_options,
 )
-from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.output import print_result, write_file
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
@@ -77,7 +77,7 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
     """
     session = ctx.ensure_object(Session)
     to_stdout = values["as_json"] or "-" in values["outputs"]
-    writers = [(writable_path(path), _writer(path)) for path in values["outputs"] if path != "-"]
+    writers = [(session.files.writes(path), _writer(path)) for path in values["outputs"] if path != "-"]
     if before == "-" and after == "-":
         raise UsageError("both runs cannot be read from stdin", hint="save one of the models to a file")
     old, new = read_sides(

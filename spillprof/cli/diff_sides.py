@@ -1,5 +1,6 @@
 """The two sides of ``spillprof diff``: each a saved profile, or a model that is simulated under its own options."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from spillprof.cli.session import Session
 from spillprof.errors import PlanError, SpillprofError, UsageError
 from spillprof.planning.options import STRATEGIES
 from spillprof.report.text import count_of, label
+from spillprof.side_files.kinds import PLAN
 
 if TYPE_CHECKING:
     from spillprof.model.graph import Graph
@@ -48,6 +50,8 @@ class Side:
         if self.path == "-":
             return False
         try:
+            if not os.path.isfile(self.path):  # a pipe would wait for ever
+                raise OSError
             with open(self.path, "rb") as file:
                 return file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
         except OSError:
@@ -137,7 +141,7 @@ def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: 
     """The profile of a model with the result of a plan, whoever made it, in place of strategies."""
     from spillprof import pipeline, plan_files
 
-    check = plan_files.check_plan(graph, target, options, read_json(path))
+    check = plan_files.check_plan(graph, target, options, read_json(path, PLAN))
     if check.result is None:
         first = check.violations[:MAX_VIOLATIONS]
         raise PlanError(

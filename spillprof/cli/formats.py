@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spillprof.cli.output import render_json, writable_path, write_file
+from spillprof.cli.output import render_json, write_file
 from spillprof.cli.session import Session
 from spillprof.errors import UsageError
 
@@ -30,8 +30,11 @@ class Destination:
     render: _Render
 
 
-def destination(path: str, *, events: bool) -> Destination:
-    """The file at ``path``, format by its suffix. ``UsageError`` if it cannot be written there."""
+def destination(path: str, session: Session, *, events: bool | None) -> Destination:
+    """The file at ``path``, format by its suffix. ``UsageError`` if it cannot be written there.
+
+    ``events``: with times in the JSON; None: where the profile has them.
+    """
     name = Path(path).name.lower()
     formats = _formats(path, events=events)
     suffix = max((s for s in formats if name.endswith(s) and name not in formats), key=len, default=None)
@@ -39,7 +42,7 @@ def destination(path: str, *, events: bool) -> Destination:
         raise UsageError(
             f"'{path}' has no suffix that names a format", hint=f"end it with {', '.join(formats)}; or '-' for JSON"
         )
-    return Destination(path=writable_path(path), render=formats[suffix])
+    return Destination(path=session.files.writes(path), render=formats[suffix])
 
 
 def write_all(destinations: Sequence[Destination], profile: "Profile", session: Session) -> None:
@@ -49,10 +52,15 @@ def write_all(destinations: Sequence[Destination], profile: "Profile", session: 
         write_file(each.path, content, session)
 
 
-def _formats(path: str, *, events: bool) -> Mapping[str, _Render]:
+def has_events(profile: "Profile") -> bool:
+    """Whether a result was saved with the times of its steps and transfers."""
+    return any(result.times is not None for result in profile.results)
+
+
+def _formats(path: str, *, events: bool | None) -> Mapping[str, _Render]:
     return {
         ".html": _made_by("html", "render"),
-        ".json": lambda profile: render_json(profile, events=events),
+        ".json": lambda profile: render_json(profile, events=has_events(profile) if events is None else events),
         ".md": _made_by("markdown", "render"),
         ".csv": _table(TABLES[0]),
         **{f".{name}.csv": _table(name) for name in TABLES},
@@ -95,8 +103,6 @@ def _annotated(profile: "Profile", path: str) -> Iterable[bytes]:
         of_model=as_pairs(model_notes(profile)),
         of_nodes={name: as_pairs(notes) for name, notes in operator_notes(profile).items()},
     )
-    if Path(path).resolve() == Path(model).resolve():
-        raise UsageError("the annotated model would take the place of the model", hint="choose another name with -o")
     if annotated.has_external_weights and Path(path).resolve().parent != Path(model).resolve().parent:
         raise UsageError(
             f"'{path}' would not find its weights, which lie in files beside the model",

@@ -19,7 +19,7 @@ from spillprof.cli.options import (
     simulation_options,
     target_options,
 )
-from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.config_keys import Metric, parse_budget, parse_floor, parse_metrics
@@ -150,10 +150,12 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         raise UsageError("--update writes the baseline in the folder, --against reads another", hint="drop one of them")
     config: Config = values["config"]
     path = Path(values["baseline"] if is_given("baseline") else os.path.relpath(config.baseline))
-    writers = [(writable_path(name), _format_of(name)) for name in values["outputs"]]
-    if values["update"]:
-        writable_path(str(path))
+    writers = [(session.files.writes(name), _format_of(name)) for name in values["outputs"]]
+    _name_updated(values, path, session)
+    commit = _commit(values, config) if values["record"] else ""
     cases = read_cases(models, config, path.parent, values)
+    for case in cases:
+        session.files.reads(case.path)
     baseline, shown = _baseline(path, values["against"])
     with stages(sys.stderr, shown=not session.quiet) as stage:
         report = gate.run_gate(
@@ -174,8 +176,21 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     for target, text in texts:
         write_file(target, text, session)
     if values["record"]:
-        _record(report, values, config, session)
+        _record(report, values["record"], commit, session)
     return 0 if report.exit_code == 1 and values["exit_zero"] else report.exit_code
+
+
+def _name_updated(values: Mapping[str, Any], baseline: Path, session: Session) -> None:
+    """Name the files that are read and then replaced, or added to."""
+    if values["update"]:
+        session.files.updates(str(baseline))
+    else:
+        session.files.reads(str(baseline))  # also where another commit's is judged by: it is no place for a result
+    if values["record"]:
+        session.files.updates(values["record"])
+    summary = os.environ.get(SUMMARY_VARIABLE)
+    if values["form"] == "github" and summary:
+        session.files.updates(summary)
 
 
 def _rules(values: Mapping[str, Any]) -> "Rules":
@@ -206,13 +221,15 @@ def _baseline(path: Path, against: str | None) -> tuple[dict[str, Any], str]:
 
 def _updated(report: "GateReport", baseline: Mapping[str, Any], path: Path, session: Session) -> "GateReport":
     """The report after the baseline was written; as it was if a model broke, and nothing was written."""
-    from spillprof.gate import Verdict, accept, baseline_text
+    from spillprof.gate import Verdict, accept, baseline_text, locked, merged, read_baseline
 
     if any(check.verdict is Verdict.ERROR for check in report.checks):
         session.note("the baseline was not written: a model could not be evaluated")
         return report
     accepted, entries = accept(report, baseline)
-    write_file(path, baseline_text(entries), session)
+    with locked(path):  # measuring took its time: others may have written since
+        entries = merged(baseline, entries, read_baseline(path), shown=path.as_posix())
+        write_file(path, baseline_text(entries), session)
     return accepted
 
 
@@ -246,10 +263,17 @@ def _print(report: "GateReport", form: str) -> None:
             raise UsageError("cannot write the job summary", where=(f"{summary}: {error.strerror or error}",)) from None
 
 
-def _record(report: "GateReport", values: Mapping[str, Any], config: "Config", session: Session) -> None:
+def _commit(values: Mapping[str, Any], config: "Config") -> str:
+    """What the history calls this state; ``UsageError`` if it has no name, or the history cannot be added to."""
     from spillprof import history
     from spillprof.gate import git
 
-    commit = values["commit"] or git.head_commit(config.folder)
-    count = history.record(Path(values["record"]), commit, report.checks)
-    session.note(f"Recorded {count} of {len(report.checks)} in {values['record']} for {commit[:12]}")
+    history.check_history(Path(values["record"]))
+    return values["commit"] or git.head_commit(config.folder)
+
+
+def _record(report: "GateReport", path: str, commit: str, session: Session) -> None:
+    from spillprof import history
+
+    count = history.record(Path(path), commit, report.checks)
+    session.note(f"Recorded {count} of {len(report.checks)} in {path} for {commit[:12]}")

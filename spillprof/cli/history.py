@@ -7,7 +7,7 @@ import click
 
 from spillprof.cli.declaring import completing, examples, option, parsed
 from spillprof.cli.options import config_options, session_options
-from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.output import print_result, write_file
 from spillprof.cli.session import Session
 from spillprof.config_keys import Metric, parse_metrics
 from spillprof.errors import UsageError
@@ -47,7 +47,7 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     from spillprof.history import read_history
     from spillprof.report import history
 
-    output = None if values["output"] is None else _html_path(values["output"])
+    output = None if values["output"] is None else _html_path(values["output"], session)
     series = [s for s in read_history(Path(file)) if values["model"] is None or values["model"] in s.model]
     if not series:
         raise UsageError("the history holds no such model", where=(file,), hint="leave out --model to see them all")
@@ -59,7 +59,7 @@ def command(session: Session, /, file: str, **values: Any) -> None:
         write_file(output, history.html(series, values["metrics"]), session)
 
 
-def _html_path(name: str) -> Path:
+def _html_path(name: str, session: Session) -> Path:
     if Path(name).suffix.lower() != ".html":
         raise UsageError(f"'{name}' has no suffix that names a format of a history", hint="end it with .html")
-    return writable_path(name)
+    return session.files.writes(name)

@@ -1,17 +1,12 @@
 """A plan or certificate that somebody wrote, as JSON values."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-from spillprof.errors import PlanError
+from spillprof.side_files.json_text import parse_json
+from spillprof.side_files.kinds import Kind
+from spillprof.side_files.opening import read_text
 
 
-def read_json(path: str) -> Any:
+def read_json(path: str, kind: Kind) -> Any:
     """What the file says. ``PlanError`` if it is no JSON."""
-    try:
-        return json.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise PlanError("cannot read the file", where=(f"{path}: {error.strerror or error}",)) from None
-    except (ValueError, RecursionError) as error:
-        raise PlanError("the file is no JSON", where=(f"{path}: {error}",)) from None
+    return parse_json(read_text(path, kind), kind, path)

@@ -15,6 +15,7 @@ def read_model(model: str, values: Mapping[str, Any], session: Session) -> Graph
     from spillprof.frontends.onnx import read_onnx, read_onnx_stream
 
     given = read_bindings(values)
+    session.files.reads(model)
     session.detail(f"reading {model}")
     if model == "-":
         if sys.stdin is None:

@@ -9,10 +9,12 @@ import click
 
 from spillprof.cli.declaring import examples, option, parsed
 from spillprof.cli.options import config_options, session_options
-from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.errors import CapacityError, UsageError
+from spillprof.side_files.kinds import BUFFERS
+from spillprof.side_files.opening import read_stdin
 from spillprof.units import format_size_exact, parse_size
 
 
@@ -59,13 +61,11 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     output, sram, align = values["output"], values["sram"], values["align"]
     if output == "-" and values["as_json"]:
         raise UsageError("-o - and --json both want stdout", hint="drop one of the two")
-    path = None if output in (None, "-") else writable_path(output)
+    path = None if output in (None, "-") else session.files.writes(output)
     if file != "-":
         problem = read_minimalloc(file, alignment_bytes=align)
-    elif sys.stdin is None:
-        raise UsageError("there is no stdin to read from", hint="give the path of a file")
     else:
-        problem = read_minimalloc_bytes(sys.stdin.buffer.read(), name="-", alignment_bytes=align)
+        problem = read_minimalloc_bytes(read_stdin(BUFFERS), name="-", alignment_bytes=align)
     seconds = values["seconds"]
     with stages(sys.stderr, shown=not session.quiet) as stage:
         stage(0, 1, "searching, about a minute at most" if seconds is None else f"searching, {seconds:g} s at most")

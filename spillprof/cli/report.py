@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, option
-from spillprof.cli.formats import destination, write_all
+from spillprof.cli.formats import destination, has_events, write_all
 from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import default_report, print_result, render_json
 from spillprof.cli.page import summary
@@ -48,14 +48,14 @@ def command(session: Session, /, profile: str, **values: Any) -> None:
     to_stdout = values["as_json"] or "-" in values["outputs"]
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     paths = [default_report(profile, "profile")] if wants_default else [p for p in values["outputs"] if p != "-"]
-    for path in paths:
-        destination(path, events=False)  # before the work: can it be written?
+    destinations = [destination(path, session, events=None) for path in paths]
     saved = _chosen(read_profile(profile), values["strategy"])
-    has_events = any(result.times is not None for result in saved.results)
-    shown = render_json(saved, events=has_events) if to_stdout else summary(saved, values["top"], session)
+    if saved.model.path != "-":
+        session.files.reads(saved.model.path)  # for notes in a copy of it
+    shown = render_json(saved, events=has_events(saved)) if to_stdout else summary(saved, values["top"], session)
     print_result(shown)
     sys.stdout.flush()
-    write_all([destination(path, events=has_events) for path in paths], saved, session)
+    write_all(destinations, saved, session)
 
 
 def _chosen(profile: "Profile", strategies: str | None) -> "Profile":

@@ -14,6 +14,7 @@ from spillprof.cli.group import spillprof
 from spillprof.cli.session import Session
 from spillprof.cli.streams import discard, open_missing
 from spillprof.errors import UsageError
+from spillprof.side_files.opening import watched
 
 
 def run_and_exit(arguments: Sequence[str] | None) -> NoReturn:
@@ -34,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code. What went wrong is on stderr."""
     session = Session(arguments=tuple(arguments))
     try:
-        with _cycles_not_sought():
+        with _cycles_not_sought(), watched(session.files.reads_beside):
             result = spillprof.main(list(arguments), prog_name="spillprof", standalone_mode=False, obj=session)
         sys.stdout.flush()
     except SystemExit as stop:  # click exits with 1 by itself where a pipe is closed, and 0 after shell completion

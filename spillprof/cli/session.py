@@ -1,9 +1,10 @@
 """What one run of the command line knows besides its options."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TextIO
 
+from spillprof.cli.files import Files
 from spillprof.cli.streams import tell
 
 
@@ -15,6 +16,7 @@ class Session:
     verbose: bool = False
     quiet: bool = False
     color: str = "auto"
+    files: Files = field(default_factory=Files)
 
     def colored(self, stream: TextIO) -> bool:
         """Whether to colour what goes to the stream: ``--color``, then NO_COLOR, FORCE_COLOR, then the terminal."""

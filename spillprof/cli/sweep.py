@@ -21,7 +21,7 @@ from spillprof.cli.options import (
     shape_options,
     transfer_options,
 )
-from spillprof.cli.output import print_result, writable_path, write_file
+from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import Progress
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
@@ -103,8 +103,10 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     """
     strategies = known_names(values["strategy"], (*STRATEGIES, "none"), "strategy")
     placements = known_names(values["placement"], PLACEMENTS, "placement")
-    writers = [(writable_path(path), writer(path)) for path in values["outputs"] if path != "-"]
+    writers = [(session.files.writes(path), writer(path)) for path in values["outputs"] if path != "-"]
     to_stdout = values["as_json"] or "-" in values["outputs"]
+    if values["resume"]:
+        session.files.reads(values["resume"])
     study, cases = read_study(list(dict.fromkeys(models)), values, session)
 
     from spillprof.sweep.resume import read_rows

@@ -21,6 +21,7 @@ from spillprof.cli.session import Session
 from spillprof.errors import UsageError
 from spillprof.model.certificate_json import certificate_from_json
 from spillprof.report.text import label
+from spillprof.side_files.kinds import CERTIFICATE, PLAN
 
 MAX_VIOLATIONS = 20
 
@@ -58,9 +59,9 @@ def command(session: Session, /, model: str, plan: str | None, **values: Any) ->
     graph = read_model(model, values, session)
     lower = None
     if values["certificate"] is not None:
-        certificate = certificate_from_json(read_json(values["certificate"]))
+        certificate = certificate_from_json(read_json(values["certificate"], CERTIFICATE))
         lower = plan_files.check_bound(graph, target, options, certificate)
-    check = None if plan is None else plan_files.check_plan(graph, target, options, read_json(plan))
+    check = None if plan is None else plan_files.check_plan(graph, target, options, read_json(plan, PLAN))
     name = label(values["certificate"] if plan is None else plan)
     if values["as_json"]:
         print_result(json.dumps(_as_json(check, lower), indent=1))

@@ -6,11 +6,13 @@ is read over: the file of a solution is a problem, too. Any other column would c
 
 import csv
 from collections.abc import Iterator, Sequence
-from io import StringIO
 from pathlib import Path
 
 from spillprof.errors import ModelError
 from spillprof.model.layout_problem import LayoutBuffer, LayoutProblem
+from spillprof.side_files.kinds import BUFFERS
+from spillprof.side_files.opening import read_bytes
+from spillprof.side_files.tables import check_table, table_lines
 from spillprof.units import LARGEST_SIZE
 
 COLUMNS = ("id", "lower", "upper", "size")
@@ -25,13 +27,7 @@ _SHOWN = 40  # characters of a value that an error quotes
 
 def read_minimalloc(path: str | Path, *, alignment_bytes: int = 1) -> LayoutProblem:
     """The problem in a file. ``ModelError`` if it cannot be read as one."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read '{path}'", where=(error.strerror or str(error),)) from None
-    except ValueError as error:  # a zero byte in the name
-        raise ModelError(f"cannot read '{path}'", where=(str(error),)) from None
-    return read_minimalloc_bytes(data, name=str(path), alignment_bytes=alignment_bytes)
+    return read_minimalloc_bytes(read_bytes(path, BUFFERS), name=str(path), alignment_bytes=alignment_bytes)
 
 
 def read_minimalloc_bytes(data: bytes, *, name: str, alignment_bytes: int = 1) -> LayoutProblem:
@@ -61,7 +57,8 @@ def read_minimalloc_bytes(data: bytes, *, name: str, alignment_bytes: int = 1) -
 
 def _rows(text: str, name: str) -> Iterator[tuple[int, Sequence[str]]]:
     """(line, [id, lower, upper, size]) of every line but the first and empty ones."""
-    reader = csv.reader(StringIO(text, newline=""), strict=True)
+    check_table(text, BUFFERS, name)
+    reader = csv.reader(table_lines(text), strict=True)
     places: list[int] | None = None
     n_columns = 0
     try:

@@ -1,6 +1,7 @@
 """Gate: models on targets against absolute budgets and a committed baseline."""
 
-from spillprof.gate.baseline import baseline_text, parse_baseline, read_baseline
+from spillprof.gate.baseline import baseline_text, merged, parse_baseline, read_baseline
+from spillprof.gate.lock import locked
 from spillprof.gate.measure import Case
 from spillprof.gate.run import accept, run_gate
 from spillprof.gate.values import Check, GateReport, Policy, Rules, Verdict
@@ -14,6 +15,8 @@ __all__ = [
     "Verdict",
     "accept",
     "baseline_text",
+    "locked",
+    "merged",
     "parse_baseline",
     "read_baseline",
     "run_gate",

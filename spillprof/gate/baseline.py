@@ -5,6 +5,8 @@ and ends with lines that never change, so that changes to neighbouring entries d
 """
 
 import json
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,8 +14,15 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.gate.values import BufferRow, Entry, OperatorRow, Totals
+from spillprof.side_files.json_text import parse_json
+from spillprof.side_files.kinds import BASELINE
+from spillprof.side_files.opening import read_text
 
 SCHEMA = "spillprof-baseline/1"
+_CONFLICT = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
+MOST_FIGURE = 10**30
+"""Above any count of bytes, nanoseconds or picojoules."""
+
 TOP_ROWS = 50
 """Operators and buffers that a baseline remembers."""
 
@@ -28,15 +37,10 @@ def baseline_text(entries: Mapping[str, Entry]) -> str:
 
 def parse_baseline(text: str, shown: str) -> dict[str, Entry]:
     """Entries by ``model@target``. ``UsageError`` if the text is no baseline; ``shown`` is what errors call it."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        conflict = any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in text.splitlines())
-        raise UsageError(
-            "the baseline has a merge conflict" if conflict else "the baseline is no JSON",
-            where=(shown,) if conflict else (f"{shown}: {error}",),
-            hint="take one side of it, then run 'spillprof gate --update'",
-        ) from None
+    hint = "take one side of it, then run 'spillprof gate --update'"
+    if _CONFLICT.search(text):
+        raise UsageError("the baseline has a merge conflict", where=(shown,), hint=hint)
+    data = parse_json(text, BASELINE, shown, hint=hint)
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != SCHEMA:
         raise UsageError(
@@ -50,20 +54,35 @@ def parse_baseline(text: str, shown: str) -> dict[str, Entry]:
         raise UsageError(
             "the baseline cannot be understood",
             where=(f"{shown}: {type(error).__name__}: {error}",),
-            hint="delete it, and make a new one with 'spillprof gate --update'",
+            hint=BASELINE.hint,
         ) from None
 
 
 def read_baseline(path: Path) -> dict[str, Entry]:
-    """Entries of the file; none where there is no file."""
-    try:
-        return parse_baseline(path.read_text("utf-8"), str(path))
-    except FileNotFoundError:
+    """Entries of the file; none where there is no file. A link to nowhere is a file that cannot be read."""
+    if not os.path.lexists(path):
         return {}
-    except OSError as error:
-        raise UsageError("cannot read the baseline", where=(f"{path}: {error.strerror or error}",)) from None
-    except UnicodeDecodeError:
-        raise UsageError("the baseline is not UTF-8 text", where=(str(path),)) from None
+    return parse_baseline(read_text(path, BASELINE), str(path))
+
+
+def merged(
+    before: Mapping[str, Entry], mine: Mapping[str, Entry], now: Mapping[str, Entry], *, shown: str
+) -> dict[str, Entry]:
+    """Entries to write over ``now``: what ``mine`` changes of ``before``, on top of what others changed meanwhile.
+
+    ``UsageError`` where both changed the same entry, and not to the same.
+    """
+    was, own, other = ({key: _to_json(entry) for key, entry in each.items()} for each in (before, mine, now))
+    changed = {key for key in {**was, **own} if was.get(key) != own.get(key)}
+    for key in sorted(changed):
+        if other.get(key) not in (was.get(key), own.get(key)):
+            raise UsageError(
+                f"'{key}' was changed in the baseline while it was measured",
+                where=(shown,),
+                hint="another 'gate --update' wrote other figures of it: run this one again",
+            )
+    kept = {key: entry for key, entry in now.items() if key not in changed}
+    return {**kept, **{key: entry for key, entry in mine.items() if key in changed}}
 
 
 def _to_json(entry: Entry) -> dict[str, Any]:
@@ -79,7 +98,7 @@ def _to_json(entry: Entry) -> dict[str, Any]:
 
 def _from_json(value: Any) -> Entry:
     return Entry(
-        config=dict(value["config"]),
+        config=_settings(value["config"]),
         model_sha256=str(value["model_sha256"]),
         totals=Totals(**{name: _whole(value["totals"][name]) for name in _TOTALS}),
         operators=tuple(
@@ -88,7 +107,7 @@ def _from_json(value: Any) -> Entry:
                 op_type=str(row["op_type"]),
                 spill_bytes=_whole(row["spill_bytes"]),
                 stall_ns=_whole(row["stall_ns"]),
-                cause=row["cause"],
+                cause=_name_or_none(row["cause"]),
                 victims=tuple(map(str, row["victims"])),
             )
             for row in value["operators"]
@@ -98,14 +117,26 @@ def _from_json(value: Any) -> Entry:
                 name=str(row["name"]),
                 size_bytes=_whole(row["size_bytes"]),
                 spill_bytes=_whole(row["spill_bytes"]),
-                needed_by=row["needed_by"],
+                needed_by=_name_or_none(row["needed_by"]),
             )
             for row in value["buffers"]
         ),
     )
 
 
+def _settings(value: Any) -> dict[str, str | int | bool | None]:
+    if not isinstance(value, dict) or not all(isinstance(v, str | int | float | None) for v in value.values()):
+        raise ValueError(f"{value!r} is no configuration")
+    return value
+
+
+def _name_or_none(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{value!r} is no name")
+    return value
+
+
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{value!r} is not a whole number")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_FIGURE:
+        raise ValueError(f"{value!r} is no whole number from 0 up")
     return value

@@ -1,7 +1,6 @@
 """Target: the machine. One on-chip memory, one DRAM, compute units that share both, DMA channels between them."""
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -11,7 +10,13 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.model.target_fields import read_fields
+from spillprof.side_files.kinds import TARGET
+from spillprof.side_files.opening import read_text
+from spillprof.side_files.toml_text import parse_toml
 from spillprof.units import format_rate
+
+MOST_PARENTS = 16
+"""Targets that one may inherit through."""
 
 Curve = tuple[tuple[int, float], ...]
 """Calibrated points (bytes, seconds) of a transfer time: linear between points, beyond them as the nearest piece."""
@@ -175,18 +180,17 @@ def _values_of(name_or_path: str, chain: tuple[str, ...]) -> dict[str, Any]:
         hint = f"did you mean '{near[0]}'? " if near else ""
         hint += f"Built in: {', '.join(names)}; or give the path of a .toml, .ini or .mpool file"
         raise UsageError(f"unknown target '{name_or_path}'", hint=hint[:1].lower() + hint[1:])
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read target file '{name_or_path}'", where=[str(error)]) from None
-    return _values(text, name=path.stem, folder=path.parent, chain=chain)
+    if len(chain) > MOST_PARENTS:
+        raise UsageError(
+            f"a target inherits through more than {MOST_PARENTS} others", where=(chain[0], "...", name_or_path),
+            hint="say in one file what several of them say",
+        )  # fmt: skip
+    text = read_text(path, TARGET)
+    return _values(text, name=path.stem, folder=path.parent, chain=chain, shown=name_or_path)
 
 
-def _values(text: str, *, name: str, folder: Path, chain: tuple[str, ...]) -> dict[str, Any]:
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"target '{name}' is not valid TOML", where=[str(error)]) from None
+def _values(text: str, *, name: str, folder: Path, chain: tuple[str, ...], shown: str = "") -> dict[str, Any]:
+    table = parse_toml(text, TARGET, shown or f"target '{name}'")
     parent = table.pop("inherit", None)
     own = {"name": name, **read_fields(table, name=name)}
     if parent is None:

@@ -1,12 +1,15 @@
 """Rows of an earlier sweep, from its JSON or CSV."""
 
 import csv
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from spillprof.errors import UsageError
+from spillprof.side_files.json_text import parse_json
+from spillprof.side_files.kinds import SWEEP
+from spillprof.side_files.opening import read_text
+from spillprof.side_files.tables import check_table, table_lines
 from spillprof.sweep.rows import OK, Row
 
 _WHOLE = (
@@ -23,31 +26,29 @@ _FIGURES = tuple(name for name in (*_WHOLE, *_REAL) if name not in ("sram_bytes"
 
 def read_rows(path: str) -> dict[str, Row]:
     """Rows by key. ``UsageError`` if the file is no result of a sweep."""
+    text = read_text(path, SWEEP)
     try:
-        text = Path(path).read_text("utf-8")
-        records = _from_json(text) if Path(path).suffix.lower() == ".json" else _from_csv(text)
-        rows = [_row(record) for record in records]
-    except OSError as error:
-        raise UsageError(f"cannot read '{path}'", where=[error.strerror or str(error)]) from None
+        records = _from_json(text, path) if Path(path).suffix.lower() == ".json" else _from_csv(text, path)
+        return {row.key: row for row in map(_row, records)}
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, csv.Error) as error:
         raise UsageError(
             f"'{path}' is no result of a sweep",
             where=[f"{type(error).__name__}: {error}"],
-            hint="give the .json or .csv that an earlier sweep wrote",
+            hint=SWEEP.hint,
         ) from None
-    return {row.key: row for row in rows}
 
 
-def _from_json(text: str) -> Iterable[Mapping[str, Any]]:
-    rows: list[Mapping[str, Any]] = json.loads(text)["rows"]
+def _from_json(text: str, path: str) -> Iterable[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = parse_json(text, SWEEP, path)["rows"]
     return rows
 
 
-def _from_csv(text: str) -> Iterable[Mapping[str, Any]]:
-    reader = csv.DictReader(text.splitlines())
+def _from_csv(text: str, path: str) -> Iterable[Mapping[str, Any]]:
+    check_table(text, SWEEP, path)
+    reader = csv.DictReader(table_lines(text))
     if "key" not in (reader.fieldnames or ()):
         raise ValueError("there is no column 'key'")
-    return list(reader)
+    return reader
 
 
 def _row(record: Mapping[str, Any]) -> Row:

@@ -64,7 +64,7 @@ def test_json_tells_all(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["pack", "absent.csv"], "error: cannot read 'absent.csv'"),
+        (["pack", "absent.csv"], "error: cannot read the table of buffers"),
         (["pack", "x.csv", "-o", "-", "--json"], "error: -o - and --json both want stdout"),
         (["pack", "x.csv", "-o", "no/where.csv"], "error: cannot write 'no/where.csv'"),
         (["pack", "x.csv", "--align", "0"], "error: '0' is not a positive size"),

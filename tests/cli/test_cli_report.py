@@ -127,12 +127,15 @@ def test_html_without_events_says_what_is_missing(saved: Path, empty_folder: Pat
     [
         (b"", "is no JSON"),
         (b"{", "is no JSON"),
-        (b"[" * 200_000, "is no JSON"),
-        (b"\xff\xfe", "is no JSON"),
+        (b"[" * 200_000, "is nested more than 64 deep"),
+        (b"\xff\xfe", "is not UTF-8 text"),
         (b"[]", "no profile"),
         (b'{"schema": "spillprof-profile/9"}', "its schema is 'spillprof-profile/9'"),
         (b'{"schema": "spillprof-profile/1"}', "the profile lacks 'spillprof_version'"),
-        (b'{"schema": "spillprof-profile/1", "spillprof_version": 1' + b"0" * 5000 + b"}", "is no JSON"),
+        (
+            b'{"schema": "spillprof-profile/1", "spillprof_version": 1' + b"0" * 5000 + b"}",
+            "has a number of more than 100 digits",
+        ),
     ],
 )
 def test_what_is_no_profile_is_refused(
@@ -184,7 +187,7 @@ def test_annotated_model_needs_the_model_as_it_was(
 def test_annotated_model_never_replaces_the_model(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("m.spill.onnx").write_bytes(Path(UNET).read_bytes())
     assert run(["report", str(changed(saved / "x.json", path="m.spill.onnx")), "-o", "m.spill.onnx"]) == 2
-    assert "take the place of the model" in capsys.readouterr().err
+    assert "would take the place of 'm.spill.onnx', which is read" in capsys.readouterr().err
 
 
 def test_annotated_model_stays_beside_its_weights(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

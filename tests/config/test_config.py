@@ -7,6 +7,7 @@ import pytest
 from spillprof.cli import run
 from spillprof.config import Config, find_config, load_config, parse_config
 from spillprof.errors import UsageError
+from spillprof.model.target import load_target
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 UNET = str(SAMPLES / "unet.onnx")
@@ -208,3 +209,23 @@ def test_targets_of_the_file_are_listed_and_completed(
     monkeypatch.setenv("COMP_CWORD", "3")
     assert run([]) == 0
     assert capsys.readouterr().out.splitlines() == ["plain,npu-2m"]
+
+
+def test_targets_inherit_through_a_bounded_number_of_others(tmp_path: Path) -> None:
+    def chain(length: int) -> str:
+        links = (f'[targets.t{i}]\ninherit = "t{i + 1}"\n' for i in range(length))
+        return "".join(links) + f"[targets.t{length}]\nsram = '1MB'\n"
+
+    assert parse_config(chain(16), tmp_path / "spillprof.toml").targets["t0"].sram_bytes == 1 << 20
+    for length in (17, 1000):
+        with pytest.raises(UsageError, match="'t0' inherits through more than 16 others"):
+            parse_config(chain(length), tmp_path / "spillprof.toml")
+
+
+def test_files_of_targets_inherit_through_a_bounded_number_of_others(tmp_path: Path) -> None:
+    for i in range(40):
+        (tmp_path / f"t{i}.toml").write_text(f'inherit = "t{i + 1}.toml"\n', "utf-8")
+    (tmp_path / "t40.toml").write_text('inherit = "generic-npu"\nsram_bytes = "1MB"\n', "utf-8")
+    assert load_target(str(tmp_path / "t26.toml")).sram_bytes == 1 << 20
+    with pytest.raises(UsageError, match="a target inherits through more than 16 others"):
+        load_target(str(tmp_path / "t0.toml"))

@@ -86,11 +86,11 @@ def test_without_marks_of_runs_every_event_is_one(tmp_path: Path) -> None:
         ("name,time_us\na,-1\n", "'-1' is no time"),
         ("name,time_us\na,nan\n", "'nan' is no time"),
         ("name,time\na,3\n", "'3' is not a time"),
-        ('name,time_us\n"a' + "x" * 200_000 + '",3\n', "the times are no CSV"),
+        ('name,time_us\n"a' + "x" * 200_000 + '",3\n', "the file of times is no CSV"),
         ("Op Cycles,NPU,Name\n5,4\n", "a line has too few columns"),
         ("Op Cycles,NPU,Name\n5,x,a\n", "'x' is no time"),
-        ("[{", "the times are no JSON"),
-        ("[" * 100_000, "the times are no JSON"),
+        ("[{", "the file of times is no JSON"),
+        ("[" * 100_000, "the file of times is nested more than 64 deep"),
         ({"a": 3}, "no profile of ONNX Runtime"),
         ([], "the profile has no event of a node"),
         ([kernel("a_kernel_time", 0, -1)], "has dur = -1"),
@@ -105,7 +105,7 @@ def test_a_malformed_file_is_an_error(tmp_path: Path, content: object, complaint
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read the times"):
+    with pytest.raises(UsageError, match="cannot read the file of times"):
         read_op_times(str(tmp_path / "none.csv"))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="not UTF-8"):

@@ -71,7 +71,7 @@ def changed(key: str, value: object, index: int = 0) -> dict[str, Any]:
     ("document", "complaint"),
     [
         ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "is nested more than 64 deep"),
         ([], "there is no list 'memory.mempools'"),
         ({"memory": {"mempools": 3}}, "there is no list 'memory.mempools'"),
         ({"memory": {"mempools": []}}, "no pool is writable and of high throughput"),
@@ -93,5 +93,5 @@ def test_a_malformed_file_is_an_error(tmp_path: Path, document: object, complain
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read the memory pools"):
+    with pytest.raises(UsageError, match="cannot read the file of memory pools"):
         open_target(str(tmp_path / "none.mpool"))

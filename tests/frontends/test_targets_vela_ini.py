@@ -158,7 +158,7 @@ def test_a_core_that_the_name_does_not_tell_is_asked_for(tmp_path: Path) -> None
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read target file"):
+    with pytest.raises(UsageError, match="cannot read the configuration of Vela"):
         open_target(str(tmp_path / "none.ini"))
 
 
@@ -179,3 +179,16 @@ def test_a_configuration_names_one_beside_it(
     )
     assert run(["info", "targets"]) == 0
     assert "board           SRAM 1 MiB, align 16 B, DRAM 8.19 GB/s / 24 GB/s" in capsys.readouterr().out
+
+
+def test_a_file_of_endless_lines_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    (tmp_path / "v.ini").write_text("x\n" * 5_001, "utf-8")
+    with pytest.raises(UsageError, match="the configuration of Vela has more than 5,000 lines"):
+        open_target(str(tmp_path / "v.ini"))
+
+
+def test_sections_inherit_through_a_bounded_number_of_others(tmp_path: Path) -> None:
+    links = "".join(f"[System_Config.Small_U55{i}]\ninherit=System_Config.Small_U55{i + 1}\n" for i in range(1000))
+    (tmp_path / "v.ini").write_text(links + "[System_Config.Small_U551000]\n[Memory_Mode.M]\n", "utf-8")
+    with pytest.raises(UsageError, match="inherits through more than 16 sections"):
+        open_target(f"{tmp_path / 'v.ini'}:Small_U550:M")

@@ -3,6 +3,8 @@
 import json
 import re
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -146,12 +148,12 @@ def test_a_broken_model_is_not_recorded(project: Project, capsys: Capture) -> No
     [
         (["history", "absent.sqlite"], "there is no such history"),
         (["history", "pyproject.toml"], "the history cannot be used"),
-        (["history", "empty.sqlite"], "the history cannot be used"),
+        (["history", "empty.sqlite"], "the file is no history of spillprof"),
         (["history", "h.sqlite", "-o", "h.pdf"], "no suffix that names a format"),
         (["history", "h.sqlite", "--model", "zzz"], "the history holds no such model"),
         (["history", "h.sqlite", "--metrics", "zzz"], "'zzz' is none of"),
-        (["gate", "--record", "pyproject.toml"], "the history cannot be used"),
-        (["gate", "--record", "absent/h.sqlite"], "the history cannot be used"),
+        (["gate", "--record", "pyproject.toml"], "would take the place of 'pyproject.toml', which is read"),
+        (["gate", "--record", "absent/h.sqlite"], "there is no folder 'absent'"),
     ],
 )
 def test_what_is_no_history_gives_2(project: Project, arguments: list[str], complaint: str, capsys: Capture) -> None:
@@ -174,3 +176,87 @@ def test_without_a_repository_the_commit_must_be_named(
     monkeypatch.chdir(elsewhere)
     assert run(["gate", "models/a.onnx", "--record", "h.sqlite"]) == 2
     assert "name one: --commit" in capsys.readouterr().err
+
+
+def _changed(project: Project, *statements: str) -> str:
+    """The path of a recorded history after SQL of somebody else."""
+    assert run(["gate", "--record", "h.db", "--commit", "a", "-q"]) == 0
+    with closing(sqlite3.connect("h.db")) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+    return "h.db"
+
+
+ENDLESS = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+    "SELECT i AS number, 'c' AS commit_id, 'm' AS model, "
+    "'t' AS target, 'ok' AS verdict, '{}' AS config, 's' AS model_sha256, 1 AS spill_bytes, 1 AS latency_ns, "
+    "1 AS peak_live_bytes, 1 AS energy_pj FROM n"
+)
+
+
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        (("DROP TABLE runs", f"CREATE VIEW runs AS {ENDLESS}"), "the history has a view 'runs'"),
+        (
+            ("CREATE TRIGGER boom AFTER INSERT ON runs BEGIN DELETE FROM runs; END",),
+            "the history has a trigger 'boom'",
+        ),
+        (("ALTER TABLE runs ADD COLUMN twice AS (spill_bytes * 2)",), "the file is no history of spillprof"),
+        (("DROP TABLE runs", "CREATE TABLE other (a)"), "the file is no history of spillprof"),
+        (("PRAGMA user_version = 7",), "written by another version"),
+    ],
+)
+def test_a_table_that_spillprof_did_not_make_is_refused(
+    project: Project, statements: tuple[str, ...], said: str, capsys: Capture
+) -> None:
+    path = _changed(project, *statements)
+    before = Path(path).read_bytes()
+    if "another version" not in said:
+        assert run(["history", path]) == 2
+        assert said in capsys.readouterr().err
+    assert run(["gate", "--record", path, "--commit", "b", "-q"]) == 2
+    assert said in capsys.readouterr().err
+    assert Path(path).read_bytes() == before
+
+
+@pytest.mark.parametrize("value", ["-1", "'x'", "1.5", "x'ff'"])
+def test_a_figure_that_is_never_recorded_is_refused(project: Project, value: str, capsys: Capture) -> None:
+    path = _changed(project, f"UPDATE runs SET latency_ns = {value}")
+    assert run(["history", path]) == 2
+    assert "a row has a value that is never recorded" in capsys.readouterr().err
+
+
+def test_a_locked_history_says_that_another_process_holds_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr("spillprof.history.WAIT_S", 0)
+    path = _changed(project)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for command in (["history", path], ["gate", "--record", path, "--commit", "b", "-q"]):
+            assert run(command) == 2
+            err = capsys.readouterr().err
+            assert "the history is in use by another process" in err
+            assert path in err
+            assert "backup" not in err
+
+
+@pytest.mark.parametrize("arguments", [["--record", "x.txt", "--commit", "a"], ["--record", "new.db"]])
+def test_what_cannot_be_recorded_is_said_before_the_work(
+    project: Project, arguments: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is no history; no commit to name the rows by."""
+    Path("x.txt").write_text("no history\n" * 100, "utf-8")
+    monkeypatch.setenv("GIT_DIR", "absent")
+    assert run(["gate", *arguments]) == 2
+    assert capsys.readouterr().out == ""
+    assert not Path("new.db").exists()
+
+
+def test_recording_at_once_keeps_every_commit(project: Project) -> None:
+    command = [sys.executable, "-m", "spillprof", "gate", "--record", "h.db", "-q", "--commit"]
+    pair = [subprocess.Popen([*command, commit], stdout=subprocess.PIPE) for commit in "xy"]
+    assert [process.communicate() and process.returncode for process in pair] == [0, 0]
+    assert [sorted(r.commit for r in series.runs) for series in read_history(Path("h.db"))] == [["x", "y"]] * 2

@@ -1,6 +1,7 @@
 """What happens to a project that commits a baseline: the gate through its command line, in a real repository."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -320,6 +321,39 @@ def test_a_baseline_that_is_none_gives_2(project: Project, text: str, complaint:
     project.baseline.write_text(text, "utf-8")
     assert run(["gate"]) == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("config",), [["strategy", "lru"], [1, 2]]),
+        (("config", "strategy"), ["lru"]),
+        (("config",), "strategy"),
+        (("totals", "latency_ns"), float("inf")),
+        (("totals", "latency_ns"), -1),
+        (("totals", "spill_bytes"), 10**40),
+        (("operators",), [{"name": "a", "op_type": "b", "spill_bytes": 1, "stall_ns": 1, "cause": [], "victims": []}]),
+        (("buffers",), [{"name": "a", "size_bytes": 1, "spill_bytes": float("nan"), "needed_by": None}]),
+    ],
+)
+def test_a_baseline_with_a_value_of_the_wrong_kind_gives_2(
+    project: Project, path: tuple[str, ...], value: object, capsys: Capture
+) -> None:
+    data = json.loads(project.baseline.read_text("utf-8"))
+    inner = data["entries"]["models/a.onnx@npu-96k"]
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    project.baseline.write_text(json.dumps(data), "utf-8")
+    assert run(["gate"]) == 2
+    assert "error: the baseline " in capsys.readouterr().err
+
+
+def test_a_baseline_that_is_a_link_to_nowhere_gives_2(project: Project, capsys: Capture) -> None:
+    project.baseline.unlink()
+    os.symlink("absent.json", project.baseline)
+    assert run(["gate"]) == 2
+    assert "cannot read the baseline" in capsys.readouterr().err
 
 
 def test_nothing_to_judge_is_a_usage_error(clean_folder: Path, capsys: Capture) -> None:

@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[2] / "spillprof"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__init__", "errors"),
     ("units", "kept", "fingerprint", "interrupts"),
+    ("side_files",),
     ("model",),
     ("frontends", "lowering", "planning", "timing", "verify"),
     ("analysis", "replay"),

@@ -177,7 +177,7 @@ def test_rows_of_another_machine_are_not_taken_for_ours(study: tuple[Study, list
 def test_a_file_that_is_no_sweep_cannot_be_resumed(tmp_path: Path, text: str, suffix: str) -> None:
     file = tmp_path / f"wrong{suffix}"
     file.write_text(text, "utf-8")
-    with pytest.raises(UsageError, match="is no result of a sweep"):
+    with pytest.raises(UsageError, match="result of a sweep"):
         read_rows(str(file))
 
 

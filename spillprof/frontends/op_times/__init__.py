@@ -1,23 +1,18 @@
 """Files with measured times of operators: plain CSV, ONNX Runtime's profile, Vela's CSV of layers."""
 
-from pathlib import Path
-
 from spillprof.errors import UsageError
 from spillprof.frontends.op_times.csv_files import read_csv
 from spillprof.frontends.op_times.onnxruntime_profile import read_profile
 from spillprof.model.op_times import OpTimes
+from spillprof.side_files.kinds import TIMES
+from spillprof.side_files.opening import read_text
 
 __all__ = ["read_op_times"]
 
 
 def read_op_times(path: str) -> OpTimes:
     """The times in a file, whose kind is told from its content. ``UsageError`` if it cannot be understood."""
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except OSError as error:
-        raise UsageError("cannot read the times", where=(f"{path}: {error.strerror or error}",)) from None
-    except ValueError:
-        raise UsageError("the times are not UTF-8 text", where=(path,)) from None
+    text = read_text(path, TIMES)
     is_json = text.lstrip()[:1] in ("[", "{")
     times = read_profile(text, path) if is_json else read_csv(text, path)
     if not times.times:

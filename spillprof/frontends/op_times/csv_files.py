@@ -4,11 +4,13 @@ import csv
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from spillprof.errors import UsageError
 from spillprof.model.op_times import OpTimes, TimeUnit
+from spillprof.side_files.kinds import TIMES
+from spillprof.side_files.tables import check_table, table_lines
 from spillprof.units import parse_time
 
 _NAMES = ("name", "node", "node_name", "operator", "op", "op_name", "layer")
@@ -21,22 +23,30 @@ _HINT = "the header names an operator column and a time column with its unit, li
 
 def read_csv(text: str, path: str) -> OpTimes:
     """Times from CSV text. An operator that is listed several times was measured several times: the median counts."""
-    lines = text.splitlines()
-    first = next((line for line in lines if line.strip()), "")
-    delimiter = max(",;\t", key=first.count)
-    try:
-        rows = [(i, row) for i, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1) if any(row)]
-    except csv.Error as error:
-        raise UsageError("the times are no CSV", where=(f"{path}: {error}",)) from None
-    if not rows:
+    check_table(text, TIMES, path)
+    rows = _rows(text, path)
+    _, first = next(rows, (0, None))
+    if first is None:
         raise UsageError("there is no time in the file", where=(path,), hint=_HINT)
-    header = [cell.strip() for cell in rows[0][1]]
+    header = [cell.strip() for cell in first]
     if {"Name", "Op Cycles"} <= set(header):
-        return _vela(header, rows[1:], path)
-    return _plain(header, rows[1:], path)
+        return _vela(header, rows, path)
+    return _plain(header, rows, path)
 
 
-def _plain(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]], path: str) -> OpTimes:
+def _rows(text: str, path: str) -> Iterator[tuple[int, Sequence[str]]]:
+    """(line on which it ends, cells) of every row that is not empty."""
+    first = next((line for line in table_lines(text) if line.strip()), "")
+    reader = csv.reader(table_lines(text), delimiter=max(",;\t", key=first.count))
+    try:
+        for row in reader:
+            if any(row):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise UsageError("the file of times is no CSV", where=(f"{path}:{reader.line_num}: {error}",)) from None
+
+
+def _plain(header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]], path: str) -> OpTimes:
     words = [re.sub(r"[^a-zµμ]+", "_", cell.lower()).strip("_") for cell in header]
     names = [i for i, word in enumerate(words) if word in _NAMES]
     units = {i: _UNITS.get(word.rpartition("_")[2]) for i, word in enumerate(words) if i not in names}
@@ -55,7 +65,7 @@ def _plain(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]], pat
     return OpTimes(source=path, times=tuple((name, median(values)) for name, values in found.items()))
 
 
-def _vela(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]], path: str) -> OpTimes:
+def _vela(header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]], path: str) -> OpTimes:
     """Cycles that a layer computes: the larger of NPU and SRAM cycles, since transfers off-chip are simulated here.
 
     An operator that Vela split has several lines, which are added up. Names stand last, and may have commas in them.

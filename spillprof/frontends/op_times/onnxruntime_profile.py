@@ -1,6 +1,5 @@
 """The JSON profile of ONNX Runtime: one event for each kernel that ran, in microseconds."""
 
-import json
 import math
 from bisect import bisect_right
 from collections import defaultdict
@@ -10,6 +9,8 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.model.op_times import OpTimes
+from spillprof.side_files.json_text import parse_json
+from spillprof.side_files.kinds import TIMES
 
 _KERNEL = "_kernel_time"
 
@@ -19,11 +20,7 @@ def read_profile(text: str, path: str) -> OpTimes:
 
     A node in the body of a loop has several events a run, which are added up.
     """
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        hint = "a profile is complete only after end_profiling()"
-        raise UsageError("the times are no JSON", where=(f"{path}: {error}",), hint=hint) from None
+    document = parse_json(text, TIMES, path, hint="a profile is complete only after end_profiling()")
     events = document.get("traceEvents") if isinstance(document, dict) else document
     if not isinstance(events, list):
         raise UsageError("the times are no profile of ONNX Runtime", where=(path,), hint="it is a list of events")

@@ -5,7 +5,6 @@ one selected by name. Bandwidth = byteWidth x NPU clock / freqRatio. Clock and M
 the file does not say.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,9 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.model.target import Target
+from spillprof.side_files.json_text import parse_json
+from spillprof.side_files.kinds import MPOOL
+from spillprof.side_files.opening import read_text
 
 _MAGNITUDES = {"BYTES": 1, "KBYTES": 2**10, "MBYTES": 2**20, "GBYTES": 2**30}
 _NPU_CLOCK_HZ = 1e9  # STM32N6 data sheet: Neural-ART at up to 1 GHz
@@ -86,12 +88,7 @@ def _error(path: Path, message: str, hint: str | None = None) -> UsageError:
 
 
 def _pools(path: Path) -> list[_Pool]:
-    try:
-        document = json.loads(path.read_text("utf-8-sig"))
-    except OSError as error:
-        raise _error(path, "cannot read the memory pools", str(error.strerror or error)) from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError("the memory pools are no JSON", where=(f"{path}: {error}",)) from None
+    document = parse_json(read_text(path, MPOOL), MPOOL, str(path))
     memory = document.get("memory") if isinstance(document, dict) else None
     pools = memory.get("mempools") if isinstance(memory, dict) else None
     if not isinstance(pools, list) or not all(isinstance(pool, dict) for pool in pools):

@@ -12,7 +12,10 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from spillprof.errors import UsageError
-from spillprof.model.target import Target, load_target
+from spillprof.model.target import MOST_PARENTS, Target, load_target
+from spillprof.side_files.kinds import VELA_INI
+from spillprof.side_files.opening import read_text
+from spillprof.side_files.tables import check_table
 
 _SYSTEM, _MODE = "System_Config", "Memory_Mode"
 _PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
@@ -139,10 +142,10 @@ class _Memory:
 
 def _read(path: Path) -> ConfigParser:
     ini = ConfigParser(interpolation=None)
+    text = read_text(path, VELA_INI)
+    check_table(text, VELA_INI, str(path))  # lines that are none take configparser the square of their number
     try:
-        ini.read_string(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read target file '{path}'", where=(str(error),)) from None
+        ini.read_string(text)
     except Error as error:
         raise UsageError(f"'{path}' is not a configuration of Vela", where=(" ".join(str(error).split()),)) from None
     return ini
@@ -173,6 +176,8 @@ def _section(ini: ConfigParser, path: Path, kind: str, chosen: str) -> _Section:
         if not ini.has_section(name):
             raise UsageError(f"[{chain[-1]}] inherits from [{name}], which is not there", where=(str(path),))
         chain.append(name)
+        if len(chain) > MOST_PARENTS:
+            raise UsageError(f"[{chain[0]}] inherits through more than {MOST_PARENTS} sections", where=(str(path),))
         layers.append(dict(ini.items(name)))
         name = layers[-1].get("inherit", "")
     return _Section(path=path, name=chain[0], layers=tuple(layers))

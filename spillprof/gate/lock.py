@@ -1,0 +1,135 @@
+"""One process at a time: a lock beside a file that is read, changed and written as a whole.
+
+The system holds the lock, and takes it back from a process that dies: a lock file that is left over keeps nobody out.
+"""
+
+import hashlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from spillprof.errors import UsageError
+
+WAIT_S = 30.0
+_POLL_S = 0.02
+_MOST_NAME_BYTES = 240
+_MOST_OWNER_BYTES = 200
+_LOCKED_BYTE = 1 << 20
+"""Windows locks bytes, and lets nobody read them: one behind the text that says who holds the lock."""
+
+
+@contextmanager
+def locked(path: Path, *, wait_s: float = WAIT_S) -> Iterator[None]:
+    """Nobody else is in here for the same file meanwhile. ``UsageError`` if somebody is for longer than ``wait_s``."""
+    lock = _lock_path(path)
+    try:
+        descriptor = _acquired(lock, wait_s)
+    except OSError as error:
+        raise UsageError(
+            f"cannot lock '{path}'",
+            where=(f"{lock}: {error.strerror or error}",),
+            hint="put it on a file system that has locks, in a folder that can be written",
+        ) from None
+    if descriptor is None:
+        raise UsageError(
+            f"'{path}' is being written by another process",
+            where=(f"{lock}: {_owner(lock)}",),
+            hint="wait until it has ended, then run this again",
+        )
+    try:
+        yield
+    finally:
+        _release(descriptor, lock)
+
+
+def _lock_path(path: Path) -> str:
+    folder, name = os.path.split(os.path.realpath(path))
+    encoded = name.encode("utf-8", "surrogatepass")
+    if len(encoded) > _MOST_NAME_BYTES:  # with what is added, the file system would refuse it
+        name = hashlib.sha256(encoded).hexdigest()
+    return os.path.join(folder, f".{name}.lock")
+
+
+def _acquired(lock: str, wait_s: float) -> int | None:
+    """The descriptor that holds the lock; None if somebody else does, all the time."""
+    end = time.monotonic() + wait_s
+    while True:
+        descriptor = _opened(lock)
+        if descriptor is not None:
+            if _try_lock(descriptor):
+                if _is_at(lock, descriptor):
+                    os.ftruncate(descriptor, 0)
+                    os.write(
+                        descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode()[:_MOST_OWNER_BYTES]
+                    )
+                    return descriptor
+                os.close(descriptor)  # its holder took the file away when it was done: there may be a new one
+                continue
+            os.close(descriptor)
+        if time.monotonic() >= end:
+            return None
+        time.sleep(_POLL_S)
+
+
+def _opened(lock: str) -> int | None:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        return os.open(lock, flags, 0o666)
+    except PermissionError:
+        if sys.platform != "win32":
+            raise
+        return None  # Windows refuses a file that is being deleted
+
+
+def _is_at(lock: str, descriptor: int) -> bool:
+    """Whether the file of that name is still the one that is open."""
+    try:
+        return os.path.samestat(os.stat(lock), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _release(descriptor: int, lock: str) -> None:
+    if sys.platform == "win32":  # a file that is open cannot be deleted there, and so not one that another has locked
+        os.close(descriptor)
+        with suppress(OSError):
+            os.unlink(lock)
+        return
+    with suppress(OSError):
+        os.unlink(lock)
+    os.close(descriptor)
+
+
+def _owner(lock: str) -> str:
+    try:
+        with open(lock, encoding="utf-8", errors="replace") as file:
+            return file.read(_MOST_OWNER_BYTES) or "of a process that is not known"
+    except OSError:
+        return "of a process that is not known"
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
