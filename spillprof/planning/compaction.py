@@ -30,23 +30,29 @@ def compact(blocks: Sequence[Block], pool: tuple[int, int]) -> list[int]:
 def _move_one(blocks: Sequence[Block], pool: tuple[int, int]) -> list[int] | None:
     placed = [k for k, block in enumerate(blocks) if block.address is not None]
     fresh = sorted((k for k, b in enumerate(blocks) if b.address is None), key=lambda k: (-blocks[k].size_bytes, k))
+    free = FreeList(*pool)
+    for k in placed:
+        free.take(_address(blocks[k]), blocks[k].size_bytes)
     for moved in sorted(placed, key=lambda k: (blocks[k].size_bytes, k)):
-        free = FreeList(*pool)
-        addresses: dict[int, int] = {}
-        for k in placed:
-            address = blocks[k].address
-            if k != moved and address is not None:
-                free.take(address, blocks[k].size_bytes)
-                addresses[k] = address
+        free.give(_address(blocks[moved]), blocks[moved].size_bytes)
+        found: dict[int, int] = {}
         for k in [*fresh, moved]:
             address = free.best_fit(blocks[k].size_bytes)
             if address is None:
                 break
             free.take(address, blocks[k].size_bytes)
-            addresses[k] = address
+            found[k] = address
         else:
-            return [addresses[k] for k in range(len(blocks))]
+            return [found[k] if k in found else _address(block) for k, block in enumerate(blocks)]
+        for k, address in found.items():
+            free.give(address, blocks[k].size_bytes)
+        free.take(_address(blocks[moved]), blocks[moved].size_bytes)
     return None
+
+
+def _address(block: Block) -> int:
+    assert block.address is not None
+    return block.address
 
 
 def _lay_out(blocks: Sequence[Block], pool: tuple[int, int]) -> list[int]:
