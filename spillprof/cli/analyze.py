@@ -37,10 +37,8 @@ from spillprof.units import format_size_exact
 if TYPE_CHECKING:
     from spillprof.whatif.change import SmallerBatch
 
-MANY_OPERATORS = 10_000
-"""Above, one strategy is simulated where none is named: each takes seconds there."""
-
-FEW_STRATEGIES = ("lru",)
+FEW_STRATEGIES = ((50_000, ("lru",)), (10_000, ("lru", "cost", "interval")))
+"""(operators above which, strategies that are simulated where none is named): each takes seconds there."""
 
 
 @click.command(
@@ -59,7 +57,8 @@ FEW_STRATEGIES = ("lru",)
     show_default="all; optimal only up to 2,000 steps",
     metavar="A,B",
     shell_complete=completing(lambda: STRATEGIES),
-    help="Strategies to compare (above 10,000 operators lru alone by default); reports explain the fastest.",
+    help="Strategies to compare (by default above 10,000 operators lru, cost and interval, above 50,000 lru alone); "
+    "reports explain the fastest.",
 )
 @simulation_options
 @option(
@@ -107,11 +106,13 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     options = pipeline.AnalyzeOptions(
         strategies=strategies, lowering=lowering, planning=planning, what_if=pipeline.WhatIf(values["what_if"])
     )
-    if len(graph.operators) > MANY_OPERATORS and not strategies:
+    few = next((names for above, names in FEW_STRATEGIES if len(graph.operators) > above), ())
+    if few and not strategies:
         session.note(
-            f"{len(graph.operators):,} operators: only {FEW_STRATEGIES[0]} is simulated unless --strategy names others"
+            f"{len(graph.operators):,} operators: only {', '.join(few)} {'is' if len(few) == 1 else 'are'} simulated "
+            "unless --strategy names others"
         )
-        options = replace(options, strategies=FEW_STRATEGIES)
+        options = replace(options, strategies=few)
     if wants_default and model == "-":
         destinations.append(destination(default_report(model, graph.name), session, events=False))
     if plan_path is not None:

@@ -12,7 +12,7 @@ from spillprof.model.plan import Plan
 from spillprof.model.result import Result
 from spillprof.model.size_curve import SizeCurve
 from spillprof.model.story import Story
-from spillprof.planning.options import CHEAP_STRATEGIES
+from spillprof.planning.options import CHEAP_STRATEGIES, Order, PlanningOptions, Recomputing
 from spillprof.scheduling import JUDGE
 from spillprof.whatif.change import Situation, SmallerBatch
 from spillprof.whatif.setup import Outcome, Setup
@@ -45,6 +45,7 @@ def what_would_help(
         spill_bytes=base.spill_bytes,
         buffers=base.buffers,
         strategies=tuple(r.strategy for r in asked.results),
+        pinned=_pinned(base, asked.case.planning),
         better_order=better_order,
         smaller_batch=smaller_batch,
     )
@@ -93,6 +94,21 @@ def _setup(asked: Comparison, strategy: str) -> Setup:
         planning=asked.case.planning,
         strategy=strategy if strategy in CHEAP_STRATEGIES else JUDGE,
     )
+
+
+def _pinned(base: Result, planning: PlanningOptions) -> dict[str, Outcome]:
+    """Runs in which a buffer that oscillates had a slot, by buffer; none where a slot changes what runs, or when."""
+    if planning.order is not Order.FILE or planning.recompute is not Recomputing.OFF or planning.recompute_tensor:
+        return {}
+    return {
+        each.buffer: Outcome(
+            spill_bytes=each.pinned_spill_bytes, latency_s=each.pinned_latency_s, energy_j=each.pinned_energy_j
+        )
+        for each in base.oscillations
+        if each.pinned_spill_bytes is not None
+        and each.pinned_latency_s is not None
+        and each.pinned_energy_j is not None
+    }
 
 
 def _outcome(result: Result) -> Outcome:

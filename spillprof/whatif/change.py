@@ -1,12 +1,12 @@
 """A change to the command line, and the situation that it starts from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from spillprof.model.graph import Graph
 from spillprof.model.program import Program
 from spillprof.model.result import BufferCost
-from spillprof.whatif.setup import Setup
+from spillprof.whatif.setup import Outcome, Setup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,7 @@ class Change:
     costs: str  # its price in words
     setup: Setup  # the run with the change made
     runs: int = 1  # how many such runs do the work of one run before the change
+    made: Outcome | None = None  # of the run, if it was made already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,5 +39,6 @@ class Situation:
     spill_bytes: int  # under the strategy of the setup
     buffers: tuple[BufferCost, ...]  # what that moved, dearest first
     strategies: tuple[str, ...]  # compared already
+    pinned: Mapping[str, Outcome] = field(default_factory=dict)  # by buffer: runs with a slot for it, made already
     better_order: Callable[[], tuple[int, ...] | None] = field(default=lambda: None)  # one that spills less, if any
     smaller_batch: SmallerBatch | None = None

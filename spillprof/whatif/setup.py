@@ -64,6 +64,11 @@ def outcome(setup: Setup) -> Outcome | None:
     )
 
 
+def tiled_operators(setup: Setup) -> int:
+    """Operators of a run that can be done, whose operands do not fit at once and are tiled through DRAM."""
+    return sum(1 for step in setup.program().steps if step.stream_staging_bytes)
+
+
 def spill_bytes(setup: Setup) -> int | None:
     """Spill bytes of the run, which is planned but not played: a fraction of the work. None if it cannot be done."""
     try:

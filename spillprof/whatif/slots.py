@@ -12,11 +12,19 @@ _MOST_SLOTS = 3
 
 
 def dedicated_slots(now: Situation) -> Iterator[Change]:
-    """One buffer at a time, dearest first, beside those that have a slot already."""
+    """One buffer at a time, dearest first, beside those that have a slot already; without those that were tried."""
     for buffer in now.buffers[:_MOST_SLOTS]:
-        change = slot(buffer.name, buffer.size_bytes, now.setup)
+        change = None if buffer.name in now.pinned else slot(buffer.name, buffer.size_bytes, now.setup)
         if change is not None:
             yield change
+
+
+def tried_slots(now: Situation) -> Iterator[Change]:
+    """Slots for buffers that oscillate, whose runs were made to say so."""
+    for buffer in now.buffers:
+        change = slot(buffer.name, buffer.size_bytes, now.setup) if buffer.name in now.pinned else None
+        if change is not None:
+            yield replace(change, made=now.pinned[buffer.name])
 
 
 def slot(buffer: str, size_bytes: int, setup: Setup) -> Change | None:

@@ -3,8 +3,8 @@
 How many runs are made depends on the number of steps alone, never on the speed of the machine.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from spillprof.model.story import ANY_CHANGE, Suggestion
 from spillprof.scheduling import steps_to_judge
@@ -15,8 +15,8 @@ from spillprof.whatif.memory import PROBES, larger_sram, twice_the_sram
 from spillprof.whatif.model import leaner_lowering, narrower_types, other_convolutions, other_weights, smaller_batch
 from spillprof.whatif.pairs import fused_pairs
 from spillprof.whatif.policies import better_order, other_placements, other_strategies, prompter_planning, recomputing
-from spillprof.whatif.setup import Outcome, outcome, runs_in_one
-from spillprof.whatif.slots import dedicated_slots
+from spillprof.whatif.setup import Outcome, outcome, runs_in_one, tiled_operators
+from spillprof.whatif.slots import dedicated_slots, tried_slots
 
 STEPS_IN_ALL = 36_000
 """Steps that are simulated for suggestions: about so many divided by those of the program are the runs."""
@@ -72,9 +72,21 @@ def suggestions(now: Situation, lead: Outcome) -> Tried:
     if not lead.spill_bytes:
         return Tried()
     runs = affordable_runs(now)
+    found, untried = list[Suggestion](), list[Kind]()
+
+    def judge(change: Change) -> None:
+        after = change.made or outcome(change.setup)
+        tried = None if after is None else suggestion(change, lead, after, now.strategies)
+        if tried is not None and _helps(tried, lead):
+            more = tiled_operators(change.setup) - tiled_operators(now.setup)
+            tiled = f"; {more:,} more operator{'s' if more > 1 else ''} tiled through DRAM" if more > 0 else ""
+            found.append(replace(tried, costs=tried.costs + tiled))
+
+    for change in tried_slots(now):
+        judge(change)
     if runs <= 0:
-        return Tried(untried=(ANY_CHANGE,))
-    found, untried = [], list[Kind]()
+        others = [kind for kind in FOR_ALL if kind is not dedicated_slots]
+        return Tried(suggestions=_dearest_first(found), untried=_words(others, now) if found else (ANY_CHANGE,))
     kinds = FOR_ALL if runs > _FEW_RUNS else FOR_LONG
     for kind in kinds:
         if kind is larger_sram:
@@ -87,16 +99,18 @@ def suggestions(now: Situation, lead: Outcome) -> Tried:
                 untried.append(kind)
                 break
             runs -= 1
-            after = outcome(change.setup)
-            tried = None if after is None else suggestion(change, lead, after, now.strategies)
-            if tried is not None and _helps(tried, lead):
-                found.append(tried)
+            judge(change)
     begun = {_WORDS[kind] for kind in kinds}
     untried += [kind for kind in FOR_ALL if _WORDS[kind] not in begun]
-    return Tried(
-        suggestions=tuple(sorted(found, key=lambda s: (-s.saves_s, -s.saves_bytes, s.argument))),
-        untried=tuple(_WORDS[kind] for kind in untried if kind is not smaller_batch or now.smaller_batch is not None),
-    )
+    return Tried(suggestions=_dearest_first(found), untried=_words(untried, now))
+
+
+def _dearest_first(found: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
+    return tuple(sorted(found, key=lambda s: (-s.saves_s, -s.saves_bytes, s.argument)))
+
+
+def _words(untried: Iterable[Kind], now: Situation) -> tuple[str, ...]:
+    return tuple(_WORDS[kind] for kind in untried if kind is not smaller_batch or now.smaller_batch is not None)
 
 
 def affordable_runs(now: Situation) -> int:

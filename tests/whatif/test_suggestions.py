@@ -119,6 +119,86 @@ def test_half_a_batch_counts_twice(tmp_path: Path, analyzed: Analyze) -> None:
 HOSTILE = 'it\'s \x1b[2J$(touch /tmp/x) \u202e`id` "q" --sram \\'
 
 
+def oscillating(path: Path, rounds: int, *, kept: bool = True) -> str:
+    """``f`` (16 KiB) is read once in each round of six operators, whose maps have 24 KiB each."""
+    ints = {"from": [0], "to": [64], "axis": [1]}
+    constants = [helper.make_tensor(name, TensorProto.INT64, [1], value) for name, value in ints.items()]
+    constants.append(helper.make_tensor("one", TensorProto.FLOAT, [], [1.0]))
+    nodes, current = [helper.make_node("Relu", ["x"], ["f"])], "m"
+    for k in range(rounds):
+        pooled = {"kernel_shape": [3, 3], "pads": [1] * 4}
+        nodes += [
+            helper.make_node("MaxPool", [current], [f"a{k}"], **pooled),
+            helper.make_node("MaxPool", [f"a{k}"], [f"b{k}"], **pooled),
+            helper.make_node("Slice", [f"b{k}", "from", "to", "axis"], [f"s{k}"]),
+            helper.make_node("Add", [f"s{k}", "f"], [f"c{k}"]),
+            helper.make_node("ReduceMean", [f"c{k}"], [f"d{k}"], axes=[2, 3], keepdims=1),
+            helper.make_node("Add", [f"b{k}", "one"], [f"e{k}"]),
+        ]
+        current = f"e{k}"
+    value = helper.make_tensor_value_info
+    inputs = [value("x", TensorProto.FLOAT, [1, 64, 8, 8]), value("m", TensorProto.FLOAT, [1, 96, 8, 8])]
+    total = "d0"
+    for k in range(1, rounds if kept else 1):
+        nodes.append(helper.make_node("Add", [total, f"d{k}"], [f"z{k}"]))
+        total = f"z{k}"
+    small = [total] if kept else [f"d{k}" for k in range(rounds)]
+    outputs = [value(name, TensorProto.FLOAT, [1, 64, 1, 1]) for name in small]
+    outputs.append(value(current, TensorProto.FLOAT, [1, 96, 8, 8]))
+    made = helper.make_graph(nodes, "oscillating", inputs, outputs, constants)
+    onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return str(path)
+
+
+@pytest.mark.parametrize("runs", [0, 3])
+def test_a_slot_that_was_tried_anyway_is_suggested_where_no_runs_are_left(
+    tmp_path: Path, analyzed: Analyze, monkeypatch: pytest.MonkeyPatch, runs: int
+) -> None:
+    typed = [oscillating(tmp_path / "m.onnx", 20), "--sram", "67200", "--strategy", "lru"]
+    monkeypatch.setattr("spillprof.whatif.suggest.STEPS_IN_ALL", runs * 140)
+    before = analyzed(*typed)
+    pin = next(s for s in before["suggestions"] if s["argument"] == "--pin f")
+    if runs:  # another order, more SRAM, then the strategy that wins most often
+        assert "--strategy cost" in [s["argument"] for s in before["suggestions"]]
+    (after,) = analyzed(*typed, "--pin", "f", "--what-if", "off")["results"]
+    assert (pin["spill_bytes"], pin["latency_s"], pin["energy_j"]) == (
+        after["spill_bytes"], after["latency_s"], after["energy_j"],
+    )  # fmt: skip
+    assert pin["saves_s"] == before["results"][0]["latency_s"] - after["latency_s"] > 0
+    assert "dedicated slots" not in before["untried"] or runs
+    assert "another order" in before["untried"] or runs
+
+
+@pytest.mark.parametrize("kept", [True, False])  # if small results take room too, the slot loses; else it wins
+def test_a_slot_beside_which_operators_no_longer_fit_is_judged_with_what_they_stream(
+    tmp_path: Path, analyzed: Analyze, kept: bool
+) -> None:
+    """Two maps of 24 KiB and f are 64 KiB: at 60 KiB every pooling is tiled if f has a slot, 48 KiB each."""
+    typed = [oscillating(tmp_path / "m.onnx", 20, kept=kept), "--sram", "60KiB", "--strategy", "lru"]
+    before, pinned = analyzed(*typed), analyzed(*typed, "--pin", "f", "--what-if", "off")
+    assert not before["oversized"]
+    assert len(pinned["oversized"]) >= 40
+    assert before["results"][0]["oscillations"][0]["buffer"] == "f"
+    saved = before["results"][0]["latency_s"] - pinned["results"][0]["latency_s"]
+    listed = [s for s in before["suggestions"] if s["argument"] == "--pin f"]
+    assert (saved > 0) == (not kept)
+    assert [s["saves_s"] for s in listed] == ([saved] if saved > 0 else [])
+    for suggestion in listed:
+        assert f"; {len(pinned['oversized'])} more operators tiled through DRAM" in suggestion["costs"]
+
+
+def test_many_operators_are_simulated_under_the_strategies_that_win_most_often(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spillprof.cli.analyze.FEW_STRATEGIES", ((145, ("lru",)), (100, ("lru", "cost", "interval"))))
+    typed = ["--sram", "67200", "--what-if", "off", "--json"]
+    for rounds, strategies in ((21, ["lru"]), (20, ["lru", "cost", "interval"])):
+        assert run(["analyze", oscillating(tmp_path / "m.onnx", rounds), *typed]) == 0
+        out, err = capsys.readouterr()
+        assert [result["strategy"] for result in json.loads(out)["results"]] == strategies
+        assert f"operators: only {', '.join(strategies)} {'are' if rounds == 20 else 'is'} simulated unless" in err
+
+
 def test_a_hostile_name_is_pinned_as_it_stands(tmp_path: Path, analyzed: Analyze) -> None:
     model = tmp_path / "hostile.onnx"
     nodes = [
