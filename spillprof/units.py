@@ -16,6 +16,7 @@ _ENERGY = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([munµμp]?)J", re.ASCII)
 _FREQUENCY = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)hz", re.IGNORECASE | re.ASCII)
 _SHARE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*%", re.ASCII)
 _SIZE_HINT = "write it like 32MB, 1.5MiB or 4096 (bytes)"
+LARGEST_FIGURE = 1e30  # of a rate, time or energy: sums and products of a few stay finite
 LARGEST_SIZE = 2**60  # bytes: every sum of sizes stays exact in JSON readers and numpy columns
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}

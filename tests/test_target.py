@@ -199,3 +199,15 @@ def test_a_bandwidth_set_on_top_widens_the_bus_that_could_not_carry_it() -> None
     assert target.with_overrides(dram_read_bytes_per_s=1e9).dram_bus_bytes_per_s == 3.75e9
     narrow = target.with_overrides(dram_read_bytes_per_s=8e9, dram_bus_bytes_per_s=4e9)
     assert narrow.dram_bus_bytes_per_s == 4e9, "what is said outright counts"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("dram_read_setup_s", "1e300"), ("dram_read_bytes_per_s", "1e-300"), ("mac_j", "2e30"),
+        ("macs_per_s", "{ default = 1e31 }"),
+    ],
+)  # fmt: skip
+def test_what_no_machine_has_is_refused(field: str, value: str) -> None:
+    with pytest.raises(UsageError, match="is beyond what any machine has"):
+        parse_target(f'inherit = "generic-npu"\n{field} = {value}\n', name="t")

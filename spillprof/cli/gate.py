@@ -152,10 +152,10 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     path = Path(values["baseline"] if is_given("baseline") else os.path.relpath(config.baseline))
     writers = [(session.files.writes(name), _format_of(name)) for name in values["outputs"]]
     _name_updated(values, path, session)
-    commit = _commit(values, config) if values["record"] else ""
     cases = read_cases(models, config, path.parent, values)
     for case in cases:
         session.files.reads(case.path)
+    commit = _commit(values, config) if values["record"] else ""
     baseline, shown = _baseline(path, values["against"])
     with stages(sys.stderr, shown=not session.quiet) as stage:
         report = gate.run_gate(

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from spillprof.errors import UsageError
-from spillprof.units import LARGEST_SIZE, parse_frequency, parse_rate, parse_size, parse_time
+from spillprof.units import LARGEST_FIGURE, LARGEST_SIZE, parse_frequency, parse_rate, parse_size, parse_time
 
 
 def field_names() -> tuple[str, ...]:
@@ -45,6 +45,8 @@ def _whole(value: object, *, minimum: int = 0) -> int:
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise UsageError(f"{value!r} is not a number from 0 up", hint="write it like 1.6e-12")
+    if value and not 1 / LARGEST_FIGURE <= value <= LARGEST_FIGURE:
+        raise UsageError(f"{value!r} is beyond what any machine has", hint="figures lie between 1e-30 and 1e30")
     return float(value)
 
 

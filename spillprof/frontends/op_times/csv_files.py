@@ -11,7 +11,7 @@ from spillprof.errors import UsageError
 from spillprof.model.op_times import OpTimes, TimeUnit
 from spillprof.side_files.kinds import TIMES
 from spillprof.side_files.tables import check_table, table_lines
-from spillprof.units import parse_time
+from spillprof.units import LARGEST_FIGURE, parse_time
 
 _NAMES = ("name", "node", "node_name", "operator", "op", "op_name", "layer")
 _UNITS = {
@@ -96,6 +96,6 @@ def _figure(text: str, where: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or value < 0:
+    if not 0 <= value <= LARGEST_FIGURE:
         raise UsageError(f"'{text}' is no time", where=(where,), hint="write numbers from 0 up, the unit in the header")
     return value

@@ -5,7 +5,6 @@ one selected by name. Bandwidth = byteWidth x NPU clock / freqRatio. Clock and M
 the file does not say.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from spillprof.model.target import Target
 from spillprof.side_files.json_text import parse_json
 from spillprof.side_files.kinds import MPOOL
 from spillprof.side_files.opening import read_text
+from spillprof.units import LARGEST_FIGURE
 
 _MAGNITUDES = {"BYTES": 1, "KBYTES": 2**10, "MBYTES": 2**20, "GBYTES": 2**30}
 _NPU_CLOCK_HZ = 1e9  # STM32N6 data sheet: Neural-ART at up to 1 GHz
@@ -112,7 +112,11 @@ def _pool(path: Path, index: int, pool: Mapping[str, Any]) -> _Pool:
 
 
 def _number(path: Path, name: str, key: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 1 / LARGEST_FIGURE <= value <= LARGEST_FIGURE
+    ):
         raise _error(path, f"pool '{name}': {key} = {value!r} is not a positive number")
     return float(value)
 

@@ -16,6 +16,7 @@ from spillprof.model.target import MOST_PARENTS, Target, load_target
 from spillprof.side_files.kinds import VELA_INI
 from spillprof.side_files.opening import read_text
 from spillprof.side_files.tables import check_table
+from spillprof.units import LARGEST_FIGURE
 
 _SYSTEM, _MODE = "System_Config", "Memory_Mode"
 _PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
@@ -99,7 +100,7 @@ class _Section:
             value = float(text)
         except ValueError:
             value = math.nan
-        if not math.isfinite(value) or value <= least:
+        if not least < value <= LARGEST_FIGURE or 0 < value < 1 / LARGEST_FIGURE:
             raise self.error(f"{key} = '{text}' is not a positive number" if text else f"{key} is not given")
         return value
 
