@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from spillprof.config_keys import BUDGETS, GATE_SETTINGS, MODEL_KEYS, SETTINGS, 
 from spillprof.errors import UsageError
 from spillprof.frontends.targets import open_target, resolve_path
 from spillprof.model.target import Target, builtin_target_names
+from spillprof.nearest import nearest
 
 DEFAULT_BASELINE = "spillprof-baseline.json"
 FILE_NAMES = ("spillprof.toml", "pyproject.toml")
@@ -76,7 +76,7 @@ class Config:
         try:
             return open_target(name)
         except UsageError as error:
-            near = get_close_matches(name, self.targets, n=1)
+            near = nearest(name, self.targets)
             raise UsageError(
                 error.message, where=error.where, hint=f"did you mean '{near[0]}'?" if near else error.hint
             ) from None
@@ -163,7 +163,7 @@ class _Section:
                 except UsageError as error:
                     raise self.error(error.message, key, error.hint) from None
             elif key not in known:
-                near = get_close_matches(key, known, n=1, cutoff=0.4)
+                near = nearest(key, known, cutoff=0.4)
                 hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
                 raise self.error(f"unknown key '{key}'", key, hint)
         return values

@@ -1,7 +1,7 @@
 """What one run of the command line knows besides its options."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TextIO
 
 import click
@@ -15,6 +15,7 @@ class Session:
     verbose: bool = False
     quiet: bool = False
     color: str = "auto"
+    warned: set[str] = field(default_factory=set)
 
     def colored(self, stream: TextIO) -> bool:
         """Whether to colour what goes to the stream: ``--color``, then NO_COLOR, FORCE_COLOR, then the terminal."""
@@ -30,6 +31,12 @@ class Session:
         """A remark for the user, on stderr; not with ``--quiet``."""
         if not self.quiet:
             click.echo(text, err=True)
+
+    def warn(self, text: str) -> None:
+        """A doubt about what the user gave, on stderr, once; not with ``--quiet``."""
+        if text not in self.warned:
+            self.warned.add(text)
+            self.note(f"warning: {text}")
 
     def detail(self, text: str) -> None:
         """A remark that only ``--verbose`` shows, on stderr."""

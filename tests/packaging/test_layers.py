@@ -8,7 +8,7 @@ PACKAGE = Path(__file__).parents[2] / "spillprof"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__init__", "errors"),
-    ("units", "kept"),
+    ("units", "kept", "nearest"),
     ("model",),
     ("frontends", "lowering", "planning", "timing", "verify"),
     ("analysis", "replay"),
