@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, numpy_helper
-from onnx_builders import floats, ints, model, node, read, shape_of, value
+from onnx_builders import body, floats, ints, model, node, read, shape_of, value
 
 from spillprof.errors import ModelError, ShapeError
 from spillprof.frontends.onnx.einsum import equation_fault
@@ -311,3 +311,24 @@ def test_a_tensor_of_very_many_dimensions_is_refused() -> None:
     weight = TensorProto(name="x", data_type=TensorProto.FLOAT, dims=[1] * 2000, raw_data=bytes(4))
     with pytest.raises(ModelError, match="2,000 dimensions"):
         read(model([node("Relu", "x", "y")], [], "y", initializers=[weight]))
+
+
+@pytest.mark.parametrize("trips", [float("nan"), float("inf"), 3.0])
+def test_trips_that_are_no_integer(trips: float) -> None:
+    step = body(
+        [node("Relu", "a", "b")],
+        "go b",
+        [value("i", [], TensorProto.INT64), value("go", [], TensorProto.BOOL), value("a", [4, 8])],
+    )
+    looped = node("Loop", "scales - m", "y", body=step)
+    with pytest.raises(ShapeError, match="number of trips is of type float32") as refused:
+        read(made(looped, numpy_helper.from_array(np.float32(trips), "scales")))
+    assert "Loop_0 (Loop)" in refused.value.where
+
+
+def test_an_error_shows_no_endless_list_of_empty_lists() -> None:
+    """An empty tensor of 2^40 rows, stored in a few bytes."""
+    empty = TensorProto(name="a", data_type=TensorProto.INT64, dims=[1 << 40, 0])
+    with pytest.raises(ShapeError) as refused:
+        read(model([node("Concat", "m a", "y", axis=9)], [MATRIX], "y", initializers=[empty]))
+    assert f"a: [{1 << 40}, 0]" in refused.value.where

@@ -85,7 +85,7 @@ def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array |
         return nothing
     if any(name and t is None for name, t in zip(node.inputs, types, strict=True)):
         return nothing
-    refuse_misread(node, types, (place(node), *inputs_written(node, types, values)))
+    refuse_misread(node, types, lambda: (place(node), *inputs_written(node, types, values)))
     renamed = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attributes)
     given = {a.name for a in node.attributes}
     for name, default in _MISREAD_DEFAULTS.get(node.op_type, {}).items():
@@ -161,7 +161,7 @@ def inputs_written(
         if name:
             shape = "unknown shape" if known is None or known.shape is None else list(known.shape)
             value = values[index] if index < len(values) else None
-            shown = f" = {value.tolist()}" if value is not None and value.size <= _LISTED else ""
+            shown = f" = {value.tolist()}" if value is not None and 0 < value.size <= _LISTED else ""
             lines.append(f"{name[:80]}: {shape}{shown}")
     lines += [f"{name[:80]} = {str(value)[:80]}" for name, value in list(node.settings.items())[:_LISTED]]
     return tuple(lines)
