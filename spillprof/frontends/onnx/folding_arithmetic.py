@@ -122,6 +122,13 @@ def _reduce(function: Callable[..., object]) -> FoldRule:
     return rule
 
 
+def _mean(value: Array, **settings: Any) -> object:
+    if not value.size:
+        raise ValueError("the mean of nothing")
+    mean: Callable[..., object] = np.mean
+    return mean(value, **settings)
+
+
 def _arg(function: Callable[..., object]) -> FoldRule:
     def rule(call: Call, inputs: Ins) -> tuple[Array, ...]:
         if call.number("select_last_index", 0):
@@ -164,7 +171,7 @@ ARITHMETIC: Mapping[str, FoldRule] = {
     "Pow": _same_type(np.power),
     "Reciprocal": _same_type(np.reciprocal),
     "ReduceMax": _reduce(np.max),
-    "ReduceMean": _reduce(np.mean),
+    "ReduceMean": _reduce(_mean),
     "ReduceMin": _reduce(np.min),
     "ReduceProd": _reduce(np.prod),
     "ReduceSum": _reduce(np.sum),
