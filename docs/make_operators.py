@@ -102,6 +102,8 @@ Exit code 2, one `error:` line, one `hint:` line.
 - Decoding loops around whole models: {bodies}. Their decoders can be analysed as models of their own.
 - A tensor whose size stays unknown: the operator that writes it is named, and the `--assume` that would size it.
 - Shapes that contradict each other; an operator that its operator set does not have.
+- Settings that make no sense: groups or heads that do not divide, an axis that there is not, strides of 0, an
+  equation of Einsum that is none; a size that follows from a division by zero or an overflow in the model's arithmetic.
 - Functions that call themselves; control flow nested more than 64 deep.
 - Values of kinds other than tensor, sequence, optional and map; tensors of unknown element type.
 """

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from spillprof.config_keys import BUDGETS, GATE_SETTINGS, MODEL_KEYS, SETTINGS, 
 from spillprof.errors import UsageError
 from spillprof.frontends.targets import open_target, resolve_path
 from spillprof.model.target import MOST_PARENTS, Target, builtin_target_names
+from spillprof.nearest import nearest
 from spillprof.side_files.kinds import CONFIGURATION
 from spillprof.side_files.opening import read_bytes, read_text
 from spillprof.side_files.toml_text import parse_toml
@@ -79,7 +79,7 @@ class Config:
         try:
             return open_target(name)
         except UsageError as error:
-            near = get_close_matches(name, self.targets, n=1)
+            near = nearest(name, self.targets)
             raise UsageError(
                 error.message, where=error.where, hint=f"did you mean '{near[0]}'?" if near else error.hint
             ) from None
@@ -163,7 +163,7 @@ class _Section:
                 except UsageError as error:
                     raise self.error(error.message, key, error.hint) from None
             elif key not in known:
-                near = get_close_matches(key, known, n=1, cutoff=0.4)
+                near = nearest(key, known, cutoff=0.4)
                 hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
                 raise self.error(f"unknown key '{key}'", key, hint)
         return values

@@ -4,7 +4,6 @@ A reader gives the value as the option of that name takes it, or raises ``UsageE
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from spillprof.errors import UsageError
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
 from spillprof.model.dtypes import AS_IN_FILE, parse_dtype
 from spillprof.model.target_fields import field_names, read_fields
+from spillprof.nearest import nearest
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, Recomputing, Release, WriteBack
 from spillprof.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
 
@@ -53,7 +53,7 @@ def _quantity(parse: Callable[[str], Any], value: Any) -> str:
 def _one_of(names: Iterable[str], value: Any) -> str:
     known = tuple(names)
     if value not in known:
-        near = get_close_matches(str(value), known, n=1)
+        near = nearest(str(value), known)
         raise UsageError(
             f"{value!r} is none of {', '.join(known)}", hint=f"did you mean '{near[0]}'?" if near else None
         )

@@ -25,15 +25,20 @@ _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def parse_size(text: str) -> int:
-    """Bytes from ``32MB``, ``1.5 MiB``, ``4096``; a fraction of a byte is rounded. ``UsageError`` if it is no size.
+    """Bytes from ``32MB``, ``1.5 MiB``, ``4096``; ``UsageError`` if it is no size, or a fraction of bytes.
 
-    ``0.8GB`` is 858,993,459 bytes: a size that a person writes with a decimal point is rarely whole in binary units.
+    ``0.8GB`` is rounded to 858,993,459 bytes: what a person writes with a decimal point is rarely whole in binary
+    units. ``1.5`` lacks its unit.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"'{text}' is not a size", hint=_SIZE_HINT)
     unit: int = 1024 ** _POWER[(match[2] or "").lower()]
-    nbytes = round(Fraction(match[1]) * unit)
+    exact = Fraction(match[1]) * unit
+    if unit == 1 and exact.denominator != 1:
+        hint = f"did you mean {match[1]}MB? Otherwise {_SIZE_HINT}"
+        raise UsageError(f"'{text}' is no whole number of bytes", hint=hint)
+    nbytes = round(exact)
     if nbytes <= 0:
         raise UsageError(f"'{text}' is not a positive size", hint=_SIZE_HINT)
     if nbytes > LARGEST_SIZE:

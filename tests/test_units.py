@@ -53,6 +53,14 @@ def test_what_is_no_size_is_an_error_with_an_example(text: str) -> None:
     assert "32MB" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("text", ["1.5", "0.4", "1.5B", "4096.25"])
+def test_a_fraction_of_bytes_lacks_its_unit(text: str) -> None:
+    with pytest.raises(UsageError, match="is no whole number of bytes") as caught:
+        parse_size(text)
+    assert (caught.value.hint or "").startswith(f"did you mean {text.removesuffix('B')}MB?")
+    assert parse_size("4096.0") == 4096
+
+
 @given(st.integers(min_value=1, max_value=2**60))
 @settings(max_examples=200)
 def test_every_whole_number_of_bytes_is_read_back(nbytes: int) -> None:

@@ -16,8 +16,7 @@ Option = Callable[[Any], Any]
 def option(*declarations: str, **attributes: Any) -> Option:
     """A click option that can also be given as ``SPILLPROF_NAME`` in the environment."""
     long = next(name for name in declarations if name.startswith("--"))
-    variable = ENVIRONMENT_PREFIX + long.removeprefix("--").replace("-", "_").upper()
-    return click.option(*declarations, envvar=variable, **attributes)
+    return click.option(*declarations, envvar=_variable(long), **attributes)
 
 
 def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -29,9 +28,19 @@ def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
                 return tuple(parse(each) for each in value)
             return None if value is None else parse(value)
         except UsageError as error:
-            raise UsageError(error.message, where=(max(param.opts, key=len),), hint=error.hint) from None
+            flag = max(param.opts, key=len)
+            if ctx.get_parameter_source(param.name or "") is not click.core.ParameterSource.ENVIRONMENT:
+                raise UsageError(error.message, where=(flag,), hint=error.hint) from None
+            variable = _variable(flag)
+            hint = error.hint and error.hint.replace(f"{flag} ", f"{variable}=")
+            raise UsageError(error.message, where=(variable,), hint=hint) from None
 
     return read
+
+
+def _variable(flag: str) -> str:
+    """The variable of the environment that stands for an option."""
+    return ENVIRONMENT_PREFIX + flag.removeprefix("--").replace("-", "_").upper()
 
 
 def completing(names: Callable[[], Sequence[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:

@@ -12,6 +12,7 @@ from spillprof.cli.session import Session
 from spillprof.cli.streams import discard, tell
 from spillprof.errors import SpillprofError
 from spillprof.interrupts import EXIT_CODE as INTERRUPTED
+from spillprof.nearest import nearest
 from spillprof.report.text import printable, shorten_middle
 
 COULD_NOT_EVALUATE_EXIT_CODE = 2
@@ -43,6 +44,12 @@ def report_failure(failure: BaseException, session: Session) -> int:
         case SpillprofError():
             _print_error(session, failure.message, failure.where, failure.hint)
             return failure.exit_code
+        case click.NoSuchOption() if failure.ctx is not None:
+            known = [name for each in failure.ctx.command.get_params(failure.ctx) for name in each.opts]
+            near = nearest(failure.option_name, known)
+            hint = f"did you mean {near[0]}? " if near else ""
+            _print_error(session, f"no such option '{failure.option_name}'", (), f"{hint}{_usage_hint(failure)}")
+            return COULD_NOT_EVALUATE_EXIT_CODE
         case click.ClickException():
             _print_error(session, _sentence(failure.format_message()), (), _usage_hint(failure))
             return COULD_NOT_EVALUATE_EXIT_CODE

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spillprof.cli.model_file import read_bindings
-from spillprof.cli.option_texts import nearest
+from spillprof.cli.option_texts import unknown_name
 from spillprof.cli.option_values import is_given, read_simulation, read_target
 from spillprof.errors import UsageError
 from spillprof.model.bindings import Bindings
@@ -59,7 +59,7 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
     if strategy not in (*STRATEGIES, "none"):
         if "," in strategy:
             raise UsageError("a gate judges one strategy", hint='set strategy = "interval" under [tool.spillprof.gate]')
-        raise nearest("strategy", strategy, (*STRATEGIES, "none"))
+        raise unknown_name("strategy", strategy, (*STRATEGIES, "none"))
     given = read_bindings(values)
     names = entry.targets if entry.targets and not is_given("target") else (None,)
     mine = entry.budgets

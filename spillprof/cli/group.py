@@ -1,11 +1,11 @@
 """The group of commands. A command's module is imported only when that command runs."""
 
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
 
 from spillprof import __version__
+from spillprof.nearest import nearest
 
 COMMANDS = {
     "analyze": "Simulate a model on a memory: what spills, why, and what it costs.",
@@ -42,7 +42,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with the nearest name where there is no such command."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            near = get_close_matches(args[0], COMMANDS, n=1)
+            near = nearest(args[0], COMMANDS)
             also = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(COMMANDS)}"
             raise click.UsageError(f"no command '{args[0]}'; {also}", ctx)
         return super().resolve_command(ctx, args)

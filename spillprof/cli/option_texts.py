@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from spillprof.errors import SpillprofError, UsageError
 from spillprof.model.dtypes import AS_IN_FILE, NUMBER_DTYPES, SHORT_NAMES
 from spillprof.model.target import builtin_target_names
+from spillprof.nearest import nearest
 from spillprof.planning.options import PLACEMENTS, STRATEGIES
 
 _MAX_DIGITS = 18  # of a dimension: more than any tensor has elements
@@ -53,7 +54,7 @@ def _is_count(text: str) -> bool:
 
 def parse_placement(text: str) -> str:
     if text not in PLACEMENTS:
-        raise nearest("placement", text, PLACEMENTS)
+        raise unknown_name("placement", text, PLACEMENTS)
     return text
 
 
@@ -65,15 +66,13 @@ def strategy_names(text: str) -> tuple[str, ...]:
     known = (*STRATEGIES, "none")
     for name in names:
         if name not in known:
-            raise nearest("strategy", name, known)
+            raise unknown_name("strategy", name, known)
     return names
 
 
-def nearest(kind: str, name: str, known: Sequence[str]) -> UsageError:
+def unknown_name(kind: str, name: str, known: Sequence[str]) -> UsageError:
     """The error for a name that is not one of ``known``."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, n=1)
+    near = nearest(name, known)
     hint = f"did you mean '{near[0]}'? There are {', '.join(known)}" if near else f"there are {', '.join(known)}"
     return UsageError(f"unknown {kind} '{name}'", hint=hint)
 

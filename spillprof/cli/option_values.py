@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spillprof.cli.session import Session
 from spillprof.frontends.targets import open_target
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
 from spillprof.model.op_times import OpTimes
 from spillprof.model.target import Target
-from spillprof.model.target_settings import with_fields
+from spillprof.model.target_settings import unit_doubts, with_fields
 from spillprof.planning.options import Dma, Inputs, Order, PlanningOptions, Recomputing, Release, Start, WriteBack
 
 if TYPE_CHECKING:
@@ -31,7 +32,17 @@ def read_target(values: Mapping[str, Any], name: str | None = None) -> Target:
     if name or is_given("target"):
         given = {key: field for key, field in given.items() if is_given(key)}
     target = target.with_overrides(**{field: values[key] for key, field in given.items()})
-    return with_fields(target, dict(values["target_settings"]))
+    target = with_fields(target, dict(values["target_settings"]))
+    warn_of_units(target)
+    return target
+
+
+def warn_of_units(target: Target) -> None:
+    """Says which figures of a target look as if their unit had been forgotten."""
+    session = click.get_current_context().find_object(Session)
+    for doubt in unit_doubts(target):
+        if session is not None:
+            session.warn(doubt)
 
 
 def is_given(parameter: str) -> bool:

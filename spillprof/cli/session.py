@@ -17,6 +17,7 @@ class Session:
     quiet: bool = False
     color: str = "auto"
     files: Files = field(default_factory=Files)
+    warned: set[str] = field(default_factory=set)
 
     def colored(self, stream: TextIO) -> bool:
         """Whether to colour what goes to the stream: ``--color``, then NO_COLOR, FORCE_COLOR, then the terminal."""
@@ -32,6 +33,12 @@ class Session:
         """A remark for the user, on stderr; not with ``--quiet``."""
         if not self.quiet:
             tell(text)
+
+    def warn(self, text: str) -> None:
+        """A doubt about what the user gave, on stderr, once; not with ``--quiet``."""
+        if text not in self.warned:
+            self.warned.add(text)
+            self.note(f"warning: {text}")
 
     def detail(self, text: str) -> None:
         """A remark that only ``--verbose`` shows, on stderr."""

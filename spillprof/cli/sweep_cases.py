@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spillprof.cli.model_file import read_bindings, read_model
-from spillprof.cli.option_values import read_lowering, read_planning, read_target
+from spillprof.cli.option_values import read_lowering, read_planning, read_target, warn_of_units
 from spillprof.cli.session import Session
 from spillprof.errors import ModelError, SpillprofError, UsageError
+from spillprof.model.target_settings import with_fields
 from spillprof.planning.options import PlanningOptions
 
 if TYPE_CHECKING:
+    from spillprof.model.target import Target
     from spillprof.sweep.rows import Case
     from spillprof.sweep.work import Study
 
@@ -49,8 +51,18 @@ def read_study(models: Sequence[str], values: Mapping[str, Any], session: Sessio
         raise errors[0]
     for failed in errors:
         session.note(f"warning: {failed.message}; its points are rows with this error")
+    _warn_of_axes(target, values)
     axes = [*values["variations"], *((name, values[name]) for name in OPTION_AXES if len(values[name]) > 1)]
     return make_study(sources, target, settings_of(axes), lowering, planning)
+
+
+def _warn_of_axes(target: "Target", values: Mapping[str, Any]) -> None:
+    """Says which values of the axes look as if their unit had been forgotten."""
+    for field, each in values["variations"]:
+        for value in each:
+            warn_of_units(with_fields(target, {field: value}))
+    if isinstance(values.get("sram"), tuple):
+        warn_of_units(target.with_overrides(sram_bytes=min(values["sram"])))
 
 
 def first_lowering(values: Mapping[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spillprof.cli.option_texts import nearest
+from spillprof.cli.option_texts import unknown_name
 from spillprof.errors import UsageError
 from spillprof.units import parse_size
 
@@ -72,5 +72,5 @@ def known_names(text: str, known: Sequence[str], kind: str) -> tuple[str, ...]:
         raise UsageError(f"no {kind} is named", where=(f"--{kind}",), hint=f"there are {', '.join(known)}")
     for name in names:
         if name not in known:
-            raise nearest(kind, name, known)
+            raise unknown_name(kind, name, known)
     return names

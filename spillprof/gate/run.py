@@ -1,5 +1,7 @@
 """Every case measured and judged: a model that breaks is a finding like any other."""
 
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -61,6 +63,26 @@ def accept(report: GateReport, baseline: Mapping[str, Entry]) -> tuple[GateRepor
     return replace(report, checks=tuple(accepted), updated=True), entries
 
 
+def _hint(hint: str | None, case: Case) -> str | None:
+    """The hint of an error; for a model that a configuration lists, options that bind sizes as keys of the file."""
+    if hint is None or case.location is None or not hint.startswith(_BIND):
+        return hint
+    try:
+        words = shlex.split(hint.removeprefix(_BIND))
+    except ValueError:  # a name with quotes in it
+        return hint
+    bound: dict[str, list[str]] = {}
+    for option, text in zip(words[::2], words[1::2], strict=False):
+        name, _, size = text.rpartition("=")
+        value = size if option == "--dim" else f"[{size.replace('x', ', ')}]"
+        bound.setdefault(f"{option.removeprefix('--')}s", []).append(f"{json.dumps(name)} = {value}")
+    keys = "; ".join(f"{key} = {{ {', '.join(values)} }}" for key, values in bound.items())
+    return f"{_BIND}{keys} in {case.location.file}"
+
+
+_BIND = "bind it: "
+
+
 def _check(case: Case, before: Entry | None, rules: Rules) -> Check:
     from spillprof.frontends.onnx import read_onnx
 
@@ -77,7 +99,7 @@ def _check(case: Case, before: Entry | None, rules: Rules) -> Check:
         )
         entry, peak_operator = measure(case, graph)
     except SpillprofError as error:
-        failure = Failure(message=error.message, where=error.where, hint=error.hint)
+        failure = Failure(message=error.message, where=error.where, hint=_hint(error.hint, case))
         return Check(
             model=case.model, target=case.target.name, verdict=Verdict.ERROR, failure=failure, location=case.location
         )

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from spillprof.errors import UsageError
+from spillprof.nearest import nearest
 
 DTYPE_BITS: dict[str, int] = {
     "float64": 64, "float32": 32, "float16": 16, "bfloat16": 16,
@@ -51,7 +51,7 @@ def parse_dtype(text: str) -> str | None:
         return None
     name = SHORT_NAMES.get(name, name)
     if name not in NUMBER_DTYPES:
-        near = get_close_matches(name, (*NUMBER_DTYPES, *SHORT_NAMES), n=1)
+        near = nearest(name, (*NUMBER_DTYPES, *SHORT_NAMES))
         known = f"there are {', '.join(NUMBER_DTYPES)}; short: {', '.join(SHORT_NAMES)}; {AS_IN_FILE}: no change"
         raise UsageError(f"unknown element type '{text}'", hint=f"did you mean '{near[0]}'? {known}" if near else known)
     return name

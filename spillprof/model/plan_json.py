@@ -1,6 +1,5 @@
 """Plan files: a Plan as JSON values and back. ``docs/file-formats.md`` describes the format for its writers."""
 
-import difflib
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from spillprof.errors import PlanError
 from spillprof.model.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
 from spillprof.model.program import PHASES_PER_STEP, Program
 from spillprof.model.spill_records import spill_records
+from spillprof.nearest import nearest
 
 SCHEMA = "spillprof-plan/1"
 
@@ -136,7 +136,7 @@ class _Reader:
     def _buffer(self, raw: object, where: str) -> int:
         name = _text(raw, where)
         if name not in self._buffers:
-            near = difflib.get_close_matches(name[:200], self._buffers, n=1) if len(self._buffers) <= 5000 else []
+            near = nearest(name, self._buffers) if len(self._buffers) <= 5000 else []
             raise PlanError(
                 f"the program has no buffer {_show(name)}",
                 where=[where],
@@ -178,7 +178,7 @@ def _check_keys(table: Mapping[str, Any], known: tuple[str, ...] | list[str], re
             raise PlanError(f"{where} lacks '{key}'", where=[where], hint=f"required: {', '.join(required)}")
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(str(key)[:200], known, n=1)
+            near = nearest(str(key), known)
             hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
             raise PlanError(f"{where} has an unknown key {_show(key)}", where=[where], hint=hint)
 

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.model.target_fields import read_fields
+from spillprof.nearest import nearest
 from spillprof.side_files.kinds import TARGET
 from spillprof.side_files.opening import read_text
 from spillprof.side_files.toml_text import parse_toml
@@ -176,7 +176,7 @@ def _values_of(name_or_path: str, chain: tuple[str, ...]) -> dict[str, Any]:
     path = Path(name_or_path)
     if not name_or_path.endswith(".toml"):
         names = builtin_target_names()
-        near = get_close_matches(name_or_path, names, n=1)
+        near = nearest(name_or_path, names)
         hint = f"did you mean '{near[0]}'? " if near else ""
         hint += f"Built in: {', '.join(names)}; or give the path of a .toml, .ini or .mpool file"
         raise UsageError(f"unknown target '{name_or_path}'", hint=hint[:1].lower() + hint[1:])

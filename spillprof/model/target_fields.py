@@ -5,12 +5,12 @@ Sizes, rates, times and frequencies may be texts with units.
 
 import math
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from spillprof.errors import UsageError
+from spillprof.nearest import nearest
 from spillprof.units import LARGEST_FIGURE, LARGEST_SIZE, parse_frequency, parse_rate, parse_size, parse_time
 
 
@@ -24,7 +24,8 @@ def read_fields(table: Mapping[str, object], *, name: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in _READERS:
-            near = get_close_matches(key, _READERS, n=1)
+            full = {short_name(each): each for each in field_names()}
+            near = nearest(key, _READERS) or [full[each] for each in nearest(key.replace("_", "-"), full)]
             hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(_READERS)}"
             raise UsageError(f"target '{name}' has an unknown key '{key}'", hint=hint)
         try:
@@ -32,6 +33,18 @@ def read_fields(table: Mapping[str, object], *, name: str) -> dict[str, Any]:
         except UsageError as error:
             raise UsageError(f"target '{name}': {key}: {error.message}", hint=error.hint) from None
     return values
+
+
+UNITS = ("_bytes_per_s", "_bytes", "_s", "_j_per_byte", "_j")
+"""How names of fields end: with their unit."""
+
+
+def short_name(field: str) -> str:
+    """A target field as options name it: with - for _, and without its unit where it is the one that is meant."""
+    unit = next((unit for unit in UNITS if field.endswith(unit)), "")
+    plain = field.removesuffix(unit)
+    meant = next(plain + each for each in ("", *UNITS) if plain + each in _READERS)
+    return (plain if meant == field and field != "sram_bytes_per_s" else field).replace("_", "-")
 
 
 def _whole(value: object, *, minimum: int = 0) -> int:

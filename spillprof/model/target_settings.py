@@ -5,9 +5,9 @@ from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.model.target import Target
-from spillprof.model.target_fields import field_names, read_fields
+from spillprof.model.target_fields import UNITS, field_names, read_fields, short_name
+from spillprof.nearest import nearest
 
-_RATES_AND_THE_REST = ("", "_bytes_per_s", "_bytes", "_s", "_j_per_byte", "_j")
 _NOT_ONE_VALUE = {
     "sram_bytes": "use --sram",
     "name": "it changes no result",
@@ -34,17 +34,32 @@ def with_fields(target: Target, fields: Mapping[str, Any]) -> Target:
     return target.with_overrides(**{k: {"default": v} if k in _BY_DTYPE else v for k, v in fields.items()})
 
 
+def unit_doubts(target: Target) -> list[str]:
+    """What to ask of figures so small that their unit was probably forgotten: ``dram-read is 3 B/s``."""
+    doubts = []
+    if target.sram_bytes < _LEAST_SRAM_BYTES:
+        doubts.append(f"the SRAM has {target.sram_bytes} B; did you mean {target.sram_bytes}MB?")
+    for field in field_names():
+        rate = getattr(target, field) if field.endswith("_bytes_per_s") else None
+        if rate and rate < _LEAST_BYTES_PER_S:
+            doubts.append(f"{short_name(field)} is {rate:g} B/s; did you mean {rate:g}GB/s?")
+    return doubts
+
+
+_LEAST_SRAM_BYTES = 1 << 10
+_LEAST_BYTES_PER_S = 1e6
+"""Less is no memory, and no bandwidth, of any machine that runs models."""
+
+
 def target_field(name: str) -> str:
     """The target field that a name means: as in target files, with - for _, and without its unit."""
     plain = name.strip().lower().replace("-", "_")
     known = field_names()
-    units = ("_bytes",) if plain == "sram" else _RATES_AND_THE_REST  # not its bandwidth, whatever the order of units
+    units = ("_bytes",) if plain == "sram" else ("", *UNITS)  # not its bandwidth, whatever the order of units
     field = next((plain + unit for unit in units if plain + unit in known), None)
     if field is None:
-        from difflib import get_close_matches
-
-        near = get_close_matches(plain, known, n=1)
         settable = [each for each in known if each not in _NOT_ONE_VALUE]
+        near = nearest(plain.replace("_", "-"), map(short_name, settable)) or nearest(plain, known)
         raise UsageError(
             f"a target has no field '{name}'",
             hint=f"did you mean '{near[0]}'?" if near else f"there are {', '.join(settable)}",
@@ -63,7 +78,9 @@ def target_value(field: str, text: str, name: str) -> Any:
             break
         except ValueError:
             continue
-    if field in _BY_DTYPE:
-        rates = read_fields({field: {"default": value}}, name=name)[field]
-        return rates["default"]
-    return read_fields({field: value}, name=name)[field]
+    try:
+        if field in _BY_DTYPE:
+            return read_fields({field: {"default": value}}, name=name)[field]["default"]
+        return read_fields({field: value}, name=name)[field]
+    except UsageError as error:  # an option needs no quotes about a text
+        raise UsageError(error.message, hint=error.hint and error.hint.replace("'", "")) from None

@@ -1,11 +1,10 @@
 """From a Program to a Plan, by strategy name."""
 
-from difflib import get_close_matches
-
 from spillprof.errors import UsageError
 from spillprof.model.plan import Plan
 from spillprof.model.program import Program
 from spillprof.model.target import Target
+from spillprof.nearest import nearest
 from spillprof.planning.bounds import Bound
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.offline import plan_offline
@@ -74,6 +73,6 @@ def check_strategy(strategy: str) -> None:
     """``UsageError`` unless the strategy exists."""
     names = (IDEAL, *STRATEGIES)
     if strategy not in names:
-        near = get_close_matches(strategy, names, n=1)
+        near = nearest(strategy, names)
         hint = f"did you mean '{near[0]}'? " if near else ""
         raise UsageError(f"unknown strategy '{strategy}'", hint=f"{hint}available: {', '.join(names)}")

@@ -1,13 +1,9 @@
 """What a name on the command line means: buffers, steps, or nothing."""
 
-from difflib import get_close_matches
-
 from spillprof.errors import UsageError
 from spillprof.model.graph import Graph
 from spillprof.model.program import Program
-
-_LONGEST_NAME = 200  # that a user mistypes; also keeps the comparison fast
-_MOST_COMPARED = 50_000
+from spillprof.nearest import nearest
 
 
 def resolve(name: str, graph: Graph, program: Program) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -36,8 +32,8 @@ def resolve(name: str, graph: Graph, program: Program) -> tuple[tuple[int, ...],
             *(tensor for buffer in program.buffers for tensor in buffer.tensors),
             *(operator for step in program.steps for operator in (step.name, *step.operators)),
         )
-        if each and len(each) <= _LONGEST_NAME
+        if each
     )
-    near = get_close_matches(name[:_LONGEST_NAME], list(known)[:_MOST_COMPARED], n=3)
+    near = nearest(name, known, most=3)
     hint = f"did you mean {', '.join(near)}?" if near else "spillprof inspect lists tensors and operators"
     raise UsageError(f"the model has no tensor or operator '{name}'", hint=hint)

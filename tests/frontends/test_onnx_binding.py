@@ -4,6 +4,7 @@ import pytest
 from onnx_builders import floats, model, node, read, shape_of, value
 
 from spillprof.errors import ShapeError, SpillprofError, UsageError
+from spillprof.frontends.onnx.binding import plausible_size
 
 TWO = model(
     [node("Relu", "a", "p"), node("Relu", "b", "q")],
@@ -54,7 +55,7 @@ def test_gaps_are_listed_with_the_options_that_close_them() -> None:
     with pytest.raises(ShapeError) as caught:
         read(TWO, dims={"W": 1})
     assert caught.value.where[1:] == ("a: [N, 3]", "b: [N, ?, W]")
-    assert caught.value.hint == 'bind it: --dim N=1 --dim "b[1]=1"'
+    assert caught.value.hint == 'bind it: --dim N=1 --dim "b[1]=128"'
 
 
 def test_odd_symbols_and_old_style_minus_one() -> None:
@@ -107,3 +108,29 @@ def test_batch_without_an_open_axis() -> None:
     assert shape_of(data, "p", batch=8) == (8,)
     with pytest.raises(UsageError, match="binds nothing"):
         read(data, batch=2)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "axis", "rank", "size"),
+    [
+        ("batch", 0, 2, 1),
+        ("batch_size", 1, 3, 1),
+        ("N", 0, 4, 1),
+        ("seq", 1, 2, 128),
+        ("sequence_length", 1, 2, 128),
+        ("past_sequence", 2, 4, 128),
+        ("maxTokens", 1, 2, 128),
+        ("image_height", 2, 4, 224),
+        ("W", 3, 4, 224),
+        ("channels", 1, 4, 3),
+        ("s12", 0, 2, 1),
+        ("s12", 1, 2, 128),
+        ("", 0, 4, 1),
+        ("", 1, 4, 3),
+        ("", 3, 4, 224),
+        ("", 1, 2, 128),
+        ("", 4, 6, 1),
+    ],
+)
+def test_sizes_to_propose(symbol: str, axis: int, rank: int, size: int) -> None:
+    assert plausible_size(symbol, axis, rank) == size

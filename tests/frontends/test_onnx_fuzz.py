@@ -1,6 +1,9 @@
 """Damaged models: a graph or one of our errors, never anything else."""
 
 import contextlib
+import subprocess
+import sys
+from pathlib import Path
 
 import onnx
 import pytest
@@ -158,6 +161,16 @@ def test_nodes_that_lead_onnx_outside_of_its_memory_are_refused(damaged: onnx.No
         read(data)
     assert refused.value.message == message
     assert refused.value.hint
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are forked, and limited by POSIX means")
+def test_no_node_ends_or_holds_its_process() -> None:
+    """Random nodes, one process for many: each must be read or refused within seconds of the processor."""
+    script = Path(__file__).parents[2] / "benchmarks" / "fuzz_nodes.py"
+    command = [sys.executable, str(script), "--models", "700"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("700 models, 0 ended")
 
 
 def test_their_neighbours_are_read() -> None:

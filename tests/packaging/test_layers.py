@@ -8,7 +8,7 @@ PACKAGE = Path(__file__).parents[2] / "spillprof"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__init__", "errors"),
-    ("units", "kept", "fingerprint", "interrupts"),
+    ("units", "kept", "fingerprint", "interrupts", "nearest"),
     ("side_files",),
     ("model",),
     ("frontends", "lowering", "planning", "timing", "verify"),

@@ -1,6 +1,5 @@
 """Shapes that the user gives for tensors that inference cannot size: ``--assume TENSOR=SHAPE``."""
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.scope import Tally
 from spillprof.model.bindings import written_shape
 from spillprof.model.dtypes import UNSIZED_DTYPES
+from spillprof.nearest import nearest
 
 _LISTED = 4
 _LONGEST_NAME = 80
@@ -146,5 +146,5 @@ def _written(node: Node) -> Iterator[str]:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, sorted(known), n=_LISTED, cutoff=0.4)
+    close = nearest(name, sorted(known), most=_LISTED, cutoff=0.4)
     return "there is " + ", ".join(f"'{near}'" for near in close) if close else "'inspect --json' lists all tensors"

@@ -1,6 +1,5 @@
 """Gives every dimension of the model's inputs a number."""
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ import onnx
 from spillprof.errors import ModelError, ShapeError, UsageError
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT, ValueType, check_size, parse_type, tensor_type
 from spillprof.model.bindings import Bindings
+from spillprof.nearest import nearest
 
 _AXIS_KEY = re.compile(r"(.*)\[(-?\d+)\]", re.DOTALL | re.ASCII)
 _LISTED = 8
@@ -171,12 +171,35 @@ class _Binder:
             return declared
         key = declared or f"{name}[{axis}]"
         if key not in self.sizes:
-            missing.setdefault(f"--dim {key}=1", f"{name}: {_written(axes)}")
+            size = plausible_size(declared or "", axis, len(axes))
+            missing.setdefault(f"--dim {key}={size}", f"{name}: {_written(axes)}")
         return self.sizes.get(key)
 
     def _keys(self) -> list[str]:
         unnamed = [f"{n}[{i}]" for n, axes in self.axes.items() for i, axis in enumerate(axes or ()) if axis is None]
         return [*sorted(self.symbols), *unnamed]
+
+
+def plausible_size(symbol: str, axis: int, rank: int) -> int:
+    """A size to propose for an open dimension, by its name, or by its place where it has none that tells."""
+    words = [word for word in re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", symbol).lower()) if word]
+    for size, meant in _SIZE_OF_WORDS:
+        if any(word.startswith(meant) or (symbol.isalpha() and word in _LETTERS.get(size, ())) for word in words):
+            return size
+    if axis == 0 or rank > len(_IMAGE):
+        return 1
+    return _IMAGE[axis] if rank == len(_IMAGE) else _SEQUENCE
+
+
+_SEQUENCE, _IMAGE = 128, (1, 3, 224, 224)
+_SIZE_OF_WORDS = (
+    (1, ("batch",)),
+    (_SEQUENCE, ("seq", "len", "token", "past", "total", "time", "frame", "step", "position")),
+    (224, ("height", "width", "image")),
+    (3, ("channel",)),
+)
+_LETTERS = {1: ("n", "b", "bs"), _SEQUENCE: ("s", "t", "l"), 224: ("h", "w"), 3: ("c",)}
+"""Sizes by how words in a symbol's name begin, and by words of one letter or two."""
 
 
 def _inner_dims(proto: onnx.TypeProto) -> list[onnx.TensorShapeProto.Dimension]:
@@ -188,7 +211,7 @@ def _inner_dims(proto: onnx.TypeProto) -> list[onnx.TensorShapeProto.Dimension]:
 
 
 def _nearest(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known[:_LISTED]
+    close = nearest(name, known, most=3, cutoff=0.4) or known[:_LISTED]
     if not close:
         return "the model leaves none open"
     return "there is " + ", ".join(f"'{k}'" for k in close)

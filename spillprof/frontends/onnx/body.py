@@ -11,6 +11,9 @@ from spillprof.frontends.onnx.functions import FunctionKey, check_expansion, fun
 from spillprof.frontends.onnx.kinds import Kind, Kinds
 from spillprof.model.graph import AttributeValue
 
+MAX_STANDARD_VERSION = 999
+"""Of the standard's operator set, which gets two a year. Above what onnx knows, its newest operators are meant."""
+
 MAX_BODY_DEPTH = 64
 """If, Loop and Scan inside each other, after inlining."""
 
@@ -257,7 +260,13 @@ def _add_constant(body: Body, name: str, constant: Constant) -> None:
 
 
 def _opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
-    return {_domain(entry.domain): entry.version for entry in imports}
+    versions = {_domain(entry.domain): entry.version for entry in imports}
+    for domain, version in versions.items():
+        least, most = (1, MAX_STANDARD_VERSION) if domain == "" else (0, (1 << 31) - 1)
+        if not least <= version <= most:
+            what = f"the model imports version {version} of the operator set '{domain or 'ai.onnx'}'"
+            raise ModelError(what, hint=f"opset_import must hold a version from {least} to {most}: export it again")
+    return versions
 
 
 def _domain(domain: str) -> str:

@@ -50,7 +50,11 @@ def _non_max_suppression(
     if len(node.inputs) < 3 or not node.inputs[2]:
         return (tensor_type("int64", (0, 3)),)
     limit = values[2]
-    kept = boxes if limit is None or limit.size != 1 else min(boxes, max(int(limit.reshape(-1)[0]), 0))
+    kept = (
+        boxes
+        if limit is None or limit.size != 1 or limit.dtype.kind not in "iu"
+        else min(boxes, max(int(limit.reshape(-1)[0]), 0))
+    )
     return (tensor_type("int64", (batch * classes * kept, 3)),)
 
 

@@ -21,6 +21,9 @@ ELEMENT_OF_DTYPE = {dtype: number for number, dtype in DTYPE_OF_ELEMENT.items()}
 
 MAX_BYTES = (1 << 63) - 1
 
+MAX_RANK = 1024
+"""Dimensions of one tensor: no runtime has so many, and the product of more takes long."""
+
 Shape = tuple[int | None, ...]
 """Dimensions; None where one is unknown."""
 
@@ -59,6 +62,8 @@ def tensor_type(dtype: str, shape: Shape | None) -> ValueType:
     proto = onnx.TypeProto()
     proto.tensor_type.elem_type = ELEMENT_OF_DTYPE[dtype]
     if shape is not None:
+        if len(shape) > MAX_RANK:
+            raise ModelError(f"a tensor has {len(shape):,} dimensions, more than {MAX_RANK:,}")
         proto.tensor_type.shape.SetInParent()
         for dim in shape:
             entry = proto.tensor_type.shape.dim.add()

@@ -15,7 +15,10 @@ _RULES: Mapping[str, FoldRule] = {**ARITHMETIC, **MOVEMENT}
 
 
 def fold(call: Call, inputs: Ins) -> tuple[Array, ...] | None:
-    """The outputs' contents; None if the operator is not evaluated, its inputs do not fit, or the result is large."""
+    """The outputs' contents; None if the operator is not evaluated, its inputs do not fit, or the result is large.
+
+    ``Impossible`` if there is no result: division of integers by zero, a number that its type does not hold.
+    """
     rule = _RULES.get(call.op_type)
     if rule is None:
         return None

@@ -1,11 +1,13 @@
 """Evaluation of elementwise operators and reductions."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from spillprof.frontends.onnx.constants import Array
-from spillprof.frontends.onnx.folding_call import Call, FoldRule, Ins, axes_of, given, limit, optional
+from spillprof.frontends.onnx.folding_call import Call, FoldRule, Impossible, Ins, axes_of, given, limit, optional
 
 
 def _elementwise(function: Callable[..., object]) -> FoldRule:
@@ -17,17 +19,50 @@ def _elementwise(function: Callable[..., object]) -> FoldRule:
     return rule
 
 
+def as_integers(values: Array, dtype: np.dtype[Any]) -> Array:
+    """The values in an integer type, towards zero. ``Impossible`` if one is not finite or does not fit."""
+    if values.dtype.kind == "f" and dtype.kind in "iu":
+        wide, held = values.astype(np.float64), np.iinfo(dtype)
+        fits = (wide > float(held.min) - 1) & (wide < float(held.max) + 1)
+        if held.bits == 64:  # the limits themselves are no doubles, but for the lower one
+            fits |= wide == float(held.min)
+        if not np.all(fits):
+            raise Impossible(f"{float(wide[~fits].reshape(-1)[0]):g} as {dtype}")
+    return values.astype(dtype)
+
+
+def _held(result: Array, estimate: Array) -> Array:
+    """An integer result, if it did not wrap around: the same in floating point is near it then."""
+    apart = np.abs(estimate - result.astype(np.float64))
+    if not np.all(apart < 2.0 ** (8 * result.dtype.itemsize - 2)):
+        raise Impossible(f"a result that passes {result.dtype}")
+    return result
+
+
+def in_type(function: Callable[..., object], dtype: np.dtype[Any], *values: Array) -> Array:
+    """What a function gives, in the type of its operands. ``Impossible`` if integers wrap around."""
+    found = np.asarray(function(*values))
+    if dtype.kind not in "iu":
+        return found.astype(dtype)
+    if found.dtype.kind in "iu":
+        found = _held(found, np.asarray(function(*[v.astype(np.float64) for v in values])))
+    return as_integers(found, dtype)
+
+
 def _same_type(function: Callable[..., object]) -> FoldRule:
     """Elementwise; the result has the first input's type."""
-    rule = _elementwise(function)
-    return lambda call, inputs: tuple(out.astype(given(inputs, 0).dtype) for out in rule(call, inputs))
+
+    def rule(call: Call, inputs: Ins) -> tuple[Array, ...]:
+        values = [given(inputs, i) for i in range(len(inputs))]
+        limit(np.broadcast_shapes(*(v.shape for v in values)))
+        return (in_type(function, values[0].dtype, *values),)
+
+    return rule
 
 
 def _divide(a: Array, b: Array) -> object:
     if not np.issubdtype(a.dtype, np.integer):
         return np.true_divide(a, b)
-    if not np.all(b):
-        raise ZeroDivisionError
     quotient = np.floor_divide(a, b)  # ONNX truncates towards zero
     return np.where(
         (np.remainder(a, b) != 0) & (np.signbit(a.astype(np.float64)) != np.signbit(b.astype(np.float64))),
@@ -36,8 +71,24 @@ def _divide(a: Array, b: Array) -> object:
     )
 
 
+def _division(function: Callable[..., object]) -> FoldRule:
+    """Elementwise; an integer cannot be divided by zero, nor the least of its type by -1."""
+    divided = _elementwise(function)
+
+    def rule(call: Call, inputs: Ins) -> tuple[Array, ...]:
+        a, b = given(inputs, 0), given(inputs, 1)
+        if a.dtype.kind in "iu" and b.dtype.kind in "iu":
+            if not np.all(b):
+                raise Impossible("a division by zero")
+            if call.op_type == "Div" and a.dtype.kind == "i" and np.any((a == np.iinfo(str(a.dtype)).min) & (b == -1)):
+                raise Impossible(f"a result that passes {a.dtype}")
+        return tuple(out.astype(a.dtype) for out in divided(call, inputs))
+
+    return rule
+
+
 def _mod(call: Call, inputs: Ins) -> tuple[Array, ...]:
-    return _same_type(np.fmod if call.number("fmod", 0) else np.remainder)(call, inputs)
+    return _division(np.fmod if call.number("fmod", 0) else np.remainder)(call, inputs)
 
 
 def _variadic(function: Callable[[Array, Array], object]) -> FoldRule:
@@ -46,7 +97,7 @@ def _variadic(function: Callable[[Array, Array], object]) -> FoldRule:
         for i in range(1, len(inputs)):
             other = given(inputs, i)
             limit(np.broadcast_shapes(total.shape, other.shape))
-            total = np.asarray(function(total, other)).astype(total.dtype)
+            total = in_type(function, total.dtype, total, other)
         return (total,)
 
     return rule
@@ -66,9 +117,16 @@ def _reduce(function: Callable[..., object]) -> FoldRule:
         if not axes and call.number("noop_with_empty_axes", 0):
             return (value,)
         keep = bool(call.number("keepdims", 1))
-        return (np.asarray(function(value, axis=axes or None, keepdims=keep)).astype(value.dtype),)
+        return (in_type(partial(function, axis=axes or None, keepdims=keep), value.dtype, value),)
 
     return rule
+
+
+def _mean(value: Array, **settings: Any) -> object:
+    if not value.size:
+        raise ValueError("the mean of nothing")
+    mean: Callable[..., object] = np.mean
+    return mean(value, **settings)
 
 
 def _arg(function: Callable[..., object]) -> FoldRule:
@@ -93,7 +151,7 @@ ARITHMETIC: Mapping[str, FoldRule] = {
     "ArgMin": _arg(np.argmin),
     "Ceil": _same_type(np.ceil),
     "Clip": _clip,
-    "Div": _same_type(_divide),
+    "Div": _division(_divide),
     "Equal": _elementwise(np.equal),
     "Exp": _same_type(np.exp),
     "Floor": _same_type(np.floor),
@@ -113,7 +171,7 @@ ARITHMETIC: Mapping[str, FoldRule] = {
     "Pow": _same_type(np.power),
     "Reciprocal": _same_type(np.reciprocal),
     "ReduceMax": _reduce(np.max),
-    "ReduceMean": _reduce(np.mean),
+    "ReduceMean": _reduce(_mean),
     "ReduceMin": _reduce(np.min),
     "ReduceProd": _reduce(np.prod),
     "ReduceSum": _reduce(np.sum),

@@ -35,6 +35,10 @@ class Call:
         return value if isinstance(value, int) else default
 
 
+class Impossible(Exception):
+    """The operands have no result, whatever the operator is for: its message says why."""
+
+
 class TooLarge(Exception):
     """The result has more elements than are kept."""
 
@@ -71,4 +75,4 @@ def axes_of(call: Call, inputs: Ins, index: int = 1) -> tuple[int, ...] | None:
 
 
 FoldRule = Callable[[Call, Ins], tuple[Array, ...]]
-"""Computes the outputs; any ordinary exception means that it cannot."""
+"""Computes the outputs; any ordinary exception means that it cannot, ``Impossible`` that nobody can."""

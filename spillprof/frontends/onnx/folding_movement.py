@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from spillprof.frontends.onnx.constants import Array, constant_value
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
+from spillprof.frontends.onnx.folding_arithmetic import as_integers, in_type
 from spillprof.frontends.onnx.folding_call import (
     Call,
     FoldRule,
@@ -23,11 +25,11 @@ from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
 
 def _cast(call: Call, inputs: Ins) -> tuple[Array, ...]:
     dtype = DTYPE_OF_ELEMENT.get(call.number("to", 0), "")
-    return (given(inputs, 0).astype(np.dtype(dtype)),)
+    return (as_integers(given(inputs, 0), np.dtype(dtype)),)
 
 
 def _cast_like(call: Call, inputs: Ins) -> tuple[Array, ...]:
-    return (given(inputs, 0).astype(given(inputs, 1).dtype),)
+    return (as_integers(given(inputs, 0), given(inputs, 1).dtype),)
 
 
 def _concat(call: Call, inputs: Ins) -> tuple[Array, ...]:
@@ -49,7 +51,8 @@ def _cumsum(call: Call, inputs: Ins) -> tuple[Array, ...]:
     if call.number("exclusive", 0) or call.number("reverse", 0):
         raise ValueError("not evaluated")
     value = given(inputs, 0)
-    return (np.cumsum(value, axis=int(given(inputs, 1).reshape(-1)[0])).astype(value.dtype),)
+    axis = int(given(inputs, 1).reshape(-1)[0])
+    return (in_type(partial(np.cumsum, axis=axis), value.dtype, value),)
 
 
 def _expand(call: Call, inputs: Ins) -> tuple[Array, ...]:
@@ -79,7 +82,8 @@ def _nonzero(call: Call, inputs: Ins) -> tuple[Array, ...]:
 
 def _range(call: Call, inputs: Ins) -> tuple[Array, ...]:
     start, stop, delta = (given(inputs, i).reshape(-1)[0] for i in range(3))
-    count = max(math.ceil((float(stop) - float(start)) / float(delta)), 0)
+    first, last, step = (v.item() for v in (start, stop, delta))  # of integers too large for floating point as well
+    count = max(-((first - last) // step) if isinstance(step, int) else math.ceil((last - first) / step), 0)
     limit((count,))
     return ((start + np.arange(count, dtype=np.int64).astype(start.dtype) * delta).astype(start.dtype),)
 

@@ -28,6 +28,9 @@ _MISREAD_DEFAULTS = {"STFT": {"onesided": 1}}
 MISFIT_HINT = "check the sizes given with --dim, --shape, --batch or --assume; if none is, the model contradicts itself"
 """What to do where an operator's inputs do not fit each other."""
 
+_LISTED = 8
+"""Inputs, attributes and elements that an error shows."""
+
 _SIZE_TYPES = frozenset(map(np.dtype, ("int64", "int32", "uint64", "uint32")))
 
 
@@ -82,7 +85,7 @@ def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array |
         return nothing
     if any(name and t is None for name, t in zip(node.inputs, types, strict=True)):
         return nothing
-    refuse_misread(node, types, (place(node), *_inputs_written(node, types)))
+    refuse_misread(node, types, lambda: (place(node), *inputs_written(node, types, values)))
     renamed = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attributes)
     given = {a.name for a in node.attributes}
     for name, default in _MISREAD_DEFAULTS.get(node.op_type, {}).items():
@@ -104,11 +107,12 @@ def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array |
         )
         return tuple(_type(found.get(f"o{i}")) for i in range(len(node.outputs)))
     except ModelError as error:
-        raise ShapeError(error.message, where=(place(node),), hint=error.hint) from error
+        where = (place(node), *inputs_written(node, types, values))
+        raise ShapeError(error.message, where=where, hint=error.hint or MISFIT_HINT) from error
     except Exception as error:  # the C++ side raises many kinds, all meaning: this operator cannot be
         text = (str(error).strip().splitlines() or [""])[0].removeprefix("[ShapeInferenceError] ")
         text = text.removeprefix("[TypeInferenceError] ").rstrip(".")[:300]
-        where = (place(node), *_inputs_written(node, types))
+        where = (place(node), *inputs_written(node, types, values))
         raise ShapeError(
             f"the shapes do not fit: {text[:1].lower()}{text[1:]}", where=where, hint=MISFIT_HINT
         ) from error
@@ -148,10 +152,16 @@ def place(node: Node) -> str:
     return f"{node.name} ({node.op_type})"
 
 
-def _inputs_written(node: Node, types: Sequence[ValueType | None]) -> tuple[str, ...]:
-    shapes = (
-        f"{name[:80]}: {list(t.shape) if t is not None and t.shape is not None else 'unknown shape'}"
-        for name, t in zip(node.inputs[:6], types[:6], strict=True)
-        if name
-    )
-    return tuple(shapes)
+def inputs_written(
+    node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None] = ()
+) -> tuple[str, ...]:
+    """Shapes of an operator's first inputs, contents of those that are short, and its attributes, one a line."""
+    lines = []
+    for index, (name, known) in enumerate(zip(node.inputs[:_LISTED], types[:_LISTED], strict=True)):
+        if name:
+            shape = "unknown shape" if known is None or known.shape is None else list(known.shape)
+            value = values[index] if index < len(values) else None
+            shown = f" = {value.tolist()}" if value is not None and 0 < value.size <= _LISTED else ""
+            lines.append(f"{name[:80]}: {shape}{shown}")
+    lines += [f"{name[:80]} = {str(value)[:80]}" for name, value in list(node.settings.items())[:_LISTED]]
+    return tuple(lines)

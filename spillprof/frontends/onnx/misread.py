@@ -12,12 +12,12 @@ from spillprof.frontends.onnx.elements import Shape, ValueType
 Types = Sequence[ValueType | None]
 
 
-def refuse_misread(node: Node, types: Types, where: Sequence[str]) -> None:
+def refuse_misread(node: Node, types: Types, where: Callable[[], Sequence[str]]) -> None:
     """``ShapeError`` for a node that must not be asked about."""
     check = _CHECKS.get(node.op_type)
     fault = check and check(node, {a.name: a.i for a in node.attributes}, types)
     if fault:
-        raise ShapeError(fault, where=where, hint="the model contradicts itself: export it again, or mend this node")
+        raise ShapeError(fault, where=where(), hint="the model contradicts itself: export it again, or mend this node")
 
 
 def _split(node: Node, numbers: Mapping[str, int], _: Types) -> str:

@@ -14,9 +14,10 @@ from spillprof.frontends.onnx.constants import Array, array_constant
 from spillprof.frontends.onnx.contrib import apply_rule, contrib_rule
 from spillprof.frontends.onnx.elements import ValueType, tensor_type
 from spillprof.frontends.onnx.folding import can_fold, fold
-from spillprof.frontends.onnx.folding_call import Call
+from spillprof.frontends.onnx.folding_call import Call, Impossible
 from spillprof.frontends.onnx.inference import MISFIT_HINT, NodeInference, place
 from spillprof.frontends.onnx.rule import Case, Standard
+from spillprof.frontends.onnx.sense import refuse_nonsense
 from spillprof.frontends.onnx.sequences import LARGEST_TAKEN, sequence_found
 from spillprof.frontends.onnx.standard import OVERRULED
 from spillprof.model.dtypes import UNSIZED_DTYPES
@@ -41,6 +42,7 @@ class Found:
     limits: Sequence[ValueType | None] = ()  # the largest types there can be
     least: Sequence[ValueType | None] = ()  # the smallest, where known: what is stated in between can be true
     assumption: str | None = None  # what the sizes rest on, unless the user gives them
+    fault: str = ""  # why the contents cannot be, where they would have followed
 
 
 class OutputFinder:
@@ -68,7 +70,12 @@ _UNKNOWN = id(None)
 
 def _found(node: Node, operands: Operands, inference: NodeInference) -> Found:
     types, values, is_bounded = operands
-    contents = _contents(node, types, values)
+    refuse_nonsense(node, types, values)
+    try:
+        contents = _contents(node, types, values)
+    except Impossible as error:
+        inferred = _types(node, types, values, inference)
+        return Found(types=inferred, values=[None] * len(node.outputs), is_bounded=is_bounded, fault=str(error))
     if contents is not None:
         exact = [array_constant(value).type for value in contents]
         return Found(types=exact, values=contents, is_bounded=is_bounded)
@@ -112,7 +119,7 @@ def _check_reshape(node: Node, before: ValueType | None, after: ValueType | None
 def _contents(
     node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]
 ) -> tuple[Array, ...] | None:
-    """The outputs' contents, if they follow from what is known."""
+    """The outputs' contents, if they follow from what is known. ``Impossible`` if there can be none."""
     if node.domain != "":
         return None
     if node.op_type in ("Shape", "Size") and len(node.outputs) == 1:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from spillprof.errors import ModelError
-from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
+from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT, MAX_RANK
 from spillprof.model.dtypes import DTYPE_BITS
 
 KEPT_BYTES = 1024
@@ -60,6 +60,8 @@ class TensorFacts:
             raise ModelError(f"a tensor has the unknown element type {self.element}", where=where)
         if any(dim < 0 for dim in self.dims):
             raise ModelError("a stored tensor has a negative dimension", where=where)
+        if len(self.dims) > MAX_RANK:
+            raise ModelError(f"a stored tensor has {len(self.dims):,} dimensions", where=where)
         count = math.prod(self.dims)
         if count * DTYPE_BITS.get(dtype, 8) > 8 * MAX_COUNT or count > MAX_COUNT:
             raise ModelError("a stored tensor has more elements than fit 63 bits", where=where)

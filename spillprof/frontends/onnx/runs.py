@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from spillprof.errors import UsageError
+from spillprof.nearest import nearest
 
 _LISTED = 8
 
@@ -48,7 +48,7 @@ class Runs:
 def _hint(op_type: str, name: str, met: Mapping[str, None]) -> str:
     if not met:
         return f"the model runs no {op_type}"
-    near = get_close_matches(name, list(met)[:1000], n=1)
+    near = nearest(name, list(met)[:1000])
     listed = ", ".join(f"'{known}'" for known in list(met)[:_LISTED])
     listed += f" and {len(met) - _LISTED:,} more" if len(met) > _LISTED else ""
     return f"did you mean '{near[0]}'? There are {listed}" if near else f"there are {listed}"

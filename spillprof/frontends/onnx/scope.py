@@ -17,6 +17,7 @@ class Scope:
     types: dict[str, ValueType | None] = field(default_factory=dict)  # None: nothing is known
     values: dict[str, Array] = field(default_factory=dict)
     kinds: dict[str, TensorKind] = field(default_factory=dict)
+    faults: dict[str, tuple[str, str]] = field(default_factory=dict)  # operator and reason why contents cannot be
     bounded: set[str] = field(default_factory=set)  # values whose size, or contents, follow from an upper bound
 
     def holder(self, name: str) -> "Scope | None":
@@ -35,6 +36,11 @@ class Scope:
         """The contents, if they are known and small."""
         scope = self.holder(name)
         return None if scope is None else scope.values.get(name)
+
+    def fault_of(self, name: str) -> tuple[str, str] | None:
+        """The operator because of which a value's contents cannot be, and the reason."""
+        scope = self.holder(name)
+        return None if scope is None else scope.faults.get(name)
 
     def kind_of(self, name: str) -> TensorKind:
         """Where the value comes from."""

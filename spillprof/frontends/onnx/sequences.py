@@ -56,7 +56,7 @@ class _Case:
     def position(self, index: int, length: int) -> int | None:
         """Where in a sequence an input points, 0..length; None where only the run knows."""
         value = self.values[index]
-        if value is None:
+        if value is None or value.dtype.kind not in "iu" or not value.size:
             return None
         at = int(value.reshape(-1)[0])
         at += length if at < 0 else 0

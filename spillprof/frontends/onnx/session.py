@@ -54,6 +54,7 @@ class Session:
     finder: OutputFinder = field(default_factory=OutputFinder)
     orders: dict[int, Sequence[int]] = field(default_factory=dict)  # topological order by identity of the body
     spelled_out: dict[int, Sequence[Node]] = field(default_factory=dict)  # by identity of an operator with bodies
+    faulty: set[str] = field(default_factory=set)  # operators whose result cannot be
     runs: Runs = field(default_factory=Runs)
     steps: Steps = field(default_factory=Steps)
     tally: Tally = field(default_factory=Tally)

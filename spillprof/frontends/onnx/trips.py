@@ -1,9 +1,10 @@
 """How often a Loop runs, as far as the model or the user says."""
 
-from spillprof.errors import UsageError
+from spillprof.errors import ShapeError, UsageError
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.scope import Scope
+from spillprof.frontends.onnx.sense import HINT
 from spillprof.frontends.onnx.session import Session
 from spillprof.model.graph import ASSUMED_TRIPS, TripBasis, Trips
 
@@ -36,6 +37,9 @@ def _trip_count(node: Node, body: Body, scope: Scope) -> tuple[int | None, bool]
         return 0, True
     if limit is None or limit.size != 1:
         return None, False
+    if limit.dtype.kind not in "iu":
+        what = f"the number of trips is of type {limit.dtype}, but must be an integer"
+        raise ShapeError(what, where=(place(node),), hint=HINT)
     has_condition = len(node.inputs) > 1 and bool(node.inputs[1])
     stops = body.outputs[0]
     always = body.constants.get(stops)

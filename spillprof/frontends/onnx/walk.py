@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spillprof.errors import ShapeError
 from spillprof.frontends.onnx.assumed import Evidence, settle
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.claims import agree, check_claims, claimed_type, lies_between, may_be, overrule
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.control_flow import visit_bodies
 from spillprof.frontends.onnx.elements import ValueType
+from spillprof.frontends.onnx.folding import can_fold
+from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.outcome import Outcome
 from spillprof.frontends.onnx.outputs import Found, Operands
 from spillprof.frontends.onnx.scope import Scope
+from spillprof.frontends.onnx.sense import HINT
 from spillprof.frontends.onnx.sequence_map import as_loop, is_sequence_map
 from spillprof.frontends.onnx.session import Session, SizedBody
 from spillprof.frontends.onnx.sized import finished_graph, is_sized, unsized_error
@@ -65,12 +69,31 @@ def _sized_operator(node: Node, scope: Scope, session: Session, body: Body, root
     if node.bodies:
         operator = _with_bodies(node, scope, session, body)
     else:
-        _set_outputs(node, session.finder.found(node, _operands(node, scope)), scope, session, body)
+        found = session.finder.found(node, _operands(node, scope))
+        if found.fault or session.faulty:
+            _hand_on_fault(node, found, scope, session)
+        _set_outputs(node, found, scope, session, body)
         operator = _operator(node)
     unknown = [output for output in node.outputs if output and not is_sized(scope, output)]
     if unknown and all(is_sized(scope, name) for name in (*node.inputs, *node.captures) if name):
         roots.extend((node, output) for output in unknown)
     return operator
+
+
+def _hand_on_fault(node: Node, found: Found, scope: Scope, session: Session) -> None:
+    """Marks outputs whose contents cannot be. ``ShapeError`` where a size would follow from such contents."""
+    fault = (place(node), found.fault) if found.fault else None
+    fault = fault or next((f for name in node.inputs if name and (f := scope.fault_of(name))), None)
+    if fault is None:
+        return
+    session.faulty.add(fault[0])
+    given = session.assumed.shapes
+    for name, known, value in zip(node.outputs, found.types, found.values, strict=True):
+        if name and name not in given and not (known is not None and known.is_sized):
+            where = (fault[0], f"it decides the size of {name}, the output of {place(node)}")
+            raise ShapeError(f"a size follows from {fault[1]}", where=where, hint=HINT)
+        if name and value is None and node.domain == "" and can_fold(node.op_type):
+            scope.faults[name] = fault
 
 
 def _operands(node: Node, scope: Scope) -> Operands:

@@ -8,11 +8,11 @@ What the file does not say (alignment, MACs, energies) is that of the built-in t
 import math
 from configparser import ConfigParser, Error
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from spillprof.errors import UsageError
 from spillprof.model.target import MOST_PARENTS, Target, load_target
+from spillprof.nearest import nearest
 from spillprof.side_files.kinds import VELA_INI
 from spillprof.side_files.opening import read_text
 from spillprof.side_files.tables import check_table
@@ -166,7 +166,7 @@ def _section(ini: ConfigParser, path: Path, kind: str, chosen: str) -> _Section:
         )
     name = wanted or names[0]
     if name not in names:
-        near = get_close_matches(name, names, n=1)
+        near = nearest(name, names)
         hint = f"did you mean '{near[0].partition('.')[2]}'?" if near else f"there are {listed}"
         raise UsageError(f"'{path}' has no section [{name}]", hint=hint)
     layers: list[dict[str, str]] = []

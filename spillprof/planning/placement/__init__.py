@@ -1,10 +1,10 @@
 """Placement policies: at which address a new segment goes."""
 
-from difflib import get_close_matches
 from typing import Protocol
 
 from spillprof.errors import UsageError
 from spillprof.model.program import Program
+from spillprof.nearest import nearest
 from spillprof.planning.free_list import FreeList
 from spillprof.planning.options import PERFECT, PLACEMENTS
 from spillprof.planning.placement.fits import BestFit, FirstFit
@@ -43,7 +43,7 @@ def make_placement(name: str, program: Program) -> Placement:
             return RecentSameSize()
         case "size-classes":
             return SizeClasses(program)
-    near = get_close_matches(name, PLACEMENTS, n=1)
+    near = nearest(name, PLACEMENTS)
     hint = f"did you mean '{near[0]}'? " if near else ""
     raise UsageError(f"unknown placement '{name}'", hint=f"{hint}available: {', '.join(PLACEMENTS)}")
 
