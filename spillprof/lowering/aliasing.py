@@ -69,8 +69,8 @@ def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft:
 def _is_view(task: Task, draft: Draft, target: Target) -> bool:
     if not is_one_of(task.lead, _ANY_VIEW) or not task.inputs or not task.outputs:
         return False
-    if task.lead.outputs[0] != task.outputs[0]:
-        return False  # the mask of a Dropout alone
+    if task.lead.op_type == "Dropout" and task.outputs[0] in task.lead.outputs[1:]:
+        return False  # the mask alone
     tensors = draft.graph.tensors
     source, result = tensors[task.inputs[0]], tensors[task.outputs[0]]
     if is_one_of(task.lead, PARTS):

@@ -112,7 +112,7 @@ def test_one_write_of_an_output_is_due_however_often_it_is_written() -> None:
     dear = Costs(step_s=[1000.0] * len(p.steps), read_s=float, write_s=float)
     seconds = {}
     for writeback in WriteBack:
-        found = joint_choice(p, replace(OPTIONS, writeback=writeback), dear, 10.0)
+        found = joint_choice(p, replace(OPTIONS, writeback=writeback), dear)
         assert found is not None
         assert found.proposals == ()
         seconds[writeback] = found.alone_s
