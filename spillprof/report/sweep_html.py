@@ -16,6 +16,7 @@ from spillprof.report.sweep_words import (
     cliff_sentence,
     knee_words,
     title_of,
+    unfinished,
 )
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
@@ -87,7 +88,7 @@ def _verdict(sweep: Sweep) -> str:
     if overall:
         answer = answer_sentence(overall[0])
         text += f" {answer[:1].upper()}{answer[1:]}."
-    return text if sweep.complete else f"Interrupted; these are the points that were finished. {text}"
+    return text if sweep.complete else f"{unfinished(sweep)}. {text}"
 
 
 def _case(sweep: Sweep, case: CaseFacts, index: int) -> dict[str, Any]:
