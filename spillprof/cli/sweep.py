@@ -37,7 +37,7 @@ from spillprof.cli.sweep_texts import (
     parse_varied,
     parse_within,
 )
-from spillprof.errors import CapacityError
+from spillprof.errors import CapacityError, SpillprofError
 from spillprof.interrupts import EXIT_CODE as INTERRUPTED
 from spillprof.interrupts import check, raised
 from spillprof.model.dtypes import AS_IN_FILE
@@ -116,10 +116,10 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     run = Run(cases, list(product(placements, strategies)), known)
     runner = _runner(study, values)
     try:
-        complete = _simulate(run, values, runner, session)
+        finished = _simulate(run, values, runner, session)
         config = _configuration(values, strategies, placements)
         written = reproduce(session, command, values["config"])
-        sweep = _conclude(run.rows(), study, cases, values, config, written, runner, complete)
+        sweep = _conclude(run.rows(), study, cases, values, config, written, runner, finished)
     finally:
         runner.close()
     if known:
@@ -129,7 +129,7 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     sys.stdout.flush()
     for path, content in contents:
         write_file(path, content, session)
-    return _exit_code(sweep)
+    return _exit_code(sweep, finished)
 
 
 def _simulate(run: Any, values: Mapping[str, Any], runner: "Runner", session: Session) -> bool:
@@ -150,7 +150,7 @@ def _simulate(run: Any, values: Mapping[str, Any], runner: "Runner", session: Se
 
 
 def _runner(study: "Study", values: Mapping[str, Any]) -> "Runner":
-    if values["dask"]:
+    if values["dask"] is not None:
         from spillprof.sweep.cluster import Cluster
 
         return Cluster(study, values["dask"])
@@ -195,12 +195,16 @@ def _conclude(
         return make(complete=False)
 
 
-def _exit_code(sweep: "Sweep") -> int:
+def _exit_code(sweep: "Sweep", finished: bool) -> int:
     from spillprof.cli.failures import BUG_EXIT_CODE
-    from spillprof.sweep.work import BUG
+    from spillprof.sweep.work import BUG, LOST
 
-    if not sweep.complete:
+    lost = sum(row.status == LOST for row in sweep.rows)
+    if not finished or not (sweep.complete or lost):
         return INTERRUPTED
+    if lost:
+        what = f"{lost:,} of {len(sweep.rows):,} points are missing: who was given them is gone"
+        raise SpillprofError(what, hint="write the result with -o, and go on from there with --resume")
     if any(row.status.startswith(BUG) for row in sweep.rows):
         return BUG_EXIT_CODE
     if not any(row.ok for row in sweep.rows):

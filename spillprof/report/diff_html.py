@@ -32,7 +32,7 @@ from spillprof.report.diff_words import (
     verdict,
 )
 from spillprof.report.gate.wording import figures, growth
-from spillprof.report.html import asset, environment, script_json
+from spillprof.report.html import asset, environment, script_json, stylesheet
 from spillprof.report.text import label
 from spillprof.units import format_size
 
@@ -78,7 +78,7 @@ def _context(comparison: Comparison) -> dict[str, Any]:
             for word, found in alone(comparison)
         ],
         "differences": [difference_words(difference) for difference in shown_differences(comparison)],
-        "style": asset("report.css"),
+        "style": stylesheet(),
         "script": asset("report.js"),
         "data": script_json(data),
     }  # fmt: skip

@@ -4,14 +4,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from spillprof import __version__
 from spillprof.config_keys import Metric
 from spillprof.history import Run, Series, Step, steps
 from spillprof.report.gate.wording import NAMES, figure, figures, growth
-from spillprof.report.html import templates_dir
+from spillprof.report.html import environment, stylesheet
 from spillprof.report.text import BARS, count_of, label
 
 MOST_BARS = 60
@@ -58,16 +55,9 @@ def json_text(series: Sequence[Series], metrics: Sequence[Metric]) -> str:
 
 def html(series: Sequence[Series], metrics: Sequence[Metric]) -> str:
     """One file without scripts and without requests. The same history gives the same text."""
-    environment = Environment(
-        loader=FileSystemLoader(templates_dir()),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = Markup((templates_dir() / "report.css").read_text("utf-8"))
-    return environment.get_template("history.html.jinja").render(
-        style=style,
+    template = environment().get_template("history.html.jinja")
+    return template.render(
+        style=stylesheet(),
         version=__version__,
         width=_WIDTH,
         height=_HEIGHT,

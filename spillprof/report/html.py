@@ -18,6 +18,7 @@ from spillprof.report.chart_words import chart_sentences, live_summary, trend_su
 from spillprof.report.columns import part_percent
 from spillprof.report.overview import cards, strategy_rows
 from spillprof.report.page_data import has_graph, limits_note, page_data
+from spillprof.report.page_policy import BOLD, policy, share_classes, share_rules
 from spillprof.report.plain_markdown import to_html
 from spillprof.report.roofline import roofline_figure, roofline_summary, roofline_table
 from spillprof.report.size_figures import size_section
@@ -64,9 +65,12 @@ def environment() -> Environment:
         time=format_time,
         rate=format_rate,
         share=part_percent,
+        share_classes=share_classes,
         name=label,
     )
-    made.globals.update(count_of=count_of, html_rows=tables.HTML_ROWS)
+    made.globals.update(
+        count_of=count_of, html_rows=tables.HTML_ROWS, policy=policy, bold=BOLD, theme=asset("theme.js")
+    )
     return made
 
 
@@ -145,7 +149,7 @@ def _context(profile: Profile) -> dict[str, Any]:
         "sweep_command": sweep_command(profile),
         "settings": _settings(profile),
         "method": method_html(),
-        "style": asset("report.css"),
+        "style": stylesheet(),
         "script": scripts("report.js", "charts.js", "step.js", "graph.js"),
         "plotly": library("plotly-cartesian.min.js"),
         "dagre": library("dagre.min.js"),
@@ -154,6 +158,11 @@ def _context(profile: Profile) -> dict[str, Any]:
         "has_graph": has_graph(profile),
         "data": script_json(data),
     }
+
+
+def stylesheet() -> Markup:
+    """The sheet that all pages share."""
+    return asset("report.css") + share_rules()
 
 
 def library(name: str) -> Markup:

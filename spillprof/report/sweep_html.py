@@ -6,7 +6,7 @@ from typing import Any
 from spillprof import __version__
 from spillprof.report import data_table as tables
 from spillprof.report.data_table import DataTable, Kind
-from spillprof.report.html import asset, environment, library, script_json, scripts
+from spillprof.report.html import environment, library, script_json, scripts, stylesheet
 from spillprof.report.sweep_figures import curve_figure
 from spillprof.report.sweep_text import rows_of
 from spillprof.report.sweep_words import (
@@ -16,6 +16,7 @@ from spillprof.report.sweep_words import (
     cliff_sentence,
     knee_words,
     title_of,
+    unfinished,
 )
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
@@ -70,7 +71,7 @@ def _context(sweep: Sweep) -> dict[str, Any]:
             *((label(key, 40), label(field_text(key, value), 200)) for key, value in sweep.target.items()),
             *((label(key, 40), label(_option_text(value), 200)) for key, value in sweep.config.items()),
         ],
-        "style": asset("report.css"),
+        "style": stylesheet(),
         "script": scripts("report.js", "charts.js"),
         "plotly": library("plotly-cartesian.min.js"),
         "data": script_json(data),
@@ -87,7 +88,7 @@ def _verdict(sweep: Sweep) -> str:
     if overall:
         answer = answer_sentence(overall[0])
         text += f" {answer[:1].upper()}{answer[1:]}."
-    return text if sweep.complete else f"Interrupted; these are the points that were finished. {text}"
+    return text if sweep.complete else f"{unfinished(sweep)}. {text}"
 
 
 def _case(sweep: Sweep, case: CaseFacts, index: int) -> dict[str, Any]:

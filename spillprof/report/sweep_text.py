@@ -4,7 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from spillprof.report.columns import size_scale, time_scale
 from spillprof.report.narrow import least_width, wrapped
-from spillprof.report.sweep_words import answer_sentence, by_place, cliff_sentence, knee_words, size_labels, title_of
+from spillprof.report.sweep_words import (
+    answer_sentence,
+    by_place,
+    cliff_sentence,
+    knee_words,
+    size_labels,
+    title_of,
+    unfinished,
+)
 from spillprof.report.text import count_of, label
 from spillprof.sweep.result import CaseFacts, Sweep
 from spillprof.sweep.rows import Row
@@ -33,7 +41,7 @@ def render(sweep: Sweep, *, width: int = WIDTH) -> str:
         lines += [f"... {count_of(hidden, 'more curve set')}: see -o FILE.csv or -o FILE.html", ""]
     lines += [*_for_all(sweep, width), *_cliffs(sweep, width), *_pareto(sweep), *_failures(sweep)]
     if not sweep.complete:
-        lines += ["Interrupted: these are the points that were finished."]
+        lines += [f"{unfinished(sweep)}."]
     while lines and not lines[-1]:
         lines.pop()
     return "\n".join(line.rstrip() for line in lines) + "\n"

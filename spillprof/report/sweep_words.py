@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spillprof.report.target_words import field_text
-from spillprof.report.text import label
+from spillprof.report.text import count_of, label
 from spillprof.sweep.answers import Answer
 from spillprof.sweep.curves import Cliff, Knee
+from spillprof.sweep.result import Sweep
+from spillprof.sweep.work import LOST
 from spillprof.units import format_size, format_size_exact, format_size_pair, format_time
 
 METRIC_WORDS = {"spill_bytes": "spill bytes", "latency_s": "latency"}
@@ -34,6 +36,14 @@ def answer_sentence(answer: Answer) -> str:
         return f"{goal}: none of the sizes swept{_failed(answer.failed_models)}"
     strategy = "" if answer.strategy is None else f", {answer.strategy} {answer.placement}"
     return f"{goal}: {format_size_exact(answer.sram_bytes)}{strategy}"
+
+
+def unfinished(sweep: Sweep) -> str:
+    """Why a sweep is not complete."""
+    lost = sum(row.status == LOST for row in sweep.rows)
+    if lost:
+        return f"Not complete: {lost:,} of {count_of(len(sweep.rows), 'point')} are missing"
+    return "Interrupted: these are the points that were finished"
 
 
 def _failed(models: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from spillprof.sweep.blame import blame
 from spillprof.sweep.curves import Cliff, Knee, cliffs, knees
 from spillprof.sweep.local import InProcess
 from spillprof.sweep.rows import Case, Row
-from spillprof.sweep.work import Runner, Study
+from spillprof.sweep.work import LOST, Runner, Study
 
 SCHEMA = "spillprof-sweep/1"
 
@@ -33,7 +33,7 @@ class Sweep:
 
     spillprof_version: str
     command: str  # to reproduce
-    complete: bool  # False: it was interrupted
+    complete: bool  # False: it was interrupted, or points were lost
     target: Mapping[str, Any]  # before any field was varied; its SRAM is on the axis
     config: Mapping[str, Any]
     cases: tuple[CaseFacts, ...]
@@ -58,8 +58,9 @@ def conclude(
     runner: Runner | None = None,
 ) -> Sweep:
     """The sweep with its knees, cliffs and answers. ``runner`` finds out who is to blame for the cliffs; else it is
-    done here. An interrupted one is not kept waiting for that.
+    done here. An interrupted one is not kept waiting for that, and nor is one of which points were lost.
     """
+    complete = complete and not any(row.status == LOST for row in rows)
     found = cliffs(rows)
     return Sweep(
         spillprof_version=__version__,

@@ -21,7 +21,8 @@ from spillprof.sweep.rows import OK
 
 BUG = "a bug in spillprof: "
 """How the status of a point begins that failed for a reason of ours."""
-LOST = "the process that did it died"
+LOST = "missing: nobody who was given it finished it"
+"""Of a point whose process, worker or cluster was lost. Its sweep is not complete."""
 OUT_OF_MEMORY = "out of memory"
 
 

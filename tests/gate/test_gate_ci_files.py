@@ -58,7 +58,19 @@ class Runner:
         )
 
     def outputs(self) -> dict[str, str]:
-        return dict(line.split("=", 1) for line in self.output.read_text("utf-8").splitlines())
+        """As the platform reads them: NAME=VALUE, or NAME<<END with the lines up to END."""
+        lines = iter(self.output.read_text("utf-8").split("\n")[:-1])
+        found: dict[str, str] = {}
+        for line in lines:
+            if "<<" in line.split("=", 1)[0]:
+                name, end = line.split("<<", 1)
+                value = []
+                while (part := next(lines)) != end:
+                    value.append(part)
+                found[name] = "\n".join(value)
+            else:
+                name, found[name] = line.split("=", 1)
+        return found
 
 
 @pytest.fixture
@@ -110,6 +122,62 @@ def test_the_action_fails_on_a_skip_connection_and_annotates_it(runner: Runner) 
     assert runner.outputs()["changed"] == "true"
     assert "::error file=pyproject.toml,line=10," in done.stdout
     assert "forces out c0" in runner.summary.read_text("utf-8")
+
+
+def test_the_action_takes_arguments_of_several_lines(runner: Runner) -> None:
+    chain(runner.project.folder / "models" / "a.onnx", skip=True)
+    done = runner.run("Gate", REPORTS="reports", ARGUMENTS="\n--metrics spill-bytes\r\n  --exit-zero\t\n-q\n")
+    assert done.returncode == 0, done.stderr
+    assert runner.outputs()["exit-code"] == "0"
+    assert runner.outputs()["changed"] == "true"
+    assert "forces out c0" in runner.summary.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["$(touch pwned)", "`touch pwned`", "; touch pwned", "*", "&& touch pwned", "-q\n$(touch pwned)"],
+)
+def test_the_action_runs_nothing_that_its_arguments_say(runner: Runner, arguments: str) -> None:
+    done = runner.run("Gate", REPORTS="reports", ARGUMENTS=arguments)
+    assert done.returncode == 2
+    assert not (runner.project.folder / "pwned").exists()
+    assert arguments.split()[-1].strip(")`") in done.stdout + done.stderr  # as it stands: a star is no list of files
+    assert runner.outputs()["exit-code"] == "2"
+
+
+def test_the_action_writes_reports_to_an_absolute_folder(runner: Runner, tmp_path: Path) -> None:
+    folder = tmp_path / "else where" / "reports"
+    done = runner.run("Gate", REPORTS=str(folder))
+    assert done.returncode == 0, done.stderr
+    assert runner.outputs()["comment"] == str(folder / "spillprof.md")
+    assert (folder / "spillprof.md").is_file()
+    assert not list(runner.project.folder.glob("reports*"))
+
+
+@pytest.mark.parametrize("name", ["a\nchanged=true\nevil=1", "a\ncomment<<x\nb", "-", "-rf", "$(touch pwned)"])
+def test_the_action_sets_no_output_that_a_folder_s_name_says(runner: Runner, name: str) -> None:
+    done = runner.run("Gate", REPORTS=name)
+    assert done.returncode == 0, done.stderr
+    comment = f"{runner.project.folder}/{name}/spillprof.md"
+    assert runner.outputs() == {"exit-code": "0", "changed": "false", "comment": comment}
+    assert Path(comment).is_file()
+    assert not (runner.project.folder / "pwned").exists()
+
+
+def test_the_action_does_not_take_an_earlier_report_for_its_own(runner: Runner) -> None:
+    assert runner.run("Gate", REPORTS="reports").returncode == 0
+    assert runner.run("Gate", REPORTS="reports", ARGUMENTS="--no-such-option").returncode == 2
+    assert list((runner.project.folder / "reports").iterdir()) == []
+    assert runner.outputs()["changed"] == "true"
+
+
+@pytest.mark.parametrize("branch", ["main\n--upload-pack=touch pwned", "--upload-pack=touch pwned", "$(touch pwned)"])
+def test_the_action_fetches_no_branch_that_is_no_branch(runner: Runner, tmp_path: Path, branch: str) -> None:
+    runner.project.git("clone", "-q", "--bare", ".", str(tmp_path / "origin.git"))
+    runner.project.git("remote", "add", "origin", (tmp_path / "origin.git").as_uri())
+    assert runner.run("Fetch the baseline", BRANCH=branch).returncode != 0
+    assert runner.run("Gate", REPORTS="reports", BRANCH=branch).returncode == 2
+    assert not (runner.project.folder / "pwned").exists()
 
 
 def test_the_action_says_2_where_nothing_could_be_evaluated(runner: Runner) -> None:

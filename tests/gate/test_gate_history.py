@@ -103,7 +103,9 @@ def test_html_stands_alone_and_runs_nothing(recorded: tuple[Project, list[str]],
     _, commits = recorded
     assert run(["history", "../spill.sqlite", "-o", "h.html"]) == 0
     text = Path("h.html").read_text("utf-8")
-    assert "default-src 'none'; style-src 'unsafe-inline'" in text
+    assert "default-src 'none'; script-src 'none'; style-src 'sha256-" in text
+    assert "unsafe" not in text
+    assert " style=" not in text
     assert "<script" not in text
     assert not re.search(r'(?:src|href)="(?!data:)', text)
     assert commits[2] in text

@@ -1,5 +1,7 @@
 """The HTML report as text, and its figures as data. What a browser does with it: tests/browser."""
 
+import base64
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -13,6 +15,7 @@ from spillprof.model.result import SpillArc
 from spillprof.report import figures
 from spillprof.report.data_table import HTML_ROWS, MAX_ROWS, operators_table
 from spillprof.report.html import render, script_json, templates_dir
+from spillprof.report.page_policy import share_classes, share_rules
 from spillprof.report.plain_markdown import to_html
 from spillprof.report.text import label
 from spillprof.report.verdict import lead_result, verdict
@@ -60,9 +63,39 @@ def test_report_refers_to_no_other_file(page):
     assert not [key for key, _ in parsed.attributes if key.startswith("on")]
 
 
-def test_policy_forbids_requests_and_eval(page):
-    policy = dict(re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"()', page)).popitem()[0]
-    assert policy == ("default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:")
+def test_policy_names_what_the_page_carries_by_hash_and_nothing_else(page):
+    (content,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', page)
+    policy = dict(part.split(" ", 1) for part in content.split("; "))
+    scripts = re.findall(r"<script(?! type=.application/json)[^>]*>(.*?)</script>", page, re.DOTALL)
+    styles = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert len(scripts) == 4  # two of its own; plotly and dagre, which are run when they are needed
+    assert len(styles) == 1
+    assert policy == {
+        "default-src": "'none'",
+        "script-src": " ".join(_hash(scripts[k]) for k in (0, 3, 1, 2)),
+        "style-src": f"{_hash(styles[0])} {_hash('')}",
+        "style-src-attr": f"'unsafe-hashes' {_hash('font-weight:bold')}",
+        "img-src": "data: blob:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert not [value for key, value in _parse(page).attributes if key == "style"]
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@pytest.mark.parametrize(
+    ("percent", "classes"),
+    [(0, "w0 t0"), (0.04, "w0 t0"), (0.06, "w0 t1"), (12.34, "w12 t3"), (99.96, "w100 t0"), (250, "w100 t0"),
+     (-1, "w0 t0")],
+)  # fmt: skip
+def test_a_share_is_a_class_of_its_whole_and_one_of_its_tenth(percent, classes):
+    assert share_classes(percent) == classes
+    rules = share_rules()
+    for name in classes.split():
+        assert rules.count(f".{name} {{") == 1
 
 
 def test_report_says_verdict_and_shows_every_strategy(page, profile):
