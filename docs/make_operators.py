@@ -87,6 +87,17 @@ CONTESTED = (
         "SAME padding and dilations",
         "the standard's, input ÷ stride; onnxruntime pads as if there were no dilation",
     ),
+    ("Squeeze, Unsqueeze before 11", "`axes` counted from behind", "counted so; onnx passes over them"),
+    (
+        "Squeeze 13 and later",
+        "an empty list of axes",
+        "the standard's, nothing is squeezed; onnxruntime takes it for none given",
+    ),
+    (
+        "Resize",
+        "`keep_aspect_ratio_policy` with `axes` counted from behind",
+        "the standard's; onnxruntime leaves those axes as they are",
+    ),
 )
 DIFFERENCES = """## Where onnx and onnxruntime differ
 
