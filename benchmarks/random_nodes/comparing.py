@@ -100,6 +100,15 @@ def _aspect_of_axes_from_behind(case: Case) -> bool:
     return case.op_type == "Resize" and kept and min(case.attributes.get("axes") or [0]) < 0
 
 
+def _resized_to_nothing(case: Case) -> bool:
+    if case.op_type != "Resize" or len(case.inputs) < 4 or case.inputs[0] is None or case.inputs[3] is None:
+        return False
+    shape, sizes = case.inputs[0].array.shape, case.inputs[3].array.tolist()
+    before = [shape[axis] for axis in case.attributes.get("axes") or range(len(shape))]
+    ratio = min(after / size for after, size in zip(sizes, before, strict=True))
+    return case.attributes.get("keep_aspect_ratio_policy") == "not_larger" and ratio * min(before) < 0.5
+
+
 def _squeeze_of_no_axes(case: Case) -> bool:
     axes = case.inputs[1] if case.op_type == "Squeeze" and len(case.inputs) > 1 else None
     return axes is not None and axes.array.size == 0
@@ -107,6 +116,7 @@ def _squeeze_of_no_axes(case: Case) -> bool:
 
 EXPLAINED: list[tuple[Callable[[Case], bool], str]] = [
     (_dilated_same_pool, "SAME padding and dilations: onnxruntime pads as if there were no dilation"),
+    (_resized_to_nothing, "a kept aspect ratio that leaves an axis no element: onnx says nothing, and it is refused"),
     (_squeeze_of_no_axes, "an empty list of axes: onnxruntime takes it for none given"),
     (
         _aspect_of_axes_from_behind,

@@ -104,12 +104,14 @@ def test_a_stored_shape_sizes_an_unpooling() -> None:
 
 
 @pytest.mark.parametrize("opset", [1, 7, 10])
-def test_axes_counted_from_behind_in_versions_that_do_not_have_them(opset: int) -> None:
+def test_axes_counted_from_behind_and_in_any_order(opset: int) -> None:
     def sized(op_type: str, shape: list[int], axes: list[int]) -> tuple[int, ...]:
         return shape_of(model([node(op_type, "x", "y", axes=axes)], [value("x", shape)], "y", opset=opset), "y")
 
     assert sized("Squeeze", [1, 5, 1], [-1, 0]) == (5,)
     assert sized("Squeeze", [1, 5, 1], [2]) == (1, 5)
+    assert sized("Squeeze", [1, 1, 2, 1], [1, 0]) == (2, 1)
+    assert sized("Unsqueeze", [5, 4], [3, 0]) == (1, 5, 4, 1)
     assert sized("Unsqueeze", [5, 4], [-2]) == (5, 1, 4)
     assert sized("Unsqueeze", [5, 4], [0, -1]) == (1, 5, 4, 1)
 

@@ -33,8 +33,8 @@ def _conv_transpose(case: Case) -> Sequence[Sized]:
 
 
 def _squeeze(case: Case) -> Sequence[Sized]:
-    """Of versions in whose attribute no axis was counted from behind yet: runtimes do so all the same."""
-    shape, axes = case.shape(0), _from_behind(case, len(case.shape(0)))
+    """With the axes in an attribute: in any order, and counted from behind in versions that do not have that yet."""
+    shape, axes = case.shape(0), _stated_axes(case, len(case.shape(0)))
     if any(shape[axis] != 1 for axis in axes):
         raise ValueError("an axis is longer than 1")
     return [(case.dtype(0), tuple(size for axis, size in enumerate(shape) if axis not in axes))]
@@ -42,15 +42,13 @@ def _squeeze(case: Case) -> Sequence[Sized]:
 
 def _unsqueeze(case: Case) -> Sequence[Sized]:
     rest, rank = iter(case.shape(0)), len(case.shape(0)) + len(case.numbers("axes"))
-    axes = _from_behind(case, rank)
+    axes = _stated_axes(case, rank)
     return [(case.dtype(0), tuple(1 if axis in axes else next(rest) for axis in range(rank)))]
 
 
-def _from_behind(case: Case, rank: int) -> set[int]:
-    """The axes of an attribute, if some are counted from behind; ``LookupError`` otherwise."""
+def _stated_axes(case: Case, rank: int) -> set[int]:
+    """The axes of an attribute. ``ValueError`` if one is named twice, or is none."""
     axes = case.numbers("axes")
-    if min(axes, default=0) >= 0:
-        raise LookupError("axes")
     found = {axis + rank if axis < 0 else axis for axis in axes}
     if len(found) != len(axes) or not found <= set(range(rank)):
         raise ValueError("axes")
@@ -102,8 +100,8 @@ OVERRULED: Mapping[str, Rule] = {
 
 Pools rounded up, in operator sets before 22 (LpPool: all that round up): onnx counts a window that lies in padding
 alone, which runtimes do not. ConvTranspose: onnx adds the output padding to a size that automatic padding has fixed
-already, and loses the axes that a stated output shape makes smaller than the input's. Squeeze, Unsqueeze: onnx passes
-over axes that are counted from behind, where the version does not have them.
+already, and loses the axes that a stated output shape makes smaller than the input's. Squeeze, Unsqueeze with an
+attribute: onnx passes over axes that are counted from behind, or not in ascending order.
 """
 
 GAPS: Mapping[str, Rule] = {
