@@ -87,10 +87,28 @@ CONTESTED = (
         "SAME padding and dilations",
         "the standard's, input ÷ stride; onnxruntime pads as if there were no dilation",
     ),
+    (
+        "Squeeze, Unsqueeze before 11",
+        "`axes` counted from behind, or in another order",
+        "with all of them; onnx passes over some",
+    ),
+    (
+        "Squeeze 13 and later",
+        "an empty list of axes",
+        "the standard's, nothing is squeezed; onnxruntime takes it for none given",
+    ),
+    (
+        "Resize",
+        "`keep_aspect_ratio_policy` with `axes` counted from behind",
+        "the standard's; onnxruntime leaves those axes as they are",
+    ),
+    ("Resize", "`keep_aspect_ratio_policy`, an axis gets no element", "stays unknown, and is refused"),
 )
 DIFFERENCES = """## Where onnx and onnxruntime differ
 
-Sizes are those that onnxruntime gives, but for the rows that say otherwise.
+Sizes are those that onnxruntime gives, but for the rows that say otherwise. `python benchmarks/runtime_shapes.py` draws
+1,000 nodes of each of 226 operators (attributes, operator sets, broadcasting, axes, empty dimensions) and compares
+types and sizes with onnxruntime 1.32: of 196,000 that it runs, none differs but for those rows.
 
 | operators | case | size |
 | --- | --- | --- |

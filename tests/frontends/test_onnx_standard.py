@@ -1,7 +1,7 @@
 """Standard operators that rules of ours size: pools rounded up, automatic padding, gaps of onnx's inference."""
 
 import pytest
-from onnx_builders import floats, ints, model, node, shape_of, value
+from onnx_builders import floats, ints, model, node, read, shape_of, value
 
 from spillprof.errors import ShapeError
 
@@ -39,6 +39,14 @@ def test_both_outputs_of_a_pool_have_its_size() -> None:
 def test_a_window_larger_than_the_image_is_refused() -> None:
     with pytest.raises(ShapeError, match="negative size"):
         pooled("MaxPool", 12, [2], kernel_shape=[5], ceil_mode=1)
+
+
+def test_a_window_larger_than_the_image_has_places_by_division_towards_zero() -> None:
+    """As onnxruntime: (1 - 3) / 2 is -1, (1 - 2) / 3 is 0."""
+    assert pooled("MaxPool", 22, [1], kernel_shape=[3], strides=[2], ceil_mode=1) == (0,)
+    assert pooled("MaxPool", 22, [1], kernel_shape=[2], strides=[3]) == (1,)
+    nhwc = node("NhwcMaxPool", "x", "y", domain="com.microsoft", kernel_shape=[2], strides=[3])
+    assert shape_of(model([nhwc], [value("x", [1, 1, 2], 2)], "y", domains={"com.microsoft": 1}), "y") == (1, 1, 2)
 
 
 def test_pools_of_vendors_are_rounded_alike() -> None:
@@ -93,3 +101,40 @@ def test_a_stored_shape_sizes_an_unpooling() -> None:
     nodes = [node("MaxUnpool", "x i s", "y", kernel_shape=[2, 2], strides=[2, 2])]
     data = model(nodes, inputs, "y", initializers=[ints("s", [1, 1, 5, 5])])
     assert shape_of(data, "y") == (1, 1, 5, 5)
+
+
+@pytest.mark.parametrize("opset", [1, 7, 10])
+def test_axes_counted_from_behind_and_in_any_order(opset: int) -> None:
+    def sized(op_type: str, shape: list[int], axes: list[int]) -> tuple[int, ...]:
+        return shape_of(model([node(op_type, "x", "y", axes=axes)], [value("x", shape)], "y", opset=opset), "y")
+
+    assert sized("Squeeze", [1, 5, 1], [-1, 0]) == (5,)
+    assert sized("Squeeze", [1, 5, 1], [2]) == (1, 5)
+    assert sized("Squeeze", [1, 1, 2, 1], [1, 0]) == (2, 1)
+    assert sized("Unsqueeze", [5, 4], [3, 0]) == (1, 5, 4, 1)
+    assert sized("Unsqueeze", [5, 4], [-2]) == (5, 1, 4)
+    assert sized("Unsqueeze", [5, 4], [0, -1]) == (1, 5, 4, 1)
+
+
+def test_what_onnx_leaves_open_of_the_simplest_nodes() -> None:
+    inputs = [value("x", []), value("a", [2, 3])]
+    nodes = [
+        node("Transpose", "x", "t"),
+        node("Einsum", "x", "e", equation=""),
+        node("Concat", "a a", "c", axis=-2),
+        node("GroupNormalization", "m s s", "g", num_groups=2),
+    ]
+    assert shape_of(model(nodes[:1], inputs, "t"), "t") == ()
+    assert shape_of(model(nodes[1:2], inputs, "e"), "e") == ()
+    assert shape_of(model(nodes[2:3], inputs, "c", opset=4), "c") == (4, 3)
+    groups = [value("m", [3, 6, 5]), value("s", [2])]
+    assert shape_of(model(nodes[3:], groups, "g", opset=18), "g") == (3, 6, 5)  # withdrawn, and run all the same
+
+
+def test_texts_that_may_be_left_out() -> None:
+    strings = [value("x", [1, 3], 8)]
+    kept = model([node("StringNormalizer", "x", "y", case_change_action="UPPER")], strings, "y", opset=10)
+    assert shape_of(kept, "y") == (1, 3)
+    fewer = model([node("StringNormalizer", "x", "y", stopwords=["a"])], strings, "y", opset=10)
+    assert shape_of(fewer, "y") == (1, 3)
+    assert any("its largest size is taken" in a.what for a in read(fewer).assumptions)

@@ -112,6 +112,24 @@ def test_attention_over_a_shared_buffer_returns_the_buffer(op_type: str, past: s
     assert tensors["keys"].shape == tensors["values"].shape == (1, 2, CAPACITY, 4)
 
 
+@pytest.mark.parametrize(
+    ("op_type", "settings", "length"),
+    [
+        ("DecoderMaskedSelfAttention", {}, 16),  # always shares
+        ("Attention", {"past_present_share_buffer": 1}, 16),
+        ("Attention", {}, 17),
+    ],
+)
+def test_attention_with_its_projection_inside(op_type: str, settings: dict[str, int], length: int) -> None:
+    built = node(op_type, "x w b - past - n", "y present", domain="com.microsoft", num_heads=2, **settings)
+    sizes = {"x": [1, 1, 8], "w": [8, 24], "b": [24], "past": [2, 1, 2, CAPACITY, 4]}
+    fed = [*(value(name, size) for name, size in sizes.items()), value("n", [1], INT32)]
+    graph = helper.make_graph([built], "g", fed, [onnx.ValueInfoProto(name=n) for n in ("y", "present")])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    tensors = read(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()).tensors
+    assert tensors["present"].shape == (2, 1, 2, length, 4)
+
+
 def test_scattered_tokens_keep_the_cache() -> None:
     cache, new = [1, GROUPS, CAPACITY, WIDTH], [1, GROUPS, 1, WIDTH]
     nodes = [node("TensorScatter", "past new at", "present", axis=2), node("Attention", "q present present", "y")]

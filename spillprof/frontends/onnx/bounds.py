@@ -73,6 +73,12 @@ def _like_input(node: Node, inputs: _Known, values: _Values, inferred: _Known) -
     return tuple(types)
 
 
+def _texts(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
+    """What is no stop word; one empty text where all of them are."""
+    shape = _shape(inputs[0])
+    return (tensor_type("string", (*shape[:-1], max(shape[-1], 1))),) if shape else None
+
+
 def _compress(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
     first = inputs[0]
     assert first is not None
@@ -153,6 +159,7 @@ _RULES: Mapping[str, _Rule] = {
     "NonZero": _nonzero,
     "Slice": _like_input,
     "Split": _like_input,
+    "StringNormalizer": _texts,
     "TopK": _like_input,
     "Unique": _unique,
 }

@@ -42,8 +42,9 @@ class NodeInference:
         self._kinds = Kinds()
 
     def has_schema(self, node: Node) -> bool:
-        """Whether onnx knows the operator in the version it was written for."""
-        return _find_schema(node) is not None
+        """Whether onnx knows the operator in the version it was written for, and has not withdrawn it there."""
+        schema = _find_schema(node)
+        return schema is not None and not schema.deprecated
 
     def standard_kind(self, op_type: str, version: int, attributes: Sequence[onnx.AttributeProto]) -> Kind:
         """A standard operator with those of the attributes that it has: vendors add their own to it."""

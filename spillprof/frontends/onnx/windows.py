@@ -12,7 +12,7 @@ def places(case: Case, space: Sequence[int], kernel: Sequence[int]) -> tuple[int
     """Places of the window along each axis. ``ValueError`` for settings that fit no axis.
 
     Rounded up, a last window that would begin in the padding behind the image does not exist: so the standard has it
-    today, and so runtimes run all of its versions.
+    today, and so runtimes run all of its versions. A negative count is that of a window larger than the image.
     """
     rank = len(space)
     strides, reach = setting(case, "strides", rank, 1), reaches(case, kernel)
@@ -28,9 +28,7 @@ def places(case: Case, space: Sequence[int], kernel: Sequence[int]) -> tuple[int
     found = []
     for axis, size in enumerate(space):
         stride, free = strides[axis], size + pads[axis] + pads[axis + rank] - reach[axis]
-        if free < 0 and not rounds_up:
-            raise ValueError("the window passes the image")
-        count = (-(-free // stride) if rounds_up else free // stride) + 1
+        count = (-(-free // stride) if rounds_up or free < 0 else free // stride) + 1  # down: towards zero
         is_beyond = rounds_up and (count - 1) * stride >= size + pads[axis]
         found.append(count - 1 if is_beyond else count)
     return tuple(found)
