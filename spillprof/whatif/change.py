@@ -38,5 +38,6 @@ class Situation:
     spill_bytes: int  # under the strategy of the setup
     buffers: tuple[BufferCost, ...]  # what that moved, dearest first
     strategies: tuple[str, ...]  # compared already
+    moved_bytes: int = 0  # inside SRAM
     better_order: Callable[[], tuple[int, ...] | None] = field(default=lambda: None)  # one that spills less, if any
     smaller_batch: SmallerBatch | None = None
