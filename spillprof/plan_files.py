@@ -17,7 +17,7 @@ from spillprof.pipeline import AnalyzeOptions
 from spillprof.planning.options import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.results import against_ideal, result_of
-from spillprof.simulation import on_machine, planned, prepare
+from spillprof.simulation import on_machine, planned, prepare, terms_of
 from spillprof.timing.timeline import simulate
 from spillprof.verify import Violation, verify
 from spillprof.verify.certificate import check_certificate
@@ -42,8 +42,9 @@ def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json:
     """Verify a plan, whoever made it, and cost it. ``PlanError`` if it cannot be read as a plan of this model."""
     machine = on_machine(prepare(graph, target, options.lowering), target, options.planning)
     fitted = machine.fitted
-    plan = plan_from_json(fitted, plan_json)
-    violations = verify(fitted, plan)
+    terms = terms_of(options.planning)
+    plan = plan_from_json(fitted, plan_json, inputs_resident=terms.inputs_resident, steady_state=not terms.cold)
+    violations = verify(fitted, plan, terms)
     if violations:
         return PlanCheck(violations=violations, result=None)
     case = Case(
@@ -61,7 +62,7 @@ def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json:
 def check_bound(graph: Graph, target: Target, options: AnalyzeOptions, certificate: Certificate) -> int:
     """The lower bound on spill bytes that a certificate proves. ``PlanError`` if it does not prove what it claims."""
     fitted = on_machine(prepare(graph, target, options.lowering), target, options.planning).fitted
-    wrong = check_certificate(fitted, certificate)
+    wrong = check_certificate(fitted, certificate, terms_of(options.planning))
     if wrong:
         hint = "give the options with which it was made; otherwise its bound is not proven"
         raise PlanError("the certificate does not hold", where=wrong, hint=hint)

@@ -22,7 +22,7 @@ from spillprof.model.target import Target
 from spillprof.model.timeline import Timeline
 from spillprof.planning.covering import Price, Prices
 from spillprof.planning.gaps import locked_bytes
-from spillprof.planning.options import Order, PlanningOptions
+from spillprof.planning.options import Inputs, Order, PlanningOptions, Start, WriteBack
 from spillprof.planning.planner import IDEAL, INTERVAL, make_plan
 from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.strategies.interval import choose_gaps
@@ -32,7 +32,7 @@ from spillprof.recompute.search import Recomputation, recomputed
 from spillprof.scheduling import scheduled
 from spillprof.timing.dma import Link, read_link, write_link
 from spillprof.units import LARGEST_SIZE
-from spillprof.verify import verify
+from spillprof.verify import Terms, verify
 
 PICOSECONDS_PER_S = 1e12
 
@@ -246,10 +246,19 @@ def picoseconds(target: Target) -> Prices:
 
 def _played(program: Program, on_demand: Plan, target: Target, options: PlanningOptions) -> tuple[Plan, Timeline]:
     plan, timeline = run_of(program, on_demand, target, options.dma)
-    violations = verify(program, plan)
+    violations = verify(program, plan, terms_of(options))
     if violations:
         raise AssertionError(f"strategy {plan.strategy} made an illegal plan: {violations[0]}")
     return plan, timeline
+
+
+def terms_of(options: PlanningOptions) -> Terms:
+    """What the options of planning ask of any plan."""
+    return Terms(
+        inputs_resident=options.inputs is Inputs.RESIDENT,
+        cold=options.start is Start.COLD,
+        rewrites=options.writeback is WriteBack.ALWAYS,
+    )
 
 
 def _ideal_latency_s(fitted: Program, ideal: Timeline, target: Target, options: PlanningOptions) -> float:

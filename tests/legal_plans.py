@@ -56,6 +56,9 @@ STREAM_PLAN = plan(
     capacity=208,
     segments=[("p", 1, 8, 16), ("y", 7, 9, 80)],
     transfers=[("drain", "y", 3, 3)],
+    spills=[
+        {"buffer": "b", "last_use_step": 1, "evict_step": 2, "needed_step": 2, "written": False, "reloaded": False}
+    ],
     streamed=[(1, "x", "in"), (1, "b", "out"), (2, "b", "in")],
     scratch=[(1, "stream staging", 64, 80, 3, 6), (2, "stream staging", 64, 144, 6, 9)],
 )

@@ -32,7 +32,10 @@ PLAN = plan(
     capacity=256,
     segments=[("a", 1, 5, 0), ("c", 7, 9, 0), ("c", 9, 11, 64), ("a", 9, 11, 128), ("y", 10, 12, 0)],
     transfers=[("write-back", "a", 2, 2), ("reload", "a", 3, 3, 1), ("drain", "y", 4, 4)],
-    spills=[{"buffer": "a", "last_use_step": 1, "evict_step": 2, "needed_step": 3, "fragmentation": True}],
+    spills=[
+        {"buffer": "a", "last_use_step": 1, "evict_step": 2, "needed_step": 3, "fragmentation": True},
+        {"buffer": "b", "last_use_step": 1, "evict_step": 2, "needed_step": 2, "written": False, "reloaded": False},
+    ],
     streamed=[(1, "x", "in"), (1, "b", "out"), (2, "b", "in")],
     moves=[("c", 3, 0, 64)],
     scratch=[(1, "stream staging", 64, 64, 3, 6), (2, "stream staging", 64, 64, 6, 9)],

@@ -45,7 +45,7 @@ class Arena:
         places = [s.address for s in self.q.segments if s.buffer == b and s.start <= tick < s.end]
         if not places:
             raise Failed(f"{b} is not on-chip at tick {tick}")
-        self.check(places[0], self.p.buffers[b].size_bytes, b)
+        self.check(places[0], self.p.buffers[b].moved_bytes, b)
 
     def transfers(self, step: int) -> None:
         for t in self.q.transfers:
@@ -107,7 +107,7 @@ def execute(p: Program, q: Plan) -> None:
         own = sorted((s for s in q.segments if s.buffer == b.index), key=lambda s: s.start)
         filled = {t.segment for t in q.transfers if t.kind.is_read}
         if b.kind == "weight" and own and own[0].start == 0 and q.segments.index(own[0]) not in filled:
-            arena.check(own[0].address, b.size_bytes, b.index)
+            arena.check(own[0].address, b.moved_bytes, b.index)
 
 
 def test_legal_plans_execute() -> None:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from spillprof.analysis.attribution import OVERSIZED, Charge
+from spillprof.analysis.attribution import FRAGMENTATION, OVERSIZED, Charge
 from spillprof.analysis.causes import main_cause
 from spillprof.analysis.roofline import Roofline
 from spillprof.model.plan import Plan, TransferKind
@@ -25,7 +25,7 @@ def operator_costs(
     causes: Mapping[int, CauseBytes] | None = None,
     under: Roofline | None = None,
 ) -> tuple[OperatorCost, ...]:
-    """Steps that force spills, stream operands or wait for a spill transfer, dearest first.
+    """Steps that force spills, stream operands, wait for a spill transfer or for compaction moves, dearest first.
 
     ``causes``: spill bytes of each step by cause; None if they are not known. ``under``: where each step stands.
     """
@@ -42,8 +42,9 @@ def operator_costs(
     kinds = timeline.stall_kind.tolist()
     spill_kinds = (TransferKind.RELOAD, TransferKind.WRITE_BACK)
     waiting = {i for i, t in enumerate(blamed) if t >= 0 and stalls[i] > 0 and plan.transfers[t].kind in spill_kinds}
+    moving = {i for i, kind in enumerate(kinds) if kind == JobKind.MOVE and stalls[i] > 0}
     costs = []
-    for i in sorted({*forced, *streamed_by_step, *waiting}):
+    for i in sorted({*forced, *streamed_by_step, *waiting, *moving}):
         step, own = program.steps[i], forced.get(i, [])
         kind, by_cause = _main_kind(own, streamed_by_step[i]), None if causes is None else causes.get(i)
         costs.append(
@@ -56,7 +57,7 @@ def operator_costs(
                 streamed_bytes=streamed_by_step[i],
                 stall_s=stalls[i],
                 stall_buffer=_waits_for(program, plan, blamed[i], kinds[i]),
-                cause=kind if by_cause is None else main_cause(by_cause),
+                cause=_cause(kind, by_cause) or (FRAGMENTATION if i in moving else None),
                 victims=_victims(program, own),
                 kind=kind,
                 causes=by_cause,
@@ -66,6 +67,10 @@ def operator_costs(
         )
     costs.sort(key=lambda c: (-(c.spill_write_bytes + c.spill_read_bytes + c.streamed_bytes), -c.stall_s, c.step))
     return tuple(costs)
+
+
+def _cause(kind: str | None, causes: CauseBytes | None) -> str | None:
+    return kind if causes is None else main_cause(causes)
 
 
 def buffer_costs(

@@ -48,11 +48,12 @@ def plan_to_json(program: Program, plan: Plan) -> dict[str, Any]:
     return data
 
 
-def plan_from_json(program: Program, data: object) -> Plan:
+def plan_from_json(program: Program, data: object, *, inputs_resident: bool = False, steady_state: bool = True) -> Plan:
     """The plan that JSON values describe. ``PlanError`` if they are malformed or name what the program lacks.
 
-    Spill records that are left out are derived. Whether the plan is legal is another question, which
-    ``spillprof.verify`` answers.
+    ``inputs_resident`` holds where the plan does not say. Spill records that are left out are derived;
+    ``steady_state``: of one inference out of many, so that cached weights are wanted again by the next. Whether the
+    plan is legal is another question, which ``spillprof.verify`` answers.
     """
     table = _object(data, "plan")
     _check_keys(table, (*_HEADER, *_LISTS), _REQUIRED, "plan")
@@ -69,12 +70,12 @@ def plan_from_json(program: Program, data: object) -> Plan:
     lists = {key: reader.records(record, _list(table, key), key) for key, record in _LISTS.items()}
     if "spills" not in table:
         needs = ("segments", "transfers", "streamed", "moves")
-        lists["spills"] = spill_records(program, **{key: lists[key] for key in needs})
+        lists["spills"] = spill_records(program, **{key: lists[key] for key in needs}, steady_state=steady_state)
     return Plan(
         strategy=_text(table.get("strategy", "external"), "strategy"),
         capacity_bytes=None if capacity is None else _integer(capacity, "capacity_bytes", _LARGEST),
         reserved_bytes=_integer(table.get("reserved_bytes", program.reserved_bytes), "reserved_bytes", _LARGEST),
-        inputs_resident=_boolean(table.get("inputs_resident", False), "inputs_resident"),
+        inputs_resident=_boolean(table.get("inputs_resident", inputs_resident), "inputs_resident"),
         **lists,
     )
 
@@ -99,7 +100,7 @@ class _Reader:
         n_steps, n_ticks = len(program.steps), PHASES_PER_STEP * len(program.steps)
         self._largest = {
             "step": n_steps - 1, "issue_step": n_steps, "evict_step": n_steps, "last_use_step": n_steps,
-            "forced_by_step": n_steps, "needed_step": 2 * n_steps, "start": n_ticks, "end": n_ticks,
+            "forced_by_step": n_steps - 1, "needed_step": 2 * n_steps, "start": n_ticks, "end": n_ticks,
             "segment": n_segments - 1,
         }  # fmt: skip
 

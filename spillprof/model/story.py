@@ -41,6 +41,17 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Relocation:
+    """A compaction move of a buffer inside SRAM."""
+
+    step: int  # it moves when this step is about to start
+    before: str  # the operator of that step
+    from_address: int
+    to_address: int
+    took_s: float  # all moves of the step together, as they happen together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TensorStory:
     """One buffer under one strategy."""
 
@@ -59,8 +70,9 @@ class TensorStory:
     streamed_bytes: int  # tiled through DRAM by operators that cannot fit, beyond the compulsory
     spill_bytes: int
     wait_s: float
-    pinned: Suggestion | None  # in a slot of its own; None: it does not leave, has one, or does not fit
-    stays: Suggestion | None  # the smallest SRAM found in which it does not leave; None: it stays, or none was found
+    pinned: Suggestion | None  # in a slot of its own; None: it lies still, has one, or does not fit
+    stays: Suggestion | None  # the smallest SRAM found in which it lies still; None: it does, or none was found
+    moves: tuple[Relocation, ...] = ()  # inside SRAM, in time order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,7 +77,8 @@ def _memory(profile: Profile, result: Result) -> str:
 
 def _spills(result: Result) -> str:
     if result.spill_bytes == 0:
-        return "Nothing spills."
+        moved = f" {format_size(result.compaction_bytes)} are moved inside SRAM." if result.compaction_count else ""
+        return f"Nothing spills.{moved}"
     streamed = f", {format_size(result.streamed_bytes)} are streamed" if result.streamed_bytes else ""
     return (
         f"{count_of(len(result.operators), 'step')} of the run cost something: "
@@ -108,6 +109,9 @@ def _arcs(result: Result) -> str:
 
 def _addresses(result: Result) -> str:
     text = f"{count_of(len(result.residencies), 'residency', 'residencies')}: who lies where, and for how long."
+    if result.compaction_count:
+        moves = count_of(result.compaction_count, "move")
+        text = f"{text} {moves} inside SRAM, {format_size(result.compaction_bytes)}, for want of one free piece."
     if result.fragmentation_spill_bytes:
         return f"{text} {format_size(result.fragmentation_spill_bytes)} spilled although the free bytes sufficed."
     return f"{text} No byte spilled for want of one free piece."

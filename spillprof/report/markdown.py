@@ -53,7 +53,7 @@ def _lines(profile: Profile) -> Iterable[str]:
     yield from (plain(sentence) for sentence in again)
     yield from [""] if again else []
     yield from _strategies(profile)
-    if lead is not None and lead.spill_bytes > 0:
+    if lead is not None and (lead.spill_bytes or lead.compaction_count):
         yield from _operators(lead)
     if profile.bounds is not None and lead is not None and lead.spill_bytes:
         yield f"- {plain(bound_scope(profile))}"
@@ -96,7 +96,7 @@ def _strategies(profile: Profile) -> Iterable[str]:
 
 
 def _operators(lead: Result) -> Iterable[str]:
-    if lead.kinds is not None:
+    if lead.kinds is not None and lead.spill_bytes:
         yield f"Why ({lead.strategy}): {why_line(lead)}"
         yield ""
     rows = lead.operators[:TOP_OPERATORS]

@@ -59,7 +59,15 @@ def _tensor(story: TensorStory) -> Iterator[str]:
     if story.dedicated:
         yield "It lies in a slot of its own and never leaves."
     elif not story.absences and not story.streamed_bytes:
-        yield "It stays in SRAM from its first use to its last: nothing of it spills."
+        still = ", but not in one place" if story.moves else ": nothing of it spills"
+        yield f"It stays in SRAM from its first use to its last{still}."
+    if story.moves:
+        where = [f"before #{move.step} {label(move.before, 24)}" for move in story.moves]
+        took_s = sum(move.took_s for move in story.moves)
+        yield (
+            f"It is moved inside SRAM {count_of(len(story.moves), 'time')}, {_listed(where)}, for want of one free "
+            f"piece: {format_time(took_s)}."
+        )
     if story.absences:
         written_bytes = sum(a.write_bytes for a in story.absences)
         read_bytes = sum(a.read_bytes for a in story.absences)
@@ -74,10 +82,11 @@ def _tensor(story: TensorStory) -> Iterator[str]:
         yield f"Operators that cannot fit tile it through DRAM: {format_size(story.streamed_bytes)}."
     if story.pinned is not None:
         yield f"In a slot of its own: {_remedy(story.pinned)}."
-    elif story.absences and not story.dedicated:
+    elif (story.absences or story.moves) and not story.dedicated:
         yield "In a slot of its own nothing could be planned."
     if story.stays is not None:
-        yield f"It would stay by itself with {_remedy(story.stays)}."
+        stay = "stay" if story.absences or story.streamed_bytes else "lie still"
+        yield f"It would {stay} by itself with {_remedy(story.stays)}."
 
 
 def _operator(story: OperatorStory) -> Iterator[str]:

@@ -94,6 +94,8 @@ def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
         yield _line(infeasible_sentence(profile), "bold")
     elif lead.spill_bytes == 0:
         yield _line(no_spill_sentence(profile, lead), "bold")
+        if lead.compaction_count:
+            yield from _lead(profile, lead, top, width)
     else:
         yield from _lead(profile, lead, top, width)
     yield from _story(profile, top, width)
@@ -172,7 +174,7 @@ def _infeasible(profile: Profile) -> Iterable[RenderableType]:
 
 
 def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[RenderableType]:
-    if lead.kinds is not None:
+    if lead.kinds is not None and lead.spill_bytes:
         chosen = ", least spill time" if len(profile.results) > 1 else ""
         yield _line(Text.assemble((f"why ({lead.strategy}{chosen}): ", "bold"), why_line(lead)))
     if lead.breakdown is not None and lead.latency_s:

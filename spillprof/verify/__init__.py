@@ -14,28 +14,32 @@ from typing import Any
 
 from spillprof.model.plan import Plan
 from spillprof.model.program import PHASES_PER_STEP, Program
-from spillprof.verify.contents import holds, operands, outputs, segments, streams, updates, weights_steady
+from spillprof.verify.contents import holds, inputs, operands, outputs, segments, streams, updates, weights_steady
 from spillprof.verify.facts import gather
 from spillprof.verify.memory import blocks_in_use, overlaps, places, scratch
 from spillprof.verify.recount import recount
 from spillprof.verify.rules import Rule, Violation
 from spillprof.verify.spills import spills
+from spillprof.verify.terms import Terms
 from spillprof.verify.transfers import moves, reads, writes
 
-__all__ = ["Rule", "Violation", "recount", "verify"]
+__all__ = ["Rule", "Terms", "Violation", "recount", "verify"]
+
+DEFAULT_TERMS = Terms()
 
 
-def verify(program: Program, plan: Plan) -> tuple[Violation, ...]:
+def verify(program: Program, plan: Plan, terms: Terms = DEFAULT_TERMS) -> tuple[Violation, ...]:
     """Everything that is wrong with the plan; empty if it is legal. Never raises, whatever the plan says."""
     malformed = tuple(_malformed(program, plan))
     if malformed:  # the other rules would have to guess what was meant
         return malformed
-    facts, blocks = gather(program, plan), blocks_in_use(program, plan)
+    facts, blocks = gather(program, plan, terms), blocks_in_use(program, plan)
     return tuple(
         chain(
             places(blocks),
             overlaps(blocks),
             scratch(program, plan),
+            inputs(facts),
             operands(facts),
             updates(facts),
             segments(facts),
@@ -55,7 +59,7 @@ def _malformed(program: Program, plan: Plan) -> Iterator[Violation]:
     n_steps, n_ticks = len(program.steps), PHASES_PER_STEP * len(program.steps)
     limits = {
         "buffer": len(program.buffers), "segment": len(plan.segments), "start": n_ticks, "end": n_ticks + 1,
-        "step": n_steps, "issue_step": n_steps + 1, "evict_step": n_steps + 1, "forced_by_step": n_steps + 1,
+        "step": n_steps, "issue_step": n_steps + 1, "evict_step": n_steps + 1, "forced_by_step": n_steps,
     }  # fmt: skip
     records: dict[str, Sequence[Any]] = {
         "segment": plan.segments, "transfer": plan.transfers, "spill": plan.spills,

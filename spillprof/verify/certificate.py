@@ -12,18 +12,29 @@ from spillprof.model.certificate import SCHEMA, Certificate, CertificateRow
 from spillprof.model.plan_json import buffer_names
 from spillprof.model.program import Program
 from spillprof.verify.covering import Facts, Gap, gather
+from spillprof.verify.terms import Terms
 
 
-def check_certificate(program: Program, certificate: Certificate) -> tuple[str, ...]:
-    """What is wrong with the certificate of a fitted program; empty if it proves what it claims."""
+def check_certificate(program: Program, certificate: Certificate, terms: Terms | None = None) -> tuple[str, ...]:
+    """What is wrong with the certificate of a fitted program; empty if it proves what it claims.
+
+    ``terms``: those that it is to hold for; None: whatever it names itself.
+    """
     c = certificate
-    claims = (
+    claims: tuple[tuple[str, object, object], ...] = (
         ("schema", c.schema, SCHEMA),
         ("steps", c.steps, len(program.steps)),
         ("capacity_bytes", c.capacity_bytes, program.capacity_bytes),
         ("reserved_bytes", c.reserved_bytes, program.reserved_bytes),
     )
     wrong = [f"{what} is {said}, the program's is {own}" for what, said, own in claims if said != own]
+    if terms is not None:
+        asked = (
+            ("inputs_resident", c.inputs_resident, terms.inputs_resident),
+            ("steady_state", c.steady_state, not terms.cold),
+            ("writes_always", c.writes_always, terms.rewrites),
+        )
+        wrong += [f"{what} is {_word(said)}, the options say {_word(own)}" for what, said, own in asked if said != own]
     if c.scale < 1:
         wrong.append(f"scale is {c.scale}, must be positive")
     if wrong:
@@ -43,6 +54,10 @@ def check_certificate(program: Program, certificate: Certificate) -> tuple[str, 
     if proven < c.spill_bytes_lower:
         return (f"the rows prove {proven:,} bytes, not {c.spill_bytes_lower:,}",)
     return ()
+
+
+def _word(flag: bool) -> str:
+    return "true" if flag else "false"
 
 
 def _problem(facts: Facts, row: CertificateRow, apart: set[Gap]) -> str:

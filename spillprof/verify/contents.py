@@ -85,6 +85,31 @@ def segments(f: Facts) -> Iterator[Violation]:
         yield Violation(rule=Rule.EVICTED_PINNED, message=message, buffer=b)
 
 
+def inputs(f: Facts) -> Iterator[Violation]:
+    """Graph inputs are on-chip from start to end, or each is loaded, as the terms say: the plan has no choice."""
+    resident = f.terms.inputs_resident
+    if f.plan.inputs_resident != resident:
+        said = "are on-chip before the run" if f.plan.inputs_resident else "are loaded"
+        asked = "resident" if resident else "loaded"
+        message = f"the plan says that graph inputs {said}; they are to be {asked}"
+        yield Violation(rule=Rule.OTHER_TERMS, message=message)
+        return
+    if not resident:
+        return
+    rows, end = f.stays, PHASES_PER_STEP * len(f.program.steps)
+    is_input = f.is_kind(BufferKind.INPUT)
+    replaced = {update.old for step in f.program.steps for update in step.updates}
+    last = np.full(len(f.kind), -1)
+    last[rows.buffer] = rows.end  # rows are by buffer, then start: the last one counts
+    left = np.zeros(len(f.kind), dtype=bool)
+    np.logical_or.at(left, rows.buffer, f.fill_count[rows.segment] > 0)  # or it was never there
+    for b in np.flatnonzero(is_input & (left | (last < end))).tolist():
+        if b in replaced and not left[b]:
+            continue
+        message = f"{f.name(b)} is to be on-chip from start to end, but " + ("is loaded" if left[b] else "leaves")
+        yield Violation(rule=Rule.OTHER_TERMS, message=message, buffer=b)
+
+
 def weights_steady(f: Facts) -> Iterator[Violation]:
     """A weight that is on-chip at the start without a transfer was left there by the inference before."""
     rows = f.stays

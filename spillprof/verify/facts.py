@@ -8,6 +8,7 @@ import numpy as np
 from spillprof.model.plan import Plan, TransferKind
 from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program
 from spillprof.verify.columns import Flags, Integers, Stays, Uses, column, integers, stays, uses
+from spillprof.verify.terms import Terms
 
 NEVER = 1 << 62
 """A step that never comes."""
@@ -32,6 +33,7 @@ class Facts:
 
     program: Program
     plan: Plan
+    terms: Terms
     kind: list[BufferKind]
     moved_bytes: Integers
     dedicated: Flags
@@ -69,7 +71,7 @@ def wrong(*checks: Check) -> Iterator[tuple[int, str]]:
         yield row, next(say(row) for flags, say in checks if flags[row])
 
 
-def gather(program: Program, plan: Plan) -> Facts:
+def gather(program: Program, plan: Plan, terms: Terms) -> Facts:
     """Index a program and a plan whose indices are all valid."""
     n, steps = len(program.buffers), program.steps
     reads, writes = uses([step.reads for step in steps]), uses([step.writes for step in steps])
@@ -83,7 +85,7 @@ def gather(program: Program, plan: Plan) -> Facts:
     moved_from = {(m.buffer, PHASES_PER_STEP * m.step, m.to_address): m.from_address for m in plan.moves}
     fill_count = np.bincount(transfers.segment[transfers.is_read], minlength=len(plan.segments))
     is_moved = _is_moved(rows, moved_from)
-    on_chip = np.array([_is_on_chip_before(program, plan, k) for k in kind], dtype=bool)
+    on_chip = np.array([_is_on_chip_before(program, plan, terms, k) for k in kind], dtype=bool)
     written_here = (write_step >= 0)[rows.buffer] & (
         rows.start == PHASES_PER_STEP * write_step[rows.buffer] + Phase.COMPUTE
     )
@@ -91,6 +93,7 @@ def gather(program: Program, plan: Plan) -> Facts:
     return Facts(
         program=program,
         plan=plan,
+        terms=terms,
         kind=kind,
         moved_bytes=column(program.buffers, "moved_bytes"),
         dedicated=np.array([buffer.dedicated for buffer in program.buffers], dtype=bool),
@@ -133,9 +136,9 @@ def _is_moved(rows: Stays, moved_from: dict[tuple[int, int, int], int]) -> Flags
     return moved
 
 
-def _is_on_chip_before(program: Program, plan: Plan, kind: BufferKind) -> bool:
+def _is_on_chip_before(program: Program, plan: Plan, terms: Terms, kind: BufferKind) -> bool:
     """Whether buffers of this kind may be on-chip before the run starts."""
-    return (kind is BufferKind.WEIGHT and program.weights_persist) or (
+    return (kind is BufferKind.WEIGHT and program.weights_persist and not terms.cold) or (
         kind is BufferKind.INPUT and plan.inputs_resident
     )
 

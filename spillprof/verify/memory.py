@@ -124,7 +124,7 @@ def overlaps(blocks: Blocks) -> Iterator[Violation]:
 
 
 def scratch(program: Program, plan: Plan) -> Iterator[Violation]:
-    """Each workspace, and the staging of a step that streams, has a piece of scratch of its own."""
+    """Each workspace, and the staging of a step that streams, has a piece of scratch of its own; nothing else has."""
     given = defaultdict(list)
     for scratch in plan.scratch:
         given[scratch.step].append(scratch)
@@ -137,10 +137,14 @@ def scratch(program: Program, plan: Plan) -> Iterator[Violation]:
             needs.append((STREAM_STAGING, step.stream_staging_bytes, Phase.READ, Phase.WRITE))
         for purpose, size, first, last in sorted(needs, key=lambda need: -need[1]):
             start, end = PHASES_PER_STEP * i + first, PHASES_PER_STEP * i + last + 1
-            fitting = [x for x in given[i] if x.purpose == purpose and x.size_bytes >= size]
-            fitting = [x for x in fitting if x.start <= start and x.end >= end]
-            if fitting:
-                given[i].remove(min(fitting, key=lambda x: x.size_bytes))
-            elif size:
+            named = [x for x in given[i] if x.purpose == purpose]
+            fitting = [x for x in named if x.size_bytes >= size and x.start <= start and x.end >= end]
+            if named:
+                given[i].remove(min(fitting or named, key=lambda x: x.size_bytes))
+            if size and not fitting:
                 message = f"{purpose} of step {i} has no {size} bytes through ticks {start} to {end}"
                 yield Violation(rule=Rule.SCRATCH_ABSENT, message=message, step=i)
+    for left in given.values():
+        for x in left:
+            message = f"{x.purpose}, {x.size_bytes} bytes at {x.address}, is nothing that step {x.step} needs"
+            yield Violation(rule=Rule.SCRATCH_UNKNOWN, message=message, step=x.step)

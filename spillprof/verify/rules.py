@@ -8,12 +8,14 @@ class Rule(StrEnum):
     """What a legal plan keeps to."""
 
     MALFORMED = "malformed"  # every buffer, step, tick and segment that is named exists
+    OTHER_TERMS = "other-terms"  # inputs, cached weights and repeated writes are as the options of planning say
     RESERVED = "reserved"  # the reserved part is the program's; a dedicated buffer lies in its own slot
     OUT_OF_RANGE = "out-of-range"  # everything else lies between the reserved part and the capacity
     MISALIGNED = "misaligned"  # addresses are multiples of the alignment
     OVERLAP = "overlap"  # what is on-chip at the same time does not share addresses
     OPERAND_ABSENT = "operand-absent"  # operands that are not streamed are on-chip in the phases that need them
     SCRATCH_ABSENT = "scratch-absent"  # workspaces and stream staging have space
+    SCRATCH_UNKNOWN = "scratch-unknown"  # nothing else has
     BAD_UPDATE = "bad-update"  # an in-place result takes over the place of the operand that it replaces
     BAD_SEGMENT = "bad-segment"  # no buffer is on-chip before it is written, or at two addresses at once
     NOT_FILLED = "not-filled"  # a segment starts with a write, a move or exactly one read from DRAM
@@ -21,9 +23,10 @@ class Rule(StrEnum):
     EVICTED_PINNED = "evicted-pinned"  # a dedicated buffer never leaves
     NO_DRAM_COPY = "no-dram-copy"  # what is read from DRAM was there at the start or was written before
     BAD_TRANSFER = "bad-transfer"  # transfers have the right size, kind and order, while the data is on-chip
+    NEEDLESS_WRITE = "needless-write"  # what DRAM holds is not written again; one write empties a place
     BAD_STREAM = "bad-stream"  # only what the program streams is streamed, and it is off-chip meanwhile
     BAD_MOVE = "bad-move"  # a compaction move joins two segments of its buffer
-    BAD_SPILL = "bad-spill"  # each eviction of a buffer that is still to be read has one record, and it is true
+    BAD_SPILL = "bad-spill"  # each gap that a buffer spends off-chip has one record, and it is true
     HELD_LOST = "held-lost"  # what a branch not taken might have read is kept until the condition is known
     OUTPUT_LOST = "output-lost"  # every graph output is written to DRAM
 

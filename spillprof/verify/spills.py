@@ -1,87 +1,151 @@
-"""Spill records: one for each eviction of a buffer that is still to be read."""
+"""Spill records: one for each gap that a buffer spends off-chip before it is read again, and each says what was done.
 
+A gap begins where a segment ends, or with a streamed use. That of a cached weight may reach into the next inference.
+"""
+
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from spillprof.model.plan import Spill
+from spillprof.model.plan import Spill, TransferKind
 from spillprof.model.program import PHASES_PER_STEP, BufferKind
-from spillprof.verify.facts import NEVER, Facts
+from spillprof.verify.columns import Flags, Integers, integers
+from spillprof.verify.facts import Facts
 from spillprof.verify.rules import Rule, Violation
 
 
-class _Eviction(NamedTuple):
-    """A gap that the segments show."""
+class _Gap(NamedTuple):
+    """A gap that segments, transfers and streamed operands show."""
 
     buffer: int
     evict_step: int
-    needed_step: int
-    last_use_step: int  # -1: in the inference before
-    written: bool  # by then
-    reloaded: bool  # else its next use is a streamed read
+    needed_step: int | None  # + n_steps if in the next inference; None: dead, but written back
+    last_use_step: int  # below 0: in the inference before
+    written: bool  # for this gap
+    reloaded: bool  # else its next use is a streamed read, or there is none
+    left: bool  # it was on-chip; else its last use was streamed
 
 
 def spills(f: Facts) -> Iterator[Violation]:
-    """Records and evictions match one to one; ``written`` and ``reloaded`` say what the transfers do."""
-    open_gaps: dict[tuple[int, int, int | None], _Eviction] = {gap[:3]: gap for gap in _evictions(f)}
+    """Records and gaps match one to one, and records say what the transfers do."""
+    open_gaps: dict[tuple[int, int], list[_Gap]] = defaultdict(list)
+    for seen in chain(_after_segments(f), _after_streams(f)):
+        open_gaps[seen.buffer, seen.evict_step].append(seen)
     for spill in f.plan.spills:
-        gap = open_gaps.pop((spill.buffer, spill.evict_step, spill.needed_step), None)
-        if gap is None:
-            problem = "" if _may_be_recorded(f, spill) else "no such eviction"
-        elif gap.last_use_step not in (-1, spill.last_use_step):
-            problem = f"its last use is step {gap.last_use_step}, not {spill.last_use_step}"
-        elif gap.reloaded != spill.reloaded:
-            problem = "its next use is a " + ("reload" if gap.reloaded else "streamed read")
-        else:
-            problem = "no write-back was made" if spill.written and not gap.written else ""
+        found = open_gaps[spill.buffer, spill.evict_step]
+        gap = next((gap for gap in found if gap.needed_step == spill.needed_step), None)
+        if gap is not None:
+            found.remove(gap)
+        problem = "there is no such gap" if gap is None else _untrue(f, spill, gap)
         if problem:
             yield _bad(f, spill, problem)
-    for gap in open_gaps.values():
-        yield _bad(f, gap, "not recorded as a spill")
+    for left in sorted((gap for found in open_gaps.values() for gap in found), key=lambda gap: gap[:2]):
+        yield _bad(f, left, "not recorded as a spill")
 
 
-def _evictions(f: Facts) -> Iterator[_Eviction]:
-    """What the segments say: a gap for each segment that ends while its buffer is still to be read."""
-    rows, t = f.stays, f.transfers
+def _untrue(f: Facts, spill: Spill, gap: _Gap) -> str:
+    """What of a record is not so; empty if it is true."""
+    if gap.last_use_step != spill.last_use_step:
+        return f"its last use is step {gap.last_use_step}, not {spill.last_use_step}"
+    if gap.reloaded != spill.reloaded:
+        return "it is " + ("reloaded" if gap.reloaded else "not reloaded")
+    if gap.written != spill.written:
+        return "a write-back was made" if gap.written else "no write-back was made"
+    n = len(f.program.steps)
+    end = n - 1 if gap.needed_step is None else gap.needed_step
+    if not any(gap.last_use_step <= step <= end for step in (spill.forced_by_step, spill.forced_by_step + n)):
+        return f"step {spill.forced_by_step}, which is said to have forced it, is outside of the gap"
+    if f.terms.rewrites and gap.left and not gap.written and not f.program.buffers[gap.buffer].in_dram_at_start:
+        return "it is not written, as each eviction is to be"
+    return ""
+
+
+def _after_segments(f: Facts) -> Iterator[_Gap]:
+    """A gap for each segment that ends while its buffer is still to be read, or is written back all the same."""
+    rows, t, n = f.stays, f.transfers, len(f.program.steps)
     evict = -(-rows.end // PHASES_PER_STEP)
     needed = f.reads.following(rows.buffer, evict)
     moves_on = np.zeros(len(evict), dtype=bool)
     moves_on[rows.before[f.is_moved]] = True
-    reloaded = f.loaded_reads.following(rows.buffer, evict) == needed
+    reloaded = (needed >= 0) & (f.loaded_reads.following(rows.buffer, evict) == needed)
     at = PHASES_PER_STEP * needed
     absent = reloaded & (rows.covering(rows.buffer, at, at + 1) < 0)  # an operand, which is reported as such
-    evicted = np.flatnonzero((needed >= 0) & ~moves_on & ~absent)
-    buffer, evict, needed, reloaded = rows.buffer[evicted], evict[evicted], needed[evicted], reloaded[evicted]
-    last_use = f.reads.preceding(buffer, evict)
-    last_use = np.where(last_use < 0, f.write_step[buffer], last_use)
-    written_at = np.full(len(f.kind), NEVER)  # the first write of each buffer by a transfer
-    np.minimum.at(written_at, t.buffer[~t.is_read], t.issue_step[~t.is_read])
-    columns = (buffer, evict, needed, last_use, written_at[buffer] <= evict, reloaded)
-    return map(_Eviction._make, zip(*(values.tolist() for values in columns), strict=True))
+    wraps, comes_back = _goes_round(f)
+    round_trip = (needed < 0) & wraps[rows.buffer]
+    first_read = f.reads.following(rows.buffer, np.zeros_like(evict))
+    needed = np.where(round_trip, first_read + n, needed)
+    reloaded |= round_trip & comes_back[rows.buffer]
+    is_write_back = np.array([kind is TransferKind.WRITE_BACK for kind in t.kind], dtype=bool)
+    written = np.bincount(t.segment[is_write_back], minlength=len(f.fill_count))[rows.segment] > 0
+    off_chip = ~moves_on & ~absent & ((needed >= 0) | written)
+    last_use = _last_use(f, rows.buffer, evict)
+    for k in np.flatnonzero(off_chip).tolist():
+        yield _Gap(
+            buffer=int(rows.buffer[k]),
+            evict_step=int(evict[k]),
+            needed_step=int(needed[k]) if needed[k] >= 0 else None,
+            last_use_step=int(last_use[k]),
+            written=bool(written[k]),
+            reloaded=bool(reloaded[k]),
+            left=True,
+        )
 
 
-def _may_be_recorded(f: Facts, spill: Spill) -> bool:
-    """Gaps that are no eviction before a use of this run, and yet worth a record."""
-    b, n_steps, written = spill.buffer, len(f.program.steps), int(f.write_step[spill.buffer])
-    reads = f.reads.of(b)
-    uses = reads if written < 0 else [written, *reads]
-    if spill.needed_step is not None and spill.needed_step < n_steps:  # streamed out before, so never evicted
-        at = uses.index(spill.needed_step) if spill.needed_step in uses else 0
-        return at > 0 and (uses[at - 1], b) in f.streamed and uses[at - 1] < spill.evict_step <= spill.needed_step
-    if not uses or spill.last_use_step != uses[-1] or uses[-1] >= spill.evict_step:
-        return False
-    own = slice(*np.searchsorted(f.stays.buffer, (b, b + 1)).tolist())
-    leaves = spill.evict_step in (-(-f.stays.end[own] // PHASES_PER_STEP)).tolist()
-    if not leaves and (uses[-1], b) not in f.streamed:
-        return False
-    if spill.needed_step is None:  # dead, but written back by a runtime that does not know
-        return True
-    wraps = f.program.weights_persist and f.program.buffers[b].kind is BufferKind.WEIGHT
-    return wraps and spill.needed_step == n_steps + uses[0]  # wanted by the next inference
+def _after_streams(f: Facts) -> Iterator[_Gap]:
+    """A gap for each streamed operand that is read again."""
+    uses = sorted(f.streamed)
+    step, buffer = integers(i for i, _ in uses), integers(b for _, b in uses)
+    n, start = len(f.program.steps), np.zeros_like(step)
+    wraps, comes_back = _goes_round(f)
+    needed = f.reads.following(buffer, step + 1)
+    reloaded = (needed >= 0) & (f.loaded_reads.following(buffer, step + 1) == needed)
+    round_trip = (needed < 0) & wraps[buffer]
+    needed = np.where(round_trip, f.reads.following(buffer, start) + n, needed)
+    reloaded |= round_trip & comes_back[buffer]
+    for k in np.flatnonzero(needed >= 0).tolist():
+        yield _Gap(
+            buffer=int(buffer[k]),
+            evict_step=int(step[k]) + 1,
+            needed_step=int(needed[k]),
+            last_use_step=int(step[k]),
+            written=False,
+            reloaded=bool(reloaded[k]),
+            left=False,
+        )
 
 
-def _bad(f: Facts, spill: Spill | _Eviction, problem: str) -> Violation:
+def _goes_round(f: Facts) -> tuple[Flags, Flags]:
+    """By buffer: whether its last gap reaches into the next inference, and whether that reloads it."""
+    n = len(f.kind)
+    wraps, comes_back = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    if f.program.weights_persist and not f.terms.cold:
+        buffers = np.arange(n)
+        start = np.zeros(n, dtype=np.int64)
+        first = f.reads.following(buffers, start)
+        is_read = f.is_kind(BufferKind.WEIGHT) & (first >= 0)
+        loaded = is_read & (f.loaded_reads.following(buffers, start) == first)
+        comes_back = loaded.copy()
+        firsts = f.stays.firsts()
+        stayed = f.stays.buffer[firsts[f.fill_count[f.stays.segment[firsts]] == 0]]
+        comes_back[stayed] = False  # it was on-chip before the run
+        wraps = comes_back | (is_read & ~loaded)
+        wraps[stayed] = False
+    return wraps, comes_back
+
+
+def _last_use(f: Facts, buffers: Integers, evict: Integers) -> Integers:
+    """The step that read or wrote each buffer last before it left; below 0 in the inference before."""
+    n = len(f.program.steps)
+    read = f.reads.preceding(buffers, evict)
+    last = f.reads.preceding(buffers, np.full_like(buffers, n))
+    written = f.write_step[buffers]
+    return np.where(read >= 0, read, np.where(written >= 0, written, last - n))
+
+
+def _bad(f: Facts, spill: Spill | _Gap, problem: str) -> Violation:
     end = "the end" if spill.needed_step is None else f"step {spill.needed_step}"
     message = f"{f.name(spill.buffer)} off-chip from step {spill.evict_step} to {end}: {problem}"
     return Violation(rule=Rule.BAD_SPILL, message=message, step=spill.evict_step, buffer=spill.buffer)

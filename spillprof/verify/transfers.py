@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from spillprof.model.plan import TransferKind
-from spillprof.model.program import PHASES_PER_STEP, BufferKind
-from spillprof.verify.columns import Flags
+from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase
+from spillprof.verify.columns import Flags, Integers
 from spillprof.verify.facts import Check, Facts, wrong
 from spillprof.verify.rules import Rule, Violation
 
@@ -21,7 +21,7 @@ def reads(f: Facts) -> Iterator[Violation]:
     is_first = _is_first_load(f)
     checks: tuple[Check, ...] = (
         *_common(f),
-        (_is_second_fill(f) | f.is_given[row], lambda k: "its space holds the data already"),
+        (_is_repeated(t.segment, t.is_read) | f.is_given[row], lambda k: "its space holds the data already"),
         (
             rows.start[row] != start,
             lambda k: f"its space is held from tick {rows.start[row[k]]}, not from its issue on",
@@ -39,27 +39,21 @@ def reads(f: Facts) -> Iterator[Violation]:
         yield Violation(rule=Rule.NO_DRAM_COPY, message=message, step=step, buffer=b)
 
 
-def _is_second_fill(f: Facts) -> Flags:
-    """Whether an earlier read fills the same segment."""
-    reads_at = np.flatnonzero(f.transfers.is_read)
-    second = f.transfers.is_read.copy()
-    second[reads_at[np.unique(f.transfers.segment[reads_at], return_index=True)[1]]] = False
-    return second
-
-
 def _is_first_load(f: Facts) -> Flags:
-    """Whether nothing of a buffer that DRAM holds from the start came on-chip before."""
+    """Whether nothing of an input, or in a cold run of a weight, came on-chip before."""
     t = f.transfers
     came_before = f.stays.before[f.stays.row_of[t.segment]] >= 0
     came_before |= f.streamed_reads.preceding(t.buffer, t.issue_step) >= 0
-    return ~came_before & f.is_kind(BufferKind.INPUT, BufferKind.WEIGHT)[t.buffer]
+    kinds = [BufferKind.INPUT]
+    if f.terms.cold or not f.program.weights_persist:
+        kinds.append(BufferKind.WEIGHT)
+    return ~came_before & f.is_kind(*kinds)[t.buffer]
 
 
 def _is_of_wrong_kind(f: Facts, is_first: Flags) -> Flags:
-    """Whether a first load is no fetch, or another is one; a cached weight's first load may be either."""
+    """Whether a first load is no fetch, or another is one. In steady state, all loads of cached weights are reloads."""
     is_fetch = np.array([kind is TransferKind.FETCH for kind in f.transfers.kind], dtype=bool)
-    cold_or_steady = is_first & f.is_kind(BufferKind.WEIGHT)[f.transfers.buffer] & f.program.weights_persist
-    wrong_kind: Flags = (is_first != is_fetch) & ~cold_or_steady
+    wrong_kind: Flags = is_first != is_fetch
     return wrong_kind
 
 
@@ -68,24 +62,94 @@ def writes(f: Facts) -> Iterator[Violation]:
     t, rows = f.transfers, f.stays
     row, at = rows.row_of[t.segment], PHASES_PER_STEP * t.issue_step
     latest = np.maximum.accumulate(t.issue_step)
-    is_drain = np.array([kind is TransferKind.DRAIN for kind in t.kind], dtype=bool)
+    is_drain = _is_drain(f)
     landed = np.full(len(f.fill_count), -1)
     np.maximum.at(landed, t.segment[t.is_read], t.needed_step[t.is_read])
     absent = (at < rows.start[row]) | ((f.write_step[t.buffer] >= 0) & (t.issue_step <= f.write_step[t.buffer]))
-    gone_late = (t.issue_step > t.needed_step) | (t.needed_step > len(f.program.steps))
+    leaves = _leaves(f)
     of_writes: tuple[Check, ...] = (
         *_common(f),
         (is_drain & ~f.is_kind(BufferKind.OUTPUT)[t.buffer], lambda k: "it is not a graph output"),
         (absent, lambda k: "it is not there yet"),
         (t.issue_step <= landed[t.segment], lambda k: "its reload need not have landed yet"),
         (rows.end[row] < at - 1, lambda k: f"it has gone at tick {rows.end[row[k]]}"),
-        (gone_late, lambda k: f"it is to be gone at step {t.needed_step[k]}"),
+        (t.issue_step > t.needed_step, lambda k: f"it is to be gone at step {t.needed_step[k]}"),
+        (_is_early_drain(f, is_drain), lambda k: "it is still to be read after its segment ends: a write-back"),
+        (~is_drain & _moves_on(f), lambda k: "its segment ends with a move: it does not leave"),
+        (t.needed_step != leaves, lambda k: f"it leaves at step {leaves[k]}, not {t.needed_step[k]}"),
+        (_is_final(f) & ~is_drain, lambda k: "it is the final write of a graph output: a drain"),
     )
-    problems = wrong(
-        (t.issue_step < latest, lambda k: f"listed after one of step {latest[k]}"),
-        *((flags & ~t.is_read, say) for flags, say in of_writes),
-    )
+    of_writes = ((t.issue_step < latest, lambda k: f"listed after one of step {latest[k]}"), *of_writes)
+    problems = wrong(of_writes[0], *((flags & ~t.is_read, say) for flags, say in of_writes[1:]))
     yield from (_bad(f, k, problem) for k, problem in problems)
+    is_bad = np.logical_or.reduce([flags for flags, _ in of_writes])
+    for k in np.flatnonzero(_is_needless(f) & ~is_bad).tolist():
+        yield _bad(f, k, "DRAM has a copy already", Rule.NEEDLESS_WRITE)
+
+
+def _is_drain(f: Facts) -> Flags:
+    return np.array([kind is TransferKind.DRAIN for kind in f.transfers.kind], dtype=bool)
+
+
+def _moves_on(f: Facts) -> Flags:
+    """By transfer: whether its segment ends with a compaction move."""
+    moves_on = np.zeros(len(f.stays.start), dtype=bool)
+    moves_on[f.stays.before[f.is_moved]] = True
+    return moves_on[f.stays.row_of[f.transfers.segment]]
+
+
+def _leaves(f: Facts) -> Integers:
+    """By transfer: the step at which what it writes leaves. A write-back evicts; a drain goes with the last use."""
+    end, last = f.stays.end[f.stays.row_of[f.transfers.segment]], _last_use(f)
+    is_replaced = end == PHASES_PER_STEP * last + Phase.COMPUTE  # in place, by that step: it must have left before
+    return np.where(_is_drain(f), np.where(is_replaced, last, last + 1), -(-end // PHASES_PER_STEP))
+
+
+def _last_use(f: Facts) -> Integers:
+    """By transfer: the last step that reads or writes its buffer."""
+    t = f.transfers
+    return np.maximum(f.reads.preceding(t.buffer, np.full_like(t.buffer, len(f.program.steps))), f.write_step[t.buffer])
+
+
+def _is_early_drain(f: Facts, is_drain: Flags) -> Flags:
+    """Whether a drain empties a segment after which its buffer is read again."""
+    end = f.stays.end[f.stays.row_of[f.transfers.segment]]
+    return is_drain & (end <= PHASES_PER_STEP * _last_use(f))
+
+
+def _is_final(f: Facts) -> Flags:
+    """Whether a transfer writes a graph output that DRAM lacks until then, and that nobody reads again."""
+    t = f.transfers
+    evict = -(-f.stays.end[f.stays.row_of[t.segment]] // PHASES_PER_STEP)
+    unread = f.reads.following(t.buffer, evict) < 0
+    return f.is_kind(BufferKind.OUTPUT)[t.buffer] & unread & ~t.is_read & ~_is_copied(f)
+
+
+def _is_needless(f: Facts) -> Flags:
+    """Whether a transfer writes what DRAM holds, and no eviction asks for it again."""
+    t = f.transfers
+    known = np.array([buffer.in_dram_at_start for buffer in f.program.buffers], dtype=bool)[t.buffer]
+    if not f.terms.rewrites:
+        return ~t.is_read & (known | _is_copied(f))
+    is_drain = _is_drain(f)
+    again = _is_repeated(t.segment * 2 + is_drain, ~t.is_read)
+    return ~t.is_read & (known | again | (is_drain & _is_copied(f)))
+
+
+def _is_copied(f: Facts) -> Flags:
+    """Whether a step or an earlier write of the list put a transfer's buffer into DRAM before."""
+    t = f.transfers
+    streamed_out = np.zeros(len(f.kind), dtype=bool)
+    streamed_out[[b for i, b in f.streamed if f.write_step[b] == i]] = True
+    return streamed_out[t.buffer] | _is_repeated(t.buffer, ~t.is_read)
+
+
+def _is_repeated(keys: Integers, among: Flags) -> Flags:
+    """Whether an earlier one among some transfers has the same key."""
+    at = np.flatnonzero(among)
+    repeated = among.copy()
+    repeated[at[np.unique(keys[at], return_index=True)[1]]] = False
+    return repeated
 
 
 def _common(f: Facts) -> tuple[Check, Check]:
@@ -98,10 +162,10 @@ def _common(f: Facts) -> tuple[Check, Check]:
     )
 
 
-def _bad(f: Facts, k: int, problem: str) -> Violation:
+def _bad(f: Facts, k: int, problem: str, rule: Rule = Rule.BAD_TRANSFER) -> Violation:
     transfer = f.plan.transfers[k]
     message = f"{transfer.kind} of {f.name(transfer.buffer)} issued at step {transfer.issue_step}: {problem}"
-    return Violation(rule=Rule.BAD_TRANSFER, message=message, step=transfer.issue_step, buffer=transfer.buffer)
+    return Violation(rule=rule, message=message, step=transfer.issue_step, buffer=transfer.buffer)
 
 
 def moves(f: Facts) -> Iterator[Violation]:
@@ -114,6 +178,7 @@ def moves(f: Facts) -> Iterator[Violation]:
         key = (move.buffer, PHASES_PER_STEP * move.step, move.to_address)
         joined[key] -= 1
         whole = move.size_bytes == f.program.buffers[move.buffer].moved_bytes
-        if joined[key] < 0 or f.moved_from[key] != move.from_address or not whole:
+        away = move.from_address != move.to_address
+        if joined[key] < 0 or f.moved_from[key] != move.from_address or not whole or not away:
             message = f"{f.name(move.buffer)} does not move from {move.from_address} to {move.to_address} then"
             yield Violation(rule=Rule.BAD_MOVE, message=message, step=move.step, buffer=move.buffer)

@@ -1,5 +1,6 @@
 """Questions about a whole comparison of strategies: what would help its leading result, and why something left."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,9 +10,10 @@ from spillprof.case import Case
 from spillprof.errors import UsageError
 from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
-from spillprof.model.result import Result
+from spillprof.model.result import BufferCost, Result
 from spillprof.model.size_curve import SizeCurve
 from spillprof.model.story import Story
+from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import CHEAP_STRATEGIES, Order, PlanningOptions, Recomputing
 from spillprof.scheduling import JUDGE
 from spillprof.whatif.change import Situation, SmallerBatch
@@ -43,13 +45,38 @@ def what_would_help(
         setup=_setup(asked, base.strategy),
         program=asked.case.program,
         spill_bytes=base.spill_bytes,
-        buffers=base.buffers,
+        moved_bytes=base.compaction_bytes,
+        buffers=_moved(asked, base),
         strategies=tuple(r.strategy for r in asked.results),
         pinned=_pinned(base, asked.case.planning),
         better_order=better_order,
         smaller_batch=smaller_batch,
     )
     return suggestions(now, _outcome(lead))
+
+
+def _moved(asked: Comparison, base: Result) -> tuple[BufferCost, ...]:
+    """What moved most first: buffers that spill, or, where none does, those that are moved inside SRAM."""
+    if base.buffers or base.strategy not in asked.plans:
+        return base.buffers
+    moved = Counter[int]()
+    for move in asked.plans[base.strategy].moves:
+        moved[move.buffer] += move.size_bytes
+    program = asked.case.fitted
+    lives = lifetimes(program)
+    return tuple(
+        BufferCost(
+            name=program.buffers[b].name,
+            kind=str(program.buffers[b].kind),
+            size_bytes=program.buffers[b].size_bytes,
+            start=lives[b].write_step or 0,
+            end=lives[b].last_step,
+            uses=lives[b].read_steps,
+            spill_count=0,
+            spill_bytes=0,
+        )
+        for b, _ in sorted(moved.items(), key=lambda item: (-item[1], item[0]))
+    )
 
 
 def over_sizes(asked: Comparison) -> SizeCurve:
@@ -112,4 +139,9 @@ def _pinned(base: Result, planning: PlanningOptions) -> dict[str, Outcome]:
 
 
 def _outcome(result: Result) -> Outcome:
-    return Outcome(spill_bytes=result.spill_bytes, latency_s=result.latency_s, energy_j=result.energy_j)
+    return Outcome(
+        spill_bytes=result.spill_bytes,
+        latency_s=result.latency_s,
+        energy_j=result.energy_j,
+        moved_bytes=result.compaction_bytes,
+    )

@@ -39,6 +39,7 @@ class Situation:
     spill_bytes: int  # under the strategy of the setup
     buffers: tuple[BufferCost, ...]  # what that moved, dearest first
     strategies: tuple[str, ...]  # compared already
+    moved_bytes: int = 0  # inside SRAM
     pinned: Mapping[str, Outcome] = field(default_factory=dict)  # by buffer: runs with a slot for it, made already
     better_order: Callable[[], tuple[int, ...] | None] = field(default=lambda: None)  # one that spills less, if any
     smaller_batch: SmallerBatch | None = None

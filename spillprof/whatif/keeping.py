@@ -22,7 +22,7 @@ def in_a_slot(buffer: Buffer, setup: Setup, before: Outcome) -> Suggestion | Non
 
 
 def with_more_sram(buffer: Buffer, setup: Setup, before: Outcome) -> Suggestion | None:
-    """The smallest SRAM found, by bisection, in which the buffer does not leave; None in a long program."""
+    """The smallest SRAM found, by bisection, in which the buffer lies still; None in a long program."""
     present, program = setup.target.sram_bytes, setup.program()
     if len(program.steps) * runs_in_one(setup, program) * _MOST_PLANS > STEPS_IN_ALL:
         return None
@@ -52,13 +52,13 @@ def with_more_sram(buffer: Buffer, setup: Setup, before: Outcome) -> Suggestion 
 
 
 def _stays(name: str, setup: Setup) -> bool:
-    """Whether the buffer never leaves SRAM between its uses, and is not tiled through DRAM."""
+    """Whether the buffer never leaves its place between its uses, and is not tiled through DRAM."""
     try:
         program = setup.program()
         plan = make_plan(program, setup.target, setup.strategy, setup.planning)
     except SpillprofError:
         return False
-    gone = {s.buffer for s in plan.spills} | {s.buffer for s in plan.streamed}
+    gone = {s.buffer for s in plan.spills} | {s.buffer for s in plan.streamed} | {move.buffer for move in plan.moves}
     return all(b.index not in gone for b in program.buffers if b.name == name)
 
 

@@ -8,7 +8,7 @@ from spillprof.model.target import Target
 from spillprof.simulation import prepare, sram_limits
 from spillprof.units import LARGEST_SIZE, format_size, size_word
 from spillprof.whatif.change import Change, Situation
-from spillprof.whatif.setup import Setup, has_to_spill, spill_bytes
+from spillprof.whatif.setup import Setup, has_to_spill, traffic
 
 _FINENESS = 32
 """Sizes that are tried are whole multiples of about this share of the present size."""
@@ -22,8 +22,11 @@ PROBES = 12
 
 
 def larger_sram(now: Situation) -> Iterator[Change]:
-    """The smallest size found at which nothing spills, and the next knee before it if a byte saves more there."""
-    probe = _Probe(now.setup)
+    """The smallest size found at which nothing spills, and the next knee before it if a byte saves more there.
+
+    Where nothing spills as it is: at which nothing has to move inside SRAM.
+    """
+    probe = _Probe(now.setup, moves=not now.spill_bytes)
     enough = _smallest_enough(now.setup, probe)
     if enough is None:
         yield from twice_the_sram(now)
@@ -52,10 +55,13 @@ def grid(target: Target) -> int:
 
 
 class _Probe:
-    """Spill bytes by size, each planned once; no more than ``PROBES`` sizes."""
+    """What a run loses by size, each planned once; no more than ``PROBES`` sizes.
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup, self._known = setup, dict[int, int | None]()
+    Spill bytes; with ``moves``, bytes that are moved inside SRAM too.
+    """
+
+    def __init__(self, setup: Setup, *, moves: bool = False) -> None:
+        self._setup, self._known, self._moves = setup, dict[int, int | None](), moves
         self.setups: dict[int, Setup] = {}  # by size, of those that were asked for
 
     @property
@@ -69,17 +75,19 @@ class _Probe:
             self.setups[sram_bytes] = sized(self._setup, sram_bytes)
         return sram_bytes in self.setups
 
-    def spill_bytes(self, sram_bytes: int) -> int | None:
-        """Spill bytes at a size; None if nothing can be planned there, or nothing more is affordable."""
+    def lost_bytes(self, sram_bytes: int) -> int | None:
+        """What is lost at a size; None if nothing can be planned there, or nothing more is affordable."""
         if sram_bytes not in self._known and self.is_affordable(sram_bytes):
-            self._known[sram_bytes] = spill_bytes(self.setups[sram_bytes])
+            found = traffic(self.setups[sram_bytes])
+            moved = found.moved_bytes if found is not None and self._moves else 0
+            self._known[sram_bytes] = None if found is None else found.spill_bytes + moved
         return self._known.get(sram_bytes)
 
     def is_enough(self, sram_bytes: int) -> bool:
-        """Whether nothing spills at a size. Where something must, no plan is made to see that."""
+        """Whether nothing is lost at a size. Where something must, no plan is made to see that."""
         if not self.is_affordable(sram_bytes) or has_to_spill(self.setups[sram_bytes]):
             return False
-        return self.spill_bytes(sram_bytes) == 0
+        return self.lost_bytes(sram_bytes) == 0
 
 
 def _smallest_enough(setup: Setup, probe: _Probe) -> int | None:
@@ -106,12 +114,13 @@ def _knee(now: Situation, enough: int, probe: _Probe) -> int | None:
     """The size on the way to ``enough`` at which each added byte saves most, if it saves more than there."""
     present = now.setup.target.sram_bytes
     unit = grid(now.setup.target)
-    best, most = None, now.spill_bytes / (enough - present)
+    lost = now.spill_bytes or now.moved_bytes
+    best, most = None, lost / (enough - present)
     for share in _KNEE_SHARES:
         size = int(present + share * (enough - present)) // unit * unit
-        left = probe.spill_bytes(size) if present < size < enough else None
-        if left is not None and (now.spill_bytes - left) / (size - present) > most:
-            best, most = size, (now.spill_bytes - left) / (size - present)
+        left = probe.lost_bytes(size) if present < size < enough else None
+        if left is not None and (lost - left) / (size - present) > most:
+            best, most = size, (lost - left) / (size - present)
     return best
 
 

@@ -7,6 +7,7 @@ from spillprof.known import fitted_of, plans_of
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.reordering import reordered
 from spillprof.model.graph import Graph
+from spillprof.model.plan import Traffic
 from spillprof.model.program import Program
 from spillprof.model.target import Target
 from spillprof.planning.covering import covering
@@ -48,6 +49,7 @@ class Outcome:
     spill_bytes: int
     latency_s: float
     energy_j: float
+    moved_bytes: int = 0  # inside SRAM
 
 
 def outcome(setup: Setup) -> Outcome | None:
@@ -57,8 +59,10 @@ def outcome(setup: Setup) -> Outcome | None:
         plan, timeline = planned(program, setup.target, setup.strategy, setup.planning)
     except SpillprofError:
         return None
+    moved = count_traffic(program, plan)
     return Outcome(
-        spill_bytes=count_traffic(program, plan).spill_bytes,
+        spill_bytes=moved.spill_bytes,
+        moved_bytes=moved.moved_bytes,
         latency_s=timeline.makespan_s,
         energy_j=timeline.energy_j,
     )
@@ -69,12 +73,12 @@ def tiled_operators(setup: Setup) -> int:
     return sum(1 for step in setup.program().steps if step.stream_staging_bytes)
 
 
-def spill_bytes(setup: Setup) -> int | None:
-    """Spill bytes of the run, which is planned but not played: a fraction of the work. None if it cannot be done."""
+def traffic(setup: Setup) -> Traffic | None:
+    """Bytes of the run, which is planned but not played: a fraction of the work. None if it cannot be done."""
     try:
         program = setup.program()
         plans, _ = plans_of(program, setup.target, setup.strategy, setup.planning)
-        return count_traffic(program, plans[0]).spill_bytes
+        return count_traffic(program, plans[0])
     except SpillprofError:
         return None
 

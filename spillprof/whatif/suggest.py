@@ -68,8 +68,11 @@ class Tried:
 
 
 def suggestions(now: Situation, lead: Outcome) -> Tried:
-    """Changes that save time against ``lead``, or bytes in the same time. Nothing is tried if nothing spills."""
-    if not lead.spill_bytes:
+    """Changes that save time against ``lead``, or bytes in the same time.
+
+    Nothing is tried if nothing spills and nothing has to move inside SRAM.
+    """
+    if not lead.spill_bytes and not lead.moved_bytes:
         return Tried()
     runs = affordable_runs(now)
     found, untried = list[Suggestion](), list[Kind]()

@@ -1,6 +1,6 @@
 """The story of one tensor or operator under one strategy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +10,7 @@ from spillprof.model.graph import Graph
 from spillprof.model.plan import Plan
 from spillprof.model.program import PHASES_PER_STEP, Phase, Program
 from spillprof.model.result import Result
-from spillprof.model.story import Absence, Bystander, Operand, OperatorStory, Story, TensorStory
+from spillprof.model.story import Absence, Bystander, Operand, OperatorStory, Relocation, Story, TensorStory
 from spillprof.planning.liveness import held_until, lifetimes, step_demand_bytes
 from spillprof.whatif.keeping import in_a_slot, with_more_sram
 from spillprof.whatif.names import resolve
@@ -82,7 +82,8 @@ def _of_tensor(b: int, evidence: Evidence) -> TensorStory:
     life, held = lifetimes(program)[b], held_until(program)[b]
     own = [a for a, c in zip(evidence.absences, evidence.charged, strict=True) if c.spill.buffer == b]
     streamed = sum(nbytes for (other, _), nbytes in evidence.streamed.items() if other == b)
-    leaves = bool(own) or streamed > 0
+    moves = tuple(_relocations(b, evidence))
+    leaves = bool(own) or streamed > 0 or bool(moves)
     again, before = evidence.again, evidence.before
     return TensorStory(
         buffer=buffer.name,
@@ -102,7 +103,27 @@ def _of_tensor(b: int, evidence: Evidence) -> TensorStory:
         wait_s=sum(a.wait_s for a in own),
         pinned=in_a_slot(buffer, again, before) if leaves and not buffer.dedicated else None,
         stays=with_more_sram(buffer, again, before) if leaves else None,
+        moves=moves,
     )
+
+
+def _relocations(b: int, evidence: Evidence) -> Iterator[Relocation]:
+    """What of a buffer is moved inside SRAM."""
+    name = evidence.program.buffers[b].name
+    own = [move for move in evidence.plan.moves if move.buffer == b]
+    if not own:
+        return
+    took = {
+        (e.buffer, e.step): (e.end_s or 0.0) - (e.start_s or 0.0) for e in evidence.result.events if e.kind == "move"
+    }
+    for move in own:
+        yield Relocation(
+            step=move.step,
+            before=evidence.program.steps[move.step].name,
+            from_address=move.from_address,
+            to_address=move.to_address,
+            took_s=took.get((name, move.step), 0.0),
+        )
 
 
 def _of_operator(i: int, evidence: Evidence) -> OperatorStory:

@@ -28,7 +28,7 @@ SPILL_PLAN = plan(
     SPILL,
     capacity=8,
     segments=[("x", 1, 3, 0), ("b", 4, 8, 4), ("c", 7, 11, 0), ("x", 9, 11, 4), ("y", 10, 12, 0)],
-    transfers=[("write-back", "x", 1, 2), ("reload", "x", 3, 3, 1), ("drain", "y", 4, 4)],
+    transfers=[("write-back", "x", 1, 1), ("reload", "x", 3, 3, 1), ("drain", "y", 4, 4)],
     spills=[{"buffer": "x", "last_use_step": 0, "evict_step": 1, "needed_step": 3}],
 )
 

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,6 +163,44 @@ def test_a_plan_that_breaks_a_rule_is_listed_and_exits_with_2(
     assert "misaligned" in out
     assert "not legal" in out
     assert err == ""
+
+
+def _false_plans(plan: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By the rule that it breaks: the plan with one thing in it that is not so."""
+    transfers = plan["transfers"]
+    last = max(k for k, t in enumerate(transfers) if t["kind"] == "drain")
+    loads = [t for t in transfers if t["kind"] != "fetch"]
+    first, *others = plan["spills"]
+    return {
+        "needless-write": {**plan, "transfers": [*transfers, transfers[last]]},
+        "bad-spill": {**plan, "spills": [{**first, "written": not first["written"]}, *others]},
+        "other-terms": {**plan, "transfers": loads, "inputs_resident": True},
+    }
+
+
+@pytest.mark.parametrize("rule", ["needless-write", "bad-spill", "other-terms"])
+def test_a_plan_cannot_overrule_the_command_nor_say_what_is_not_so(
+    rule: str, empty_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run([*ONE, "--no-report", "--plan", "p.json"])
+    plan = json.loads((empty_folder / "p.json").read_text())
+    (empty_folder / "p.json").write_text(json.dumps(_false_plans(plan)[rule]))
+    capsys.readouterr()
+    assert run(["verify", UNET, "p.json", "--sram", "12MB", "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert not found["legal"]
+    assert {violation["rule"] for violation in found["violations"]} == {rule}
+
+
+def test_a_certificate_for_other_options_proves_nothing_of_these(
+    empty_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run([*ONE, "--no-report", "-o", "p.json"])
+    check = ["verify", UNET, "--certificate", "p.json", "--sram", "12MB"]
+    assert run(check) == 0
+    capsys.readouterr()
+    assert run([*check, "--writeback", "always"]) == 2
+    assert "writes_always is false, the options say true" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "null", '{"schema": 1}', "[" * 100_000])

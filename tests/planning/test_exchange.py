@@ -29,6 +29,7 @@ from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.strategies.online import cost
 from spillprof.planning.traffic import count_traffic
+from spillprof.simulation import terms_of
 from spillprof.verify import verify
 
 DEFAULTS = PlanningOptions()
@@ -229,9 +230,9 @@ def test_the_plan_is_legal_and_moves_what_the_exchange_says(seed: int) -> None:
     chosen = choose_gaps(p, target(), options)
     plan, in_time = plan_exchanged(p, target(), chosen, chosen, "interval", options, Effort(sweeps=2))
     assert in_time
-    assert verify(p, plan) == ()
+    assert verify(p, plan, terms_of(options)) == ()
     issued, _ = best_issue_times(p, plan, target())
-    assert verify(p, issued) == ()
+    assert verify(p, issued, terms_of(options)) == ()
     exchange = Exchange(p, BlockBuilder(p, options), options, chosen_gaps(p, options), move_cost(target()))
     exchange.improve(Effort(sweeps=2))
     packing = exchange.packing()
@@ -269,7 +270,7 @@ def test_moves_that_do_not_fit_what_happens_are_left_out_and_the_plan_is_legal(s
         },
     )
     plan = run_to_steady_state(setting, lambda: make_placement(options.placement, p), {})[0]
-    assert verify(p, plan) == ()
+    assert verify(p, plan, terms_of(options)) == ()
 
 
 def test_room_is_left_at_each_step_as_far_as_gaps_can() -> None:

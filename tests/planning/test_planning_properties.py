@@ -21,6 +21,7 @@ from spillprof.planning.options import (
 )
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
+from spillprof.simulation import terms_of
 from spillprof.verify import recount, verify
 
 TARGET = target(dram_read_setup_s=8.0, dram_write_setup_s=4.0)
@@ -51,7 +52,7 @@ def test_every_plan_is_legal_and_its_bytes_are_counted_alike(
     program = random_program(seed)
     plan = plan_or_none(program, strategy, options)
     if plan is not None:
-        assert verify(program, plan) == ()
+        assert verify(program, plan, terms_of(options)) == ()
         assert count_traffic(program, plan) == recount(program, plan)
 
 

@@ -12,6 +12,7 @@ from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions, 
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import LastOwnerEnd, earliest_issues, just_in_time, reissued
 from spillprof.planning.traffic import count_traffic
+from spillprof.simulation import terms_of
 from spillprof.verify import verify
 
 PROGRAM = program({"a": 10, "n": 10, "m": 5, "x": ("input", 10)}, ["-> a", "-> n", "-> m", "x ->", "a ->"], capacity=20)
@@ -173,5 +174,5 @@ def test_prefetched_plans_are_legal_and_move_the_same_bytes(seed: int, strategy:
     assert all(e <= t.issue_step for e, t in zip(earliest, on_demand.transfers, strict=True))
     for issues in (earliest, [(e + t.issue_step) // 2 for e, t in zip(earliest, on_demand.transfers, strict=True)]):
         early = reissued(on_demand, issues)
-        assert verify(p, early) == ()
+        assert verify(p, early, terms_of(options)) == ()
         assert count_traffic(p, early) == count_traffic(p, on_demand)

@@ -16,6 +16,7 @@ from spillprof.model.program import Program
 from spillprof.planning.options import STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
+from spillprof.simulation import terms_of
 from spillprof.verify import verify
 
 ONLINE = ("lru", "size", "belady", "cost")
@@ -23,8 +24,9 @@ ONLINE = ("lru", "size", "belady", "cost")
 
 def planned(p: Program, strategy: str = "lru", **options: object) -> Plan:
     """The plan, which must be legal."""
-    plan = make_plan(p, target(), strategy, PlanningOptions(**options))  # type: ignore[arg-type]
-    assert verify(p, plan) == ()
+    switches = PlanningOptions(**options)  # type: ignore[arg-type]
+    plan = make_plan(p, target(), strategy, switches)
+    assert verify(p, plan, terms_of(switches)) == ()
     return plan
 
 

@@ -20,6 +20,7 @@ from spillprof.model.timeline import JobKind, Timeline
 from spillprof.planning.options import STRATEGIES, PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import earliest_issues, reissued
+from spillprof.simulation import terms_of
 from spillprof.timing.timeline import simulate
 from spillprof.verify import recount, verify
 
@@ -44,11 +45,12 @@ def cases(draw: st.DrawFn, /, **machine: Any) -> tuple[Program, Plan, Target]:
     try:
         plan = make_plan(program, made, draw(st.sampled_from(STRATEGIES)), options)
     except CapacityError:
-        plan = make_plan(program, made, "lru", PlanningOptions())
+        options = PlanningOptions()
+        plan = make_plan(program, made, "lru", options)
     earliest = earliest_issues(program, plan)
     steps = [draw(st.sampled_from([t.issue_step, e])) for t, e in zip(plan.transfers, earliest, strict=True)]
     plan = reissued(plan, steps)
-    assert verify(program, plan) == ()
+    assert verify(program, plan, terms_of(options)) == ()
     return program, plan, made
 
 

@@ -18,6 +18,7 @@ from spillprof.model.target import Target
 from spillprof.planning.options import STRATEGIES, PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import by_urgency, earliest_issues, issue_order, reissued
+from spillprof.simulation import terms_of
 from spillprof.timing.one_pass import OnePass, is_exact
 from spillprof.timing.record import Record
 from spillprof.timing.timeline import event_by_event, in_one_pass
@@ -46,7 +47,7 @@ def random_machine(rng: Random) -> Target:
     )
 
 
-def check_records(program: Program, plan: Plan, machine: Target, rng: Random) -> None:
+def check_records(program: Program, plan: Plan, machine: Target, rng: Random, options: PlanningOptions) -> None:
     """On demand, early, and in between: as issued from the plan on demand, and as the plan that comes of it."""
     assert is_exact(machine)
     earliest = earliest_issues(program, plan)
@@ -55,7 +56,7 @@ def check_records(program: Program, plan: Plan, machine: Target, rng: Random) ->
     one_pass, urgency = OnePass(program, plan, machine), by_urgency(plan)
     for steps in (as_planned, earliest, between):
         moved = reissued(plan, steps)
-        assert verify(program, moved) == ()
+        assert verify(program, moved, terms_of(options)) == ()
         expected = event_by_event(program, moved, machine)
         from_demand = one_pass.record(one_pass.play(steps, issue_order(urgency, steps)))
         for found in (from_demand, in_one_pass(program, moved, machine)):
@@ -73,8 +74,9 @@ def test_a_random_run_is_the_same_in_one_pass_as_event_by_event(seed: int) -> No
     try:
         plan = make_plan(program, machine, rng.choice(STRATEGIES), options)
     except CapacityError:
-        plan = make_plan(program, machine, "lru", PlanningOptions())
-    check_records(program, plan, machine, rng)
+        options = PlanningOptions()
+        plan = make_plan(program, machine, "lru", options)
+    check_records(program, plan, machine, rng, options)
 
 
 @settings(max_examples=60, deadline=None)
@@ -85,7 +87,7 @@ def test_a_run_that_streams_is_the_same_in_one_pass_as_event_by_event(seed: int)
     if case is not None:
         program, machine = case
         plan = make_plan(program, machine, "cost", PlanningOptions())
-        check_records(program, plan, replace(machine, **rng.choice(MACHINES)), rng)
+        check_records(program, plan, replace(machine, **rng.choice(MACHINES)), rng, PlanningOptions())
 
 
 def test_machines_whose_transfers_meet_are_left_to_the_event_loop() -> None:

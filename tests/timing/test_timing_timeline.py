@@ -213,9 +213,11 @@ def test_streamed_operands_pass_while_their_step_runs() -> None:
         p,
         segments=[("y", 4, 6, 4)],
         transfers=[("drain", "y", 2, 2)],
+        spills=[{"buffer": "b", "last_use_step": 0, "evict_step": 1, "needed_step": 1, "written": False,
+                 "reloaded": False}],
         streamed=[(0, "x", "in"), (0, "b", "out"), (1, "b", "in")],
         scratch=[(0, "stream staging", 4, 0, 0, 3), (1, "stream staging", 4, 0, 3, 6)],
-    )
+    )  # fmt: skip
     t = play(p, q, dram_read_setup_s=2.0, dram_write_setup_s=3.0)
     assert t.step_start_s.tolist() == [0, 53]  # in: 32 s, out: 53 s, at the same time
     assert t.step_end_s.tolist() == [53, 143]
