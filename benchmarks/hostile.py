@@ -147,9 +147,9 @@ def main() -> int:
                     f"{outcome.peak_bytes / MIB:.0f} MiB; {outcome.said}"
                 )
     if args.output is not None:
-        old = args.output.read_text("utf-8") if args.output.exists() else ""
-        _, head, kept = old.partition(SIDE_FILES)
-        args.output.write_text(page(outcomes) + ("\n" + head + kept if head else ""), "utf-8")
+        before = args.output.read_text("utf-8") if args.output.exists() else ""
+        _, heading, below = before.partition("\n## ")  # sections below the table are not of this run
+        args.output.write_text(page(outcomes) + heading + below, "utf-8")
     print(f"{len(outcomes)} files, {sum(not o.is_right for o in outcomes)} answered wrongly")
     return 0 if all(o.is_right and o.is_within_limits for o in outcomes) else 1
 

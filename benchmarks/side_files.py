@@ -194,8 +194,10 @@ def main() -> int:
     refused, special = _told(refusals()), _told(special_cases())
     damaged = _told(batches(args.seed, args.cases))
     if args.output is not None:
-        page = args.output.read_text("utf-8").partition(SIDE_FILES)[0].rstrip("\n")
-        args.output.write_text(page + "\n\n" + section(damaged, special, refused, args.seed), "utf-8")
+        page, _, old = args.output.read_text("utf-8").partition(SIDE_FILES)
+        _, heading, below = old.partition("\n## ")  # other sections are not of this run
+        new = section(damaged, special, refused, args.seed)
+        args.output.write_text(page.rstrip("\n") + "\n\n" + new + heading + below, "utf-8")
     wrong = [tried for tried in (*refused, *special, *damaged) if tried.problem is not None]
     print(f"{len(damaged)} damaged, {len(special)} special, {len(refused)} refusals; {len(wrong)} answered wrongly")
     return 1 if wrong else 0
