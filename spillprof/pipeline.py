@@ -121,7 +121,7 @@ def analyze(
         target=target_facts(target, fitted),
         config=configuration(options),
         steps=step_facts(infinite.program, infinite.plan, target),
-        live_bytes=tuple(live_bytes_by_step(program, stored=True).tolist()),
+        live_bytes=tuple(live_bytes_by_step(infinite.program, stored=True).tolist()),
         peak_buffers=live_at(program, model.peak_step),
         oversized=oversized_operators(program, fitted),
         op_times=op_time_facts(program, options.lowering),

@@ -135,7 +135,7 @@ class SpillArc:
     reloaded: bool
     cause: str
     idle_s: float  # from the end of the last use to the start of the next
-    wait_s: float  # stall of the next use that this buffer's reload is blamed for
+    wait_s: float  # stalls, of whatever step, that its write-back or its reload is blamed for
     evicted: bool = True  # False: the step that used it before streamed it, so that it did not lie in SRAM
 
 

@@ -37,7 +37,7 @@ class Absence:
     read_bytes: int
     kind: str  # "capacity", "lifetime", "fragmentation" or "oversized"
     cause: str | None  # of most bytes of the step that forced it out, by re-simulation
-    wait_s: float  # stall of the next use that its reload is blamed for
+    wait_s: float  # stalls, of whatever step, that its write-back or its reload is blamed for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

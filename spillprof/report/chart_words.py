@@ -11,6 +11,9 @@ from spillprof.report.text import count_of, label
 from spillprof.report.time_figures import bus_summary, waits_summary
 from spillprof.units import format_size, format_time
 
+_NOISE = 1e-6
+"""Of the latency: less is rounding."""
+
 
 def chart_sentences(profile: Profile, result: Result) -> dict[str, str]:
     """The sentence of each chart, by its key."""
@@ -88,23 +91,50 @@ def _spills(result: Result) -> str:
 
 
 def _arcs(result: Result) -> str:
-    arcs = result.spills
-    wrapped = result.spill_count - len(arcs)  # of weights that stay from run to run
-    elsewhere = "of buffers that were last used in the run before, or are needed in the next"
+    arcs = result.arcs
+    wrapped = result.spill_count - len(result.spills)  # of weights that stay from run to run, of what is held
+    elsewhere = "of buffers that this run does not read again, or has not used before"
     if not arcs and wrapped:
-        return f"No arc: {count_of(wrapped, 'spill')} {elsewhere}."
+        return f"No arc: {count_of(wrapped, 'spill')} {elsewhere}.{_passing(result)}"
     if not arcs:
-        return "No buffer leaves the memory while it is still to be read."
+        return f"No buffer leaves the memory while it is still to be read.{_passing(result)}"
     between = [max(arc.needed_step - arc.evict_step - 1, 0) for arc in arcs]
     waited = [arc.wait_s for arc in arcs if arc.wait_s > 0]
-    waits = (
-        f"{len(waited):,} of them are waited for, {format_time(sum(waited))} in all" if waited else "none is waited for"
-    )
+    waits = "no step waits for their write-backs and reloads"
+    if waited:
+        whose = "1 of them is" if len(waited) == 1 else f"{len(waited):,} of them are"
+        waits = f"{whose} waited for, write-back or reload, {format_time(sum(waited))} in all"
+    middle = int(median(between))
     return (
-        f"{count_of(len(arcs), 'spill')}, each an arc from eviction to next use, as high as the buffer is "
-        f"large. {count_of(int(median(between)), 'step')} lie between in the median, {max(between):,} at most; {waits}."
-        f"{f' {wrapped:,} more {elsewhere}.' if wrapped else ''}"
+        f"{_kinds_of_arcs(result)}, each an arc to the next use, as high as the buffer is large. "
+        f"{count_of(middle, 'step')} {'lies' if middle == 1 else 'lie'} between in the median, {max(between):,} at "
+        f"most; {waits}.{f' {wrapped:,} more {elsewhere}.' if wrapped else ''}{_passing(result)}"
     )
+
+
+def _kinds_of_arcs(result: Result) -> str:
+    """``2 spills, and 1 stretch off-chip after a streamed use``."""
+    after_streams = len(result.arcs) - len(result.spills)
+    parts = [count_of(len(result.spills), "spill")] if result.spills else []
+    parts += (
+        [f"{count_of(after_streams, 'stretch', 'stretches')} off-chip after a streamed use"] if after_streams else []
+    )
+    return ", and ".join(parts)
+
+
+def _passing(result: Result) -> str:
+    """What passes through DRAM without an arc, while operators run, and how long they wait for it."""
+    if not result.streamed_bytes:
+        return ""
+    text = f" {format_size(result.streamed_bytes)} of operands are streamed while their operators run"
+    parts, times = result.breakdown, result.times
+    if parts is None or times is None or any(times.step_core):  # several cores wait for different things at a time
+        return f"{text}."
+    waits_s = parts.compulsory_s + parts.spill_s + parts.sync_s + parts.contention_s + parts.fragmentation_s
+    inside_s = waits_s - sum(times.stall_s)
+    if inside_s <= _NOISE * result.latency_s:
+        return f"{text}, which computing hides."
+    return f"{text}, which wait {format_time(inside_s)} for what they stream."
 
 
 def _addresses(result: Result) -> str:

@@ -145,8 +145,8 @@ def spills_table(result: Result) -> DataTable:
 
 
 def arcs_table(result: Result) -> DataTable:
-    """Every spill, those first that keep most bytes away for longest."""
-    heaviest = sorted(result.spills, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
+    """Every spill and stretch off-chip after a streamed use, those first that keep most bytes away for longest."""
+    heaviest = sorted(result.arcs, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
     return make_table(
         f"Spills from eviction to reload under {result.strategy}",
         (("buffer", Kind.TEXT), ("size", Kind.SIZE), ("evicted at step", Kind.COUNT), ("needed at step", Kind.COUNT),
@@ -154,7 +154,8 @@ def arcs_table(result: Result) -> DataTable:
          ("written back", Kind.TEXT)),
         heaviest,
         lambda a: (label(a.buffer, 48), a.size_bytes, a.evict_step, a.needed_step,
-                   max(a.needed_step - a.evict_step - 1, 0), a.idle_s, a.wait_s, a.cause, "yes" if a.written else "no"),
+                   max(a.needed_step - a.evict_step - 1, 0), a.idle_s, a.wait_s, a.cause,
+                   ("yes" if a.written else "no") if a.evicted else "streamed"),
     )  # fmt: skip
 
 

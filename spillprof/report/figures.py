@@ -106,12 +106,26 @@ def spills_figure(profile: Profile, result: Result) -> Figure:
     return shared_figure("spills", traces, "MiB", profile, note=note, barmode="relative", bargap=0)
 
 
+ARC_STYLE = (
+    ("written back", ORANGE, "solid", "circle"),
+    ("clean copy", BLUE, "dot", "diamond"),
+    ("after a streamed use", GREY, "dash", "square"),
+)
+"""(what, colour, dash, marker) of the arcs."""
+
+
+def _arc_kind(arc: SpillArc) -> str:
+    if not arc.evicted:
+        return "after a streamed use"
+    return "written back" if arc.written else "clean copy"
+
+
 def arcs_figure(profile: Profile, result: Result) -> Figure:
-    """Each spill as an arc from eviction to next use, as high as the buffer is large."""
+    """Each spill, and each stretch off-chip after a streamed use, as an arc to the next use, as high as its buffer."""
     arcs = largest_arcs(result)
     traces = []
-    for name, color, dash, written in (("written back", ORANGE, "solid", True), ("clean copy", BLUE, "dot", False)):
-        chosen = [arc for arc in arcs if arc.written is written]
+    for name, color, dash, symbol in ARC_STYLE:
+        chosen = [arc for arc in arcs if _arc_kind(arc) == name]
         if not chosen:
             continue
         x, y = arc_outline(chosen)
@@ -121,10 +135,10 @@ def arcs_figure(profile: Profile, result: Result) -> Figure:
         traces.append(go.Scatter(
             x=_packed(np.array([(arc.evict_step + arc.needed_step) / 2 for arc in chosen])),
             y=_mib([arc.size_bytes for arc in chosen]), mode="markers", legendgroup=name, showlegend=False,
-            marker={"color": color, "size": 5, "symbol": "circle" if written else "diamond"},
+            marker={"color": color, "size": 5, "symbol": symbol},
             text=[_hover_text(arc) for arc in chosen], hovertemplate="%{text}<extra></extra>",
         ))  # fmt: skip
-    note = _left_out(len(arcs), len(result.spills), "spills, the largest")
+    note = _left_out(len(arcs), len(result.arcs), "stretches off-chip, the largest")
     return shared_figure("arcs", traces, "MiB", profile, note=note, hovermode="closest")
 
 
@@ -238,8 +252,8 @@ def peak_curve(values: Sequence[int]) -> Curve:
 
 
 def largest_arcs(result: Result) -> list[SpillArc]:
-    """At most ``MAX_ARCS`` spills, those with the most bytes x steps, in time order."""
-    by_weight = sorted(result.spills, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
+    """At most ``MAX_ARCS`` stretches off-chip, those with the most bytes x steps, in time order."""
+    by_weight = sorted(result.arcs, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
     return sorted(by_weight[:MAX_ARCS], key=lambda a: (a.evict_step, a.needed_step))
 
 

@@ -36,10 +36,8 @@ def verdict(profile: Profile) -> str:
     sram = format_size(profile.target.sram_bytes)
     ideal = profile.ideal.latency_s
     slower = f", {percent(lead.spill_time_s / ideal)} over the run without spills" if ideal > 0 else ""
-    return (
-        f"Strategy {lead.strategy} spills {format_size(lead.spill_bytes)} at {sram} of SRAM{_mostly(lead)}: "
-        f"{format_time(lead.spill_time_s)}{slower}."
-    )
+    lost = f"{format_time(lead.spill_time_s)}{slower}" if lead.spill_time_s > 0 else "that costs no time"
+    return f"Strategy {lead.strategy} spills {format_size(lead.spill_bytes)} at {sram} of SRAM{_mostly(lead)}: {lost}."
 
 
 def above_bound(profile: Profile, result: Result) -> str:
@@ -110,9 +108,19 @@ def no_spill_sentence(profile: Profile, lead: Result) -> str:
     """What to say where the lead result spills nothing."""
     sram, smallest = format_size_pair(profile.target.sram_bytes, profile.model.min_sram_bytes)
     spilling = [r.strategy for r in profile.results if r.feasible and r.spill_bytes > 0]
-    lost = _lost_without_spills(profile, lead)
+    lost = _tiled_for_nothing(profile) + _lost_without_spills(profile, lead)
     under = f" under {lead.strategy}" if spilling or lost else ""
     return f"Nothing spills at {sram}{under}{lost}; the smallest SRAM without tiling is {smallest}."
+
+
+def _tiled_for_nothing(profile: Profile) -> str:
+    """That operators which do not fit move nothing that need not move anyway."""
+    count = len(profile.oversized)
+    if not count:
+        return ""
+    if count == 1:
+        return " (1 operator does not fit and is tiled through DRAM, but moves only what must move anyway)"
+    return f" ({count:,} operators do not fit and are tiled through DRAM, but move only what must move anyway)"
 
 
 def _lost_without_spills(profile: Profile, lead: Result) -> str:

@@ -76,17 +76,17 @@ def test_arcs_tell_how_long_a_buffer_was_idle_and_who_waited_for_it() -> None:
     assert [
         (a.last_use_step, a.evict_step, a.needed_step, a.written, a.reloaded, a.cause, a.idle_s, a.wait_s) for a in arcs
     ] == [
-        (0, 1, 2, True, True, "capacity", 30.0, 10.0),
+        (0, 1, 2, True, True, "capacity", 30.0, 10.0 + 10.0),  # step 1 waits for its write, step 2 for its reload
         (2, 3, 4, False, True, "capacity", 20.0, 10.0),
     ]
 
 
 def test_a_step_that_waits_for_something_else_does_not_wait_for_the_reload() -> None:
-    # Two reloads for step 2: the channel brings a (10) and then b (10); only the last is blamed.
+    # Step 1 waits for two writes, step 2 for two reloads: a (10) and then b (10) each time; only the last is blamed.
     p = program({"a": 10, "b": 10, "n": 20}, ["-> a b", "-> n", "a b ->"], capacity=20)
     plan = make_plan(p, target(), "lru", OPTIONS)
     arcs = spill_arcs(p, plan, charges(p, plan, OPTIONS), simulate(p, plan, target()))
-    assert [(a.buffer, a.wait_s) for a in arcs] == [("a", 0.0), ("b", 20.0)]
+    assert [(a.buffer, a.wait_s) for a in arcs] == [("a", 0.0), ("b", 20.0 + 20.0)]
 
 
 def test_a_spill_that_nobody_comes_back_for_in_this_run_is_no_arc() -> None:

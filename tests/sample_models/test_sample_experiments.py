@@ -107,6 +107,16 @@ def test_three_branch_on_a_gpu_that_spills_to_its_host(
     assert profile.ideal.energy_j == pytest.approx(2.20, rel=0.01)
 
 
+def test_three_branch_on_a_fast_npu() -> None:
+    npu = load_target("generic-npu")
+    for sram, overheads in (("1.2GB", (0.19, 0.11)), ("0.8GB", (0.27, 0.30))):
+        sized = npu.with_overrides(sram_bytes=parse_size(sram))
+        graph = read_onnx(SAMPLES / "three_branch.onnx")
+        profile = analyze(graph, sized, AnalyzeOptions(strategies=("lru", "interval")))
+        shares = [result.spill_time_s / profile.ideal.latency_s for result in profile.results]
+        assert shares == pytest.approx(overheads, abs=0.005)
+
+
 def test_residual_cnn_in_energy() -> None:
     """Joules of DRAM: 162 pJ a byte of all that is read and written."""
     graph, npu = read_onnx(SAMPLES / "residual_cnn.onnx"), load_target("article-npu")
