@@ -108,7 +108,9 @@ DIFFERENCES = """## Where onnx and onnxruntime differ
 
 Sizes are those that onnxruntime gives, but for the rows that say otherwise. `python benchmarks/runtime_shapes.py` draws
 1,000 nodes of each of 226 operators (attributes, operator sets, broadcasting, axes, empty dimensions) and compares
-types and sizes with onnxruntime 1.32: of 196,000 that it runs, none differs but for those rows.
+types and sizes with onnxruntime 1.32. Of the 196,292 that it runs, 185,880 are sized alike; where values that sizes
+follow from are fed, 3,880 get an upper bound and 6,244 are refused as unknown; 288 differ as the rows say, and no
+other does.
 
 | operators | case | size |
 | --- | --- | --- |

@@ -173,6 +173,12 @@ def test_no_node_ends_or_holds_its_process() -> None:
     assert done.stdout.startswith("700 models, 0 ended")
 
 
+def test_a_shape_of_absurd_length_is_refused_before_onnx_adds_axis_by_axis() -> None:
+    data = model([node("Expand", "x s", "y")], [X, value("s", [1 << 40], onnx.TensorProto.INT64)], "y", opset=8)
+    with pytest.raises(ShapeError, match="1,099,511,627,776 axes"):
+        read(data)
+
+
 def test_their_neighbours_are_read() -> None:
     nodes = [
         node("Split", "x", "p q", num_outputs=2, axis=1),

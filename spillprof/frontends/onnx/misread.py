@@ -1,4 +1,4 @@
-"""Nodes that onnx's own inference misreads: settings out of range lead it outside of its memory, and the process ends.
+"""Nodes that onnx's own inference misreads: they lead it outside of its memory, or take it for ever.
 
 Found by asking it about random nodes of every operator. Whoever asks it checks these first.
 """
@@ -9,6 +9,9 @@ from spillprof.errors import ShapeError
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.elements import Shape, ValueType
 
+_MOST_AXES = 1 << 16
+"""Of a tensor that onnx is asked to make. It adds them one by one."""
+
 Types = Sequence[ValueType | None]
 
 
@@ -18,6 +21,12 @@ def refuse_misread(node: Node, types: Types, where: Callable[[], Sequence[str]])
     fault = check and check(node, {a.name: a.i for a in node.attributes}, types)
     if fault:
         raise ShapeError(fault, where=where(), hint="the model contradicts itself: export it again, or mend this node")
+
+
+def _expand(_: Node, __: Mapping[str, int], types: Types) -> str:
+    stated = _shape(types, 1)
+    axes = stated[0] if stated is not None and len(stated) == 1 else None
+    return "" if axes is None or axes <= _MOST_AXES else f"the shape to expand to has {axes:,} axes"
 
 
 def _split(node: Node, numbers: Mapping[str, int], _: Types) -> str:
@@ -51,6 +60,7 @@ def _shape(types: Types, operand: int) -> Shape | None:
 
 
 _CHECKS: Mapping[str, Callable[[Node, Mapping[str, int], Types], str]] = {
+    "Expand": _expand,
     "GatherND": _gather_nd,
     "LayerNormalization": _layer_normalization,
     "Split": _split,
