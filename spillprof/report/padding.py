@@ -5,6 +5,10 @@ from spillprof.report.text import label
 from spillprof.units import format_size
 
 
+WORTH_A_LINE = 0.001
+"""Share of the peak: less than this is in the HTML and the JSON alone."""
+
+
 def padding_share(profile: Profile) -> str:
     """``12 KiB of it is padding``."""
     padding = profile.model.peak_padding_bytes
@@ -12,9 +16,9 @@ def padding_share(profile: Profile) -> str:
 
 
 def padding_sentence(profile: Profile) -> str:
-    """What the peak holds of padding, and where that comes from; empty if there is none."""
+    """What the peak holds of padding, and where that comes from; empty if it is less than a thousandth."""
     model, target = profile.model, profile.target
-    if not model.peak_padding_bytes:
+    if model.peak_padding_bytes <= WORTH_A_LINE * model.peak_live_bytes:
         return ""
     where = label(profile.steps[model.peak_step].name, 40)
     channels = f"channels to {target.channel_align:,}, " if target.channel_align > 1 else ""
