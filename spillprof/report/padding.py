@@ -4,7 +4,6 @@ from spillprof.model.profile import Profile
 from spillprof.report.text import label
 from spillprof.units import format_size
 
-
 WORTH_A_LINE = 0.001
 """Share of the peak: less than this is in the HTML and the JSON alone."""
 
