@@ -23,6 +23,7 @@ from spillprof.planning.optimal.step_by_step import solve_step_by_step
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions, WriteBack
 from spillprof.planning.planner import make_plan, optimize
 from spillprof.planning.traffic import count_traffic
+from spillprof.simulation import terms_of
 from spillprof.verify import verify
 from spillprof.verify.certificate import check_certificate
 
@@ -133,7 +134,7 @@ def test_optimal_is_legal_and_never_above_another_strategy() -> None:
         spilled = {count_traffic(p, plan).spill_bytes for plan in optimum.plans}
         assert len(spilled) == 1
         for plan in optimum.plans:
-            assert verify(p, plan) == ()
+            assert verify(p, plan, terms_of(options)) == ()
             assert plan.strategy == "optimal"
         others = [count_traffic(p, make_plan(p, TARGET, s, options)).spill_bytes for s in CHEAP_STRATEGIES]
         assert optimum.bound.certified_cost <= optimum.bound.cost <= min(spilled) <= min(others)
