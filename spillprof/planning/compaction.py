@@ -28,31 +28,48 @@ def compact(blocks: Sequence[Block], pool: tuple[int, int]) -> list[int]:
 
 
 def _move_one(blocks: Sequence[Block], pool: tuple[int, int]) -> list[int] | None:
-    placed = [k for k, block in enumerate(blocks) if block.address is not None]
+    placed = {k: block.address for k, block in enumerate(blocks) if block.address is not None}
     fresh = sorted((k for k, b in enumerate(blocks) if b.address is None), key=lambda k: (-blocks[k].size_bytes, k))
     free = FreeList(*pool)
-    for k in placed:
-        free.take(_address(blocks[k]), blocks[k].size_bytes)
+    for k, address in placed.items():
+        free.take(address, blocks[k].size_bytes)
+    in_vain: set[tuple[int, int, int]] = set()  # what fits depends on the sizes of the holes alone
     for moved in sorted(placed, key=lambda k: (blocks[k].size_bytes, k)):
-        free.give(_address(blocks[moved]), blocks[moved].size_bytes)
-        found: dict[int, int] = {}
-        for k in [*fresh, moved]:
-            address = free.best_fit(blocks[k].size_bytes)
-            if address is None:
-                break
-            free.take(address, blocks[k].size_bytes)
-            found[k] = address
-        else:
-            return [found[k] if k in found else _address(block) for k, block in enumerate(blocks)]
-        for k, address in found.items():
-            free.give(address, blocks[k].size_bytes)
-        free.take(_address(blocks[moved]), blocks[moved].size_bytes)
+        size, address = blocks[moved].size_bytes, placed[moved]
+        free.give(address, size)
+        sizes = (size, *_free_around(free, address, size))
+        if sizes not in in_vain:
+            wanted = [*fresh, moved]
+            taken = _best_fits(free, [blocks[k].size_bytes for k in wanted])
+            if taken is not None:
+                addresses = placed | dict(zip(wanted, taken, strict=True))
+                return [addresses[k] for k in range(len(blocks))]
+            in_vain.add(sizes)
+        free.take(address, size)
     return None
 
 
-def _address(block: Block) -> int:
-    assert block.address is not None
-    return block.address
+def _free_around(free: FreeList, address: int, size: int) -> tuple[int, int]:
+    """Free bytes on either side of a block that was just given back, the fewer first."""
+    if not size:
+        return 0, 0
+    start, end = free.hole_at(address)
+    below, above = address - start, end - address - size
+    return min(below, above), max(below, above)
+
+
+def _best_fits(free: FreeList, sizes: Sequence[int]) -> list[int] | None:
+    """Addresses taken one after another in the smallest hole. None, and nothing taken, if one finds no hole."""
+    taken: list[int] = []
+    for size in sizes:
+        address = free.best_fit(size)
+        if address is None:
+            for back, given in zip(taken, sizes, strict=False):
+                free.give(back, given)
+            return None
+        free.take(address, size)
+        taken.append(address)
+    return taken
 
 
 def _lay_out(blocks: Sequence[Block], pool: tuple[int, int]) -> list[int]:

@@ -45,6 +45,11 @@ class FreeList:
         i = bisect_left(self._by_size, (size, -1))
         return self._by_size[i][1] if i < len(self._by_size) else None
 
+    def hole_at(self, address: int) -> tuple[int, int]:
+        """``(start, end)`` of the hole that holds a free address."""
+        i = bisect_right(self._starts, address) - 1
+        return self._starts[i], self._ends[i]
+
     def tail(self) -> int:
         """Start of the last hole, which must exist."""
         return self._starts[-1]

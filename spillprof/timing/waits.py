@@ -72,12 +72,12 @@ def waits_of(program: Program, plan: Plan) -> Waits:
             if transfer.buffer in copied and not program.buffers[transfer.buffer].in_dram_at_start:
                 waits.append(copied[transfer.buffer])
             transfers[t] = tuple(waits)
-        for address, size in claims:
-            if owners := pending.claim(address, size):
-                steps[i] += tuple(owners)
+        more = [owner for address, size in claims for owner in pending.claim(address, size)]
         for operand in streamed.get(i, ()):
             if operand.write:
                 copied.setdefault(operand.buffer, i)
             elif operand.buffer in copied and not program.buffers[operand.buffer].in_dram_at_start:
-                steps[i] += (copied[operand.buffer],)
+                more.append(copied[operand.buffer])
+        if more:
+            steps[i] += tuple(more)
     return Waits(transfers=transfers, steps=steps, moves=before_moves)
