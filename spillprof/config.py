@@ -14,6 +14,7 @@ from typing import Any
 from spillprof.config_keys import BUDGETS, GATE_SETTINGS, MODEL_KEYS, SETTINGS, TARGET_FIELDS, TARGET_KEYS, Setting
 from spillprof.errors import UsageError
 from spillprof.frontends.targets import open_target, resolve_path
+from spillprof.model.metric import Budgets
 from spillprof.model.target import MOST_PARENTS, Target, builtin_target_names
 from spillprof.nearest import nearest
 from spillprof.side_files.kinds import CONFIGURATION
@@ -23,16 +24,6 @@ from spillprof.side_files.toml_text import parse_toml
 DEFAULT_BASELINE = "spillprof-baseline.json"
 FILE_NAMES = ("spillprof.toml", "pyproject.toml")
 """What is looked for in each folder; the first one found there counts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budgets:
-    """Absolute limits of one model on one target; None: no limit."""
-
-    spill_bytes: int | None = None
-    latency_s: float | None = None
-    peak_bytes: int | None = None  # live activations, as stored, without weights
-    energy_j: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,28 +4,19 @@ A reader gives the value as the option of that name takes it, or raises ``UsageE
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
 from spillprof.errors import UsageError
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
 from spillprof.model.dtypes import AS_IN_FILE, parse_dtype
+from spillprof.model.metric import Metric
 from spillprof.model.target_fields import field_names, read_fields
 from spillprof.nearest import nearest
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, Recomputing, Release, WriteBack
 from spillprof.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
 
 Setting = str | int | bool | tuple[str, ...]
-
-
-class Metric(StrEnum):
-    """What a gate judges."""
-
-    SPILL_BYTES = "spill-bytes"
-    LATENCY = "latency"
-    PEAK = "peak"
-    ENERGY = "energy"
 
 
 def parse_metrics(text: str) -> tuple[Metric, ...]:

@@ -10,10 +10,10 @@ from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
-from spillprof.config_keys import Metric
 from spillprof.errors import UsageError
 from spillprof.gate.fingerprint import without_defaults
 from spillprof.gate.values import Check
+from spillprof.model.metric import Metric
 from spillprof.side_files.kinds import HISTORY
 from spillprof.side_files.opening import check_regular
 

@@ -22,8 +22,9 @@ from spillprof.cli.options import (
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
-from spillprof.config_keys import Metric, parse_budget, parse_floor, parse_metrics
+from spillprof.config_keys import parse_budget, parse_floor, parse_metrics
 from spillprof.errors import UsageError
+from spillprof.model.metric import Metric
 from spillprof.planning.options import STRATEGIES
 from spillprof.report.text import label
 from spillprof.units import parse_energy, parse_share, parse_size, parse_time

@@ -51,9 +51,9 @@ def _entry(model: str, config: "Config", root: Path) -> "ModelEntry":
 
 
 def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) -> "list[Case]":
-    from spillprof.config import Budgets
     from spillprof.gate import Case
     from spillprof.gate.values import Location
+    from spillprof.model.metric import Budgets
 
     strategy = values["strategy"]
     if strategy not in (*STRATEGIES, "none"):

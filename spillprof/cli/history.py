@@ -9,8 +9,9 @@ from spillprof.cli.declaring import completing, examples, option, parsed
 from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.session import Session
-from spillprof.config_keys import Metric, parse_metrics
+from spillprof.config_keys import parse_metrics
 from spillprof.errors import UsageError
+from spillprof.model.metric import Metric
 
 
 @click.command(

@@ -4,11 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from spillprof.config import Budgets
-from spillprof.config_keys import Metric
 from spillprof.gate.baseline import TOP_ROWS
 from spillprof.gate.fingerprint import default_setting, without_defaults
 from spillprof.gate.values import BufferRow, Change, Entry, Moved, OperatorRow, Rules, Verdict
+from spillprof.model.metric import Budgets, Metric
 
 _Row = TypeVar("_Row", OperatorRow, BufferRow)
 

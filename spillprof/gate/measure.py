@@ -3,12 +3,12 @@
 import hashlib
 from dataclasses import dataclass, field
 
-from spillprof.config import Budgets
 from spillprof.errors import CapacityError, UsageError
 from spillprof.gate.fingerprint import fingerprint
 from spillprof.gate.values import BufferRow, Entry, Location, OperatorRow, Totals, entry_key
 from spillprof.model.bindings import Bindings
 from spillprof.model.graph import Graph
+from spillprof.model.metric import Budgets
 from spillprof.model.profile import Profile
 from spillprof.model.search_ends import BY_CLOCK
 from spillprof.model.target import Target

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-from spillprof.config_keys import Metric
+from spillprof.model.metric import Metric
 
 
 class Verdict(StrEnum):

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spillprof.config_keys import Metric
 from spillprof.diff import Comparison, Named, OperatorChange, Source, StrategyChange
 from spillprof.diff.values import Run
+from spillprof.model.metric import Metric
 from spillprof.report.diff_words import path_labels, strategy_title, whole
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.text import label

@@ -3,8 +3,8 @@
 from typing import Any
 
 from spillprof import __version__
-from spillprof.config_keys import Metric
 from spillprof.diff import Comparison, StrategyChange
+from spillprof.model.metric import Metric
 from spillprof.report import data_table as tables
 from spillprof.report.data_table import DataTable, Kind
 from spillprof.report.diff_charts import delta_chart, live_chart

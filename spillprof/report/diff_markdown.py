@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from spillprof.config_keys import Metric
 from spillprof.diff import Comparison, Named, OperatorChange, StrategyChange
+from spillprof.model.metric import Metric
 from spillprof.report.diff_heads import alone, both_run, source_parts, step_of, strategy_figures
 from spillprof.report.diff_words import (
     OUTCOMES,

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from spillprof.config_keys import Metric
 from spillprof.diff import BufferChange, Comparison, OperatorChange, StrategyChange
+from spillprof.model.metric import Metric
 from spillprof.report.columns import Scale, size_scale, time_scale
 from spillprof.report.diff_heads import (
     alone,

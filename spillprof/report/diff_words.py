@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from spillprof.config_keys import Metric
 from spillprof.diff import (
     BufferChange,
     Comparison,
@@ -16,6 +15,7 @@ from spillprof.diff import (
     StrategyChange,
     Why,
 )
+from spillprof.model.metric import Metric
 from spillprof.report.gate.wording import CAUSES, figures, growth
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label

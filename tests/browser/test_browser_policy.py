@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from profiles import make_profile
 
-from spillprof.config_keys import Metric
 from spillprof.diff import compare
 from spillprof.frontends.onnx import read_onnx
 from spillprof.history import Run as Recorded
 from spillprof.history import Series
 from spillprof.lowering.options import LoweringOptions
+from spillprof.model.metric import Metric
 from spillprof.model.target import load_target
 from spillprof.planning.options import PlanningOptions
 from spillprof.report import diff_html, history, html, sweep_html

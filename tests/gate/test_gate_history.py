@@ -12,8 +12,8 @@ import pytest
 from gate_models import SIZE, Project, chain
 
 from spillprof.cli import run
-from spillprof.config_keys import Metric
 from spillprof.history import read_history, steps
+from spillprof.model.metric import Metric
 
 Capture = pytest.CaptureFixture[str]
 

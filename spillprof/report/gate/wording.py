@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from spillprof.config_keys import Metric
 from spillprof.gate.values import Change, Check, GateReport, Moved, Verdict
+from spillprof.model.metric import Metric
 from spillprof.report.text import count_of, label
 from spillprof.units import format_energy, format_size, format_time
 
