@@ -24,8 +24,8 @@ import onnx
 import onnx.defs
 from onnx import helper, numpy_helper
 
-from spillprof.errors import SpillprofError
 from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.ir.errors import SpillprofError
 from spillprof.lowering.macs import count_macs
 
 CASES_PER_PROCESS = 500

@@ -21,15 +21,15 @@ from pathlib import Path
 from scale import random_graph
 
 from spillprof.analysis.occupancy import in_use_by_step
-from spillprof.errors import SpillprofError
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.errors import SpillprofError
+from spillprof.ir.graph import Graph
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target, load_target
 from spillprof.known import bound_of, optimum_of, plans_of
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.model.graph import Graph
-from spillprof.model.program import Program
-from spillprof.model.target import Target, load_target
 from spillprof.planning.bounding.certify import certificate_of
 from spillprof.planning.bounding.reduction import reduce
 from spillprof.planning.covering import planners_covering

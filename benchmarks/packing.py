@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 from spillprof.frontends.minimalloc import read_minimalloc
+from spillprof.ir.units import parse_size
 from spillprof.planning.budget import Budget
 from spillprof.planning.layout.search import WORK, Effort, greedy_peaks, lay_out
-from spillprof.units import parse_size
 from spillprof.verify.layout import layout_faults
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 from scale import random_graph
 
-from spillprof.model.target import load_target
+from spillprof.ir.target import load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.report.html import render
 

@@ -136,7 +136,7 @@ def section(damaged: Sequence[Tried], special: Sequence[Tried], refused: Sequenc
         "Files beside the model: targets, plans, profiles, times of operators, configurations, baselines, histories,",
         "rows of sweeps, tables of buffers. They are regular files, of a size that fits their kind; brackets lie at",
         "most 64 deep, numbers have at most 100 digits, keys of TOML at most 16 dots, and targets inherit through at",
-        "most 16 others (`spillprof/side_files/kinds.py`). What goes beyond is refused before it is parsed. Written by",
+        "most 16 others (`spillprof/ir/side_files/kinds.py`). What goes beyond is refused before it is parsed. Written by",
         f"`python benchmarks/side_files.py --cases {len(files)} --seed {seed} -o docs/hostile-input.md` on",
         f"{os.cpu_count()} {platform.machine()} cores, CPython {platform.python_version()}.",
         "",

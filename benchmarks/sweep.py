@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
+from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.graph import Graph, Operator, Tensor, TensorKind
-from spillprof.model.target import load_target
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
 from spillprof.report.sweep_data import render_json
 from spillprof.sweep.cases import Source, make_study

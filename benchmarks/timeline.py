@@ -17,12 +17,12 @@ from scale import random_graph
 
 from spillprof.analysis.breakdown import breakdown
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target, load_target
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.target import Target, load_target
 from spillprof.planning.liveness import step_demand_bytes
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan

@@ -25,11 +25,11 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from spillprof.analysis.breakdown import breakdown
-from spillprof.errors import CapacityError
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.result import Breakdown
+from spillprof.ir.target import Target, load_target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.result import Breakdown
-from spillprof.model.target import Target, load_target
 from spillprof.planning.options import Dma, PlanningOptions
 from spillprof.simulation import Machine, on_machine, planned, prepare, sram_limits
 from spillprof.verify import recount

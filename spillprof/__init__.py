@@ -6,7 +6,7 @@ For programs: ``load_program`` and ``estimate`` judge one order of a model's ste
 TYPE_CHECKING = False  # as type checkers know it; the command line starts without the module that has it
 if TYPE_CHECKING:
     from spillprof.estimation import Estimate, estimate, load_program
-    from spillprof.model.target import Target, load_target
+    from spillprof.ir.target import Target, load_target
 
 __version__ = "0.1.0"
 
@@ -16,8 +16,8 @@ _HOMES = {
     "Estimate": "spillprof.estimation",
     "estimate": "spillprof.estimation",
     "load_program": "spillprof.estimation",
-    "Target": "spillprof.model.target",
-    "load_target": "spillprof.model.target",
+    "Target": "spillprof.ir.target",
+    "load_target": "spillprof.ir.target",
 }
 
 

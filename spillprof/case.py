@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.program import Program
-from spillprof.model.target import Target
 from spillprof.planning.options import PlanningOptions
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from spillprof.config_keys import BUDGETS, GATE_SETTINGS, MODEL_KEYS, SETTINGS, TARGET_FIELDS, TARGET_KEYS, Setting
-from spillprof.errors import UsageError
 from spillprof.frontends.targets import open_target, resolve_path
-from spillprof.model.metric import Budgets
-from spillprof.model.target import MOST_PARENTS, Target, builtin_target_names
-from spillprof.nearest import nearest
-from spillprof.side_files.kinds import CONFIGURATION
-from spillprof.side_files.opening import read_bytes, read_text
-from spillprof.side_files.toml_text import parse_toml
+from spillprof.ir.errors import UsageError
+from spillprof.ir.metric import Budgets
+from spillprof.ir.nearest import nearest
+from spillprof.ir.side_files.kinds import CONFIGURATION
+from spillprof.ir.side_files.opening import read_bytes, read_text
+from spillprof.ir.side_files.toml_text import parse_toml
+from spillprof.ir.target import MOST_PARENTS, Target, builtin_target_names
 
 DEFAULT_BASELINE = "spillprof-baseline.json"
 FILE_NAMES = ("spillprof.toml", "pyproject.toml")

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from spillprof.errors import UsageError
+from spillprof.ir.dtypes import AS_IN_FILE, parse_dtype
+from spillprof.ir.errors import UsageError
+from spillprof.ir.metric import Metric
+from spillprof.ir.nearest import nearest
+from spillprof.ir.target_fields import field_names, read_fields
+from spillprof.ir.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
-from spillprof.model.dtypes import AS_IN_FILE, parse_dtype
-from spillprof.model.metric import Metric
-from spillprof.model.target_fields import field_names, read_fields
-from spillprof.nearest import nearest
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, Recomputing, Release, WriteBack
-from spillprof.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
 
 Setting = str | int | bool | tuple[str, ...]
 

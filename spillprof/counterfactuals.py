@@ -5,12 +5,12 @@ from functools import cached_property
 
 from spillprof.analysis.causes import FRAGMENTATION, LATE_RELEASE, ORDER, POLICY, Rung, places
 from spillprof.case import Case
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
 from spillprof.known import plans_of
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.reordering import reordered
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
 from spillprof.planning.options import PERFECT, Order, PlanningOptions, Release
 from spillprof.planning.ordering.any_order import any_order_bytes
 from spillprof.planning.traffic import count_traffic

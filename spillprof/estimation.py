@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Graph
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.reordering import reordered
-from spillprof.model.graph import Graph
-from spillprof.model.program import Program
-from spillprof.model.target import Target
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import IDEAL, check_strategy, make_plan
 from spillprof.planning.traffic import count_traffic

@@ -10,12 +10,12 @@ from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
-from spillprof.errors import UsageError
 from spillprof.gate.fingerprint import without_defaults
 from spillprof.gate.values import Check
-from spillprof.model.metric import Metric
-from spillprof.side_files.kinds import HISTORY
-from spillprof.side_files.opening import check_regular
+from spillprof.ir.errors import UsageError
+from spillprof.ir.metric import Metric
+from spillprof.ir.side_files.kinds import HISTORY
+from spillprof.ir.side_files.opening import check_regular
 
 SCHEMA_VERSION = 1
 WAIT_S = 10

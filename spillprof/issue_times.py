@@ -13,10 +13,10 @@ from functools import cache
 import numpy as np
 
 from spillprof.analysis.exposed import exposed
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.target import Target
-from spillprof.model.timeline import Timeline
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import Timeline
 from spillprof.planning.prefetch import by_urgency, earliest_issues, issue_order, just_in_time, reissued
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link

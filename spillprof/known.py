@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
+from spillprof.ir.kept import Kept
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import Timeline
 from spillprof.issue_times import best_issue_times
-from spillprof.kept import Kept
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.target import Target
-from spillprof.model.timeline import Timeline
 from spillprof.planning.bounds import Bound, lower_bound
 from spillprof.planning.optimal.search import Optimum, find_optimum
 from spillprof.planning.options import OPTIMAL, Dma, Order, PlanningOptions, Recomputing

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from spillprof.analysis.attribution import Charge
 from spillprof.case import Case
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.result import Oscillation
+from spillprof.ir.timeline import Timeline
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.pinning import with_slots
-from spillprof.model.result import Oscillation
-from spillprof.model.timeline import Timeline
 from spillprof.planning.options import OPTIMAL
 from spillprof.planning.traffic import count_traffic
 from spillprof.simulation import planned

@@ -19,16 +19,16 @@ from spillprof.analysis.occupancy import in_use_by_step, live_at
 from spillprof.analysis.roofline import step_facts
 from spillprof.case import Case
 from spillprof.counterfactuals import Counterfactuals
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.graph import Graph
+from spillprof.ir.plan import Plan
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Ideal, Result
+from spillprof.ir.revision import SIMULATOR_REVISION
+from spillprof.ir.stages import Stage, unheard
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import Timeline
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.graph import Graph
-from spillprof.model.plan import Plan
-from spillprof.model.profile import Profile
-from spillprof.model.result import Ideal, Result
-from spillprof.model.revision import SIMULATOR_REVISION
-from spillprof.model.stages import Stage, unheard
-from spillprof.model.target import Target
-from spillprof.model.timeline import Timeline
 from spillprof.oscillation import oscillations
 from spillprof.planning.liveness import live_bytes_by_step
 from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dma, PlanningOptions, Recomputing

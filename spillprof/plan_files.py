@@ -7,12 +7,12 @@ from typing import Any
 from spillprof.analysis.attribution import charges
 from spillprof.case import Case
 from spillprof.counterfactuals import Counterfactuals
-from spillprof.errors import PlanError
-from spillprof.model.certificate import Certificate
-from spillprof.model.graph import Graph
-from spillprof.model.plan_json import plan_from_json, plan_to_json
-from spillprof.model.result import Result
-from spillprof.model.target import Target
+from spillprof.ir.certificate import Certificate
+from spillprof.ir.errors import PlanError
+from spillprof.ir.graph import Graph
+from spillprof.ir.plan_json import plan_from_json, plan_to_json
+from spillprof.ir.result import Result
+from spillprof.ir.target import Target
 from spillprof.pipeline import AnalyzeOptions
 from spillprof.planning.options import STRATEGIES
 from spillprof.planning.traffic import count_traffic

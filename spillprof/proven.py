@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from spillprof.case import Case
 from spillprof.counterfactuals import Counterfactuals
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.profile import Bounds
+from spillprof.ir.result import Result
 from spillprof.known import bound_of, search_end
-from spillprof.model.profile import Bounds
-from spillprof.model.result import Result
 from spillprof.planning.bounding.certify import certificate_of
 from spillprof.planning.bounds import lower_cost
 from spillprof.planning.planner import IDEAL

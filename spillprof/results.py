@@ -11,11 +11,11 @@ from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_b
 from spillprof.analysis.occupancy import in_use_by_step, residencies
 from spillprof.analysis.roofline import roofline
 from spillprof.analysis.spill_timeline import spill_arcs
-from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.program import Program
-from spillprof.model.result import EnergyParts, Result
-from spillprof.model.target import Target
-from spillprof.model.timeline import Timeline
+from spillprof.ir.plan import Plan, TransferKind
+from spillprof.ir.program import Program
+from spillprof.ir.result import EnergyParts, Result
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import Timeline
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.traffic import count_traffic
 

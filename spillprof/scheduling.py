@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.reordering import reordered
-from spillprof.model.program import Program
-from spillprof.model.target import Target
 from spillprof.planning.options import Order, PlanningOptions
 from spillprof.planning.ordering.dependencies import dependencies
 from spillprof.planning.ordering.search import effort, least_order

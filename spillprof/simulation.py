@@ -10,16 +10,17 @@ from functools import partial
 
 from spillprof.analysis.attribution import evictions
 from spillprof.analysis.occupancy import in_use_by_step
-from spillprof.kept import Kept
+from spillprof.ir.graph import Graph
+from spillprof.ir.kept import Kept
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import Timeline
+from spillprof.ir.units import LARGEST_SIZE
 from spillprof.known import fitted_of, plans_of, run_of
 from spillprof.lowering.fitting import min_sram, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
-from spillprof.model.graph import Graph
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.target import Target
-from spillprof.model.timeline import Timeline
 from spillprof.planning.covering import Price, Prices
 from spillprof.planning.gaps import locked_bytes
 from spillprof.planning.options import Inputs, Order, PlanningOptions, Start, WriteBack
@@ -31,7 +32,6 @@ from spillprof.planning.traffic import count_traffic
 from spillprof.recompute.search import Recomputation, recomputed
 from spillprof.scheduling import scheduled
 from spillprof.timing.dma import Link, read_link, write_link
-from spillprof.units import LARGEST_SIZE
 from spillprof.verify import Terms, verify
 
 PICOSECONDS_PER_S = 1e12

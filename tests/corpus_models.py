@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spillprof.model.graph import Graph
+from spillprof.ir.graph import Graph
 
 CORPUS = Path(os.environ.get("SPILLPROF_CORPUS", Path(__file__).parents[2] / "shared" / "corpus"))
 ABSENT = f"no model corpus at {CORPUS} (set SPILLPROF_CORPUS)"

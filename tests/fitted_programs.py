@@ -5,11 +5,11 @@ from random import Random
 from programs import target
 from random_programs import ALIGNMENT, random_program
 
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.program import Program
-from spillprof.model.target import Target
 from spillprof.planning.liveness import step_demand_bytes
 
 

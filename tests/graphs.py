@@ -14,11 +14,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from spillprof.ir.graph import Assumption, Graph, Operator, Tensor, TensorKind, TripBasis, Trips
+from spillprof.ir.program import Buffer, Program
+from spillprof.ir.target import Target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import Control, Fuse, LoweringOptions, Views
-from spillprof.model.graph import Assumption, Graph, Operator, Tensor, TensorKind, TripBasis, Trips
-from spillprof.model.program import Buffer, Program
-from spillprof.model.target import Target
 
 Spec = tuple[int, ...] | tuple[str, tuple[int, ...]]
 

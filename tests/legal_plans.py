@@ -5,7 +5,7 @@ from typing import Any
 
 from programs import plan, program, step
 
-from spillprof.model.plan import Plan
+from spillprof.ir.plan import Plan
 
 # x is loaded; a waits from step 1 to step 3 in DRAM, because b and c need the room; y is the output.
 SPILL = program(

@@ -3,11 +3,11 @@
 import math
 from dataclasses import replace
 
-from spillprof.model.certificate import Certificate, CertificateRow
-from spillprof.model.graph import Assumption
-from spillprof.model.profile import Bounds, Profile
-from spillprof.model.profile_facts import BufferFact, LiveBuffer, ModelFacts, StepFact, StreamedOperator, TargetFacts
-from spillprof.model.result import (
+from spillprof.ir.certificate import Certificate, CertificateRow
+from spillprof.ir.graph import Assumption
+from spillprof.ir.profile import Bounds, Profile
+from spillprof.ir.profile_facts import BufferFact, LiveBuffer, ModelFacts, StepFact, StreamedOperator, TargetFacts
+from spillprof.ir.result import (
     BufferCost,
     CauseBytes,
     Event,
@@ -20,8 +20,8 @@ from spillprof.model.result import (
     RunTimes,
     SpillArc,
 )
-from spillprof.model.size_curve import SizeCurve, SizePoint
-from spillprof.model.story import Suggestion
+from spillprof.ir.size_curve import SizeCurve, SizePoint
+from spillprof.ir.story import Suggestion
 
 MIB = 1 << 20
 RESERVED = 2 * MIB

@@ -11,9 +11,9 @@ n-th segment of its buffer (0 if left out).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spillprof.model.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
-from spillprof.model.program import Buffer, BufferKind, Phase, Program, Reservation, Step, Update, Workspace
-from spillprof.model.target import Target
+from spillprof.ir.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
+from spillprof.ir.program import Buffer, BufferKind, Phase, Program, Reservation, Step, Update, Workspace
+from spillprof.ir.target import Target
 
 
 def step(operands: str, **fields: Any) -> tuple[str, dict[str, Any]]:

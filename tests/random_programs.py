@@ -3,7 +3,7 @@
 from dataclasses import replace
 from random import Random
 
-from spillprof.model.program import (
+from spillprof.ir.program import (
     Buffer,
     BufferKind,
     Phase,

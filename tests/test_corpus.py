@@ -6,13 +6,13 @@ from random import Random
 import pytest
 from corpus_models import MODELS, graph_of, needs_models
 
-from spillprof.errors import SpillprofError
+from spillprof.ir.errors import SpillprofError
+from spillprof.ir.graph import TensorKind
+from spillprof.ir.profile import Profile
+from spillprof.ir.program import BufferKind
+from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Views, WeightsPolicy
-from spillprof.model.graph import TensorKind
-from spillprof.model.profile import Profile
-from spillprof.model.program import BufferKind
-from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
 

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from spillprof.model.target import builtin_target_names
-from spillprof.model.target_fields import field_names
+from spillprof.ir.target import builtin_target_names
+from spillprof.ir.target_fields import field_names
 
 PAGE = (Path(__file__).parents[1] / "docs" / "targets.md").read_text("utf-8")
 

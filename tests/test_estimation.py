@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import spillprof
-from spillprof.errors import CapacityError, UsageError
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from programs import plan, program, step, target
 from random_programs import random_program
 
+from spillprof.ir.target import Target
 from spillprof.issue_times import best_issue_times
-from spillprof.model.target import Target
 from spillprof.planning.options import STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import by_urgency, earliest_issues, issue_order, reissued

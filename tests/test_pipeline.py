@@ -17,14 +17,14 @@ from graphs import MACHINE, graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.errors import CapacityError, UsageError
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.errors import CapacityError, UsageError
+from spillprof.ir.graph import Graph
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
-from spillprof.model.graph import Graph
-from spillprof.model.profile import Profile
-from spillprof.model.result import Result
-from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.plan_files import check_plan, plan_file
 from spillprof.planning.options import STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.profile import Profile
+from spillprof.ir.target import load_target
+from spillprof.ir.units import parse_size
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
-from spillprof.model.profile import Profile
-from spillprof.model.target import load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
-from spillprof.units import parse_size
 
 UNET = Path(__file__).parents[1] / "sample_models" / "unet.onnx"
 

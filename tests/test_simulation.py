@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.graph import Graph
+from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
-from spillprof.model.graph import Graph
-from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
 from spillprof.simulation import Points, Totals, lowering_key, on_machine, prepare, sram_limits

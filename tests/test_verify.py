@@ -23,8 +23,8 @@ from legal_plans import (
 )
 from programs import plan, program, step
 
-from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.program import Program
+from spillprof.ir.plan import Plan, TransferKind
+from spillprof.ir.program import Program
 from spillprof.verify import Rule, Terms, recount, verify
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from legal_plans import INPLACE, INPLACE_PLAN, LEGAL, NUDGES, changed
 from programs import plan, program
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
 from spillprof.verify import verify
 
 

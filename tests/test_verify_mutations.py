@@ -20,11 +20,11 @@ from random_programs import ALIGNMENT, random_program
 from test_verify_execution import execute
 
 from spillprof.analysis.attribution import charges
-from spillprof.errors import PlanError
-from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.plan_json import plan_from_json, plan_to_json
-from spillprof.model.program import Program
-from spillprof.model.spill_records import spill_records
+from spillprof.ir.errors import PlanError
+from spillprof.ir.plan import Plan, TransferKind
+from spillprof.ir.plan_json import plan_from_json, plan_to_json
+from spillprof.ir.program import Program
+from spillprof.ir.spill_records import spill_records
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import earliest_issues, reissued

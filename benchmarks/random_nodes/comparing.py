@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from random_nodes.drawing import Case
-from spillprof.errors import SpillprofError
 from spillprof.frontends.onnx import read_onnx_bytes
-from spillprof.model.dtypes import UNSIZED_DTYPES
-from spillprof.model.graph import Graph
+from spillprof.ir.dtypes import UNSIZED_DTYPES
+from spillprof.ir.errors import SpillprofError
+from spillprof.ir.graph import Graph
 
 BOUNDS = ("its largest size is taken",)
 

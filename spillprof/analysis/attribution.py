@@ -3,10 +3,10 @@
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from spillprof.model.fast_init import fast_init
-from spillprof.model.plan import Plan, Spill, TransferKind
-from spillprof.model.program import BufferKind, Program
-from spillprof.model.result import KindBytes
+from spillprof.ir.fast_init import fast_init
+from spillprof.ir.plan import Plan, Spill, TransferKind
+from spillprof.ir.program import BufferKind, Program
+from spillprof.ir.result import KindBytes
 from spillprof.planning.gaps import gap_options, unspilled_bytes
 from spillprof.planning.liveness import held_until
 from spillprof.planning.options import PlanningOptions, Release

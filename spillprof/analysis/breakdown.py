@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from spillprof.analysis.exposed import exposed
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.result import Breakdown
-from spillprof.model.timeline import JobKind, Timeline
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.result import Breakdown
+from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.timing.dma import compulsory
 
 _ROUNDING = 1e-9

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spillprof.analysis.attribution import Charge
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.result import CauseBytes
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.result import CauseBytes
 
 Place = tuple[str, str]
 """A spill whatever the numbering: (buffer, operator of the use before it)."""

@@ -6,11 +6,11 @@ import numpy as np
 
 from spillprof.analysis.attribution import evictions
 from spillprof.analysis.hotspots import STREAMED_WEIGHTS
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.result import Event, RunTimes
-from spillprof.model.target import Target
-from spillprof.model.timeline import Indices, JobKind, Timeline
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.result import Event, RunTimes
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import Indices, JobKind, Timeline
 from spillprof.timing.curves import bus_curve
 
 

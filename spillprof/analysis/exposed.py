@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spillprof.model.timeline import Timeline
+from spillprof.ir.timeline import Timeline
 
 
 class Exposed(NamedTuple):

@@ -3,11 +3,9 @@
 from functools import partial
 
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
-from spillprof.lowering.fitting import min_sram, stream_staging_bytes
-from spillprof.lowering.options import LoweringOptions
-from spillprof.model.graph import Graph
-from spillprof.model.plan import Plan
-from spillprof.model.profile_facts import (
+from spillprof.ir.graph import Graph
+from spillprof.ir.plan import Plan
+from spillprof.ir.profile_facts import (
     BufferFact,
     ConvolutionFacts,
     ModelFacts,
@@ -15,13 +13,15 @@ from spillprof.model.profile_facts import (
     StreamedOperator,
     TargetFacts,
 )
-from spillprof.model.program import BufferKind, Program
-from spillprof.model.target import Target
+from spillprof.ir.program import BufferKind, Program
+from spillprof.ir.target import Target
+from spillprof.ir.units import format_size
+from spillprof.lowering.fitting import min_sram, stream_staging_bytes
+from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.gaps import locked_bytes
 from spillprof.planning.liveness import lifetimes, live_peak, step_demand_bytes
 from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.recorder import streamed_operands
-from spillprof.units import format_size
 
 _MOST_LISTED = 200
 """Names without a partner that a profile lists, of each side."""

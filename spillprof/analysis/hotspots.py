@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from spillprof.analysis.attribution import FRAGMENTATION, OVERSIZED, Charge
 from spillprof.analysis.causes import main_cause
 from spillprof.analysis.roofline import Roofline
-from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.program import BufferKind, Program
-from spillprof.model.result import BufferCost, CauseBytes, OperatorCost
-from spillprof.model.timeline import JobKind, Timeline
+from spillprof.ir.plan import Plan, TransferKind
+from spillprof.ir.program import BufferKind, Program
+from spillprof.ir.result import BufferCost, CauseBytes, OperatorCost
+from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.planning.liveness import Lifetime, held_until
 
 VICTIMS_NAMED = 8

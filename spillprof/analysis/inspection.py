@@ -4,15 +4,15 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from spillprof.ir.control_flow import ControlFlow
+from spillprof.ir.graph import Assumption, Graph
+from spillprof.ir.program import Buffer, BufferKind, Program
+from spillprof.ir.target import Target
 from spillprof.lowering.assembly import assemble
 from spillprof.lowering.draft import Draft
 from spillprof.lowering.fitting import min_sram
 from spillprof.lowering.lower import make_draft
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.control_flow import ControlFlow
-from spillprof.model.graph import Assumption, Graph
-from spillprof.model.program import Buffer, BufferKind, Program
-from spillprof.model.target import Target
 from spillprof.planning.liveness import held_until, lifetimes, live_peak
 
 

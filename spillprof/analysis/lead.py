@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from spillprof.model.result import Result
+from spillprof.ir.result import Result
 
 
 def leading(results: Sequence[Result]) -> Result | None:

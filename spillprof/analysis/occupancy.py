@@ -3,11 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.plan import Plan
-from spillprof.model.profile_facts import LiveBuffer
-from spillprof.model.program import PHASES_PER_STEP, Phase, Program
-from spillprof.model.result import Residency
-from spillprof.model.timeline import JobKind, Seconds, Timeline
+from spillprof.ir.plan import Plan
+from spillprof.ir.profile_facts import LiveBuffer
+from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
+from spillprof.ir.result import Residency
+from spillprof.ir.timeline import JobKind, Seconds, Timeline
 from spillprof.planning.liveness import held_until, lifetimes, live_intervals
 from spillprof.timing.addresses import AddressMap
 

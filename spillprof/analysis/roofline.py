@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from spillprof.analysis.attribution import Charge
-from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.profile_facts import StepFact
-from spillprof.model.program import BufferKind, Program
-from spillprof.model.target import Target
-from spillprof.model.timeline import Seconds
+from spillprof.ir.plan import Plan, TransferKind
+from spillprof.ir.profile_facts import StepFact
+from spillprof.ir.program import BufferKind, Program
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import Seconds
 from spillprof.planning.liveness import Bytes, lifetimes
 from spillprof.timing.compute import step_times_s
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from spillprof.analysis.attribution import Charge
-from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.program import Program
-from spillprof.model.result import SpillArc
-from spillprof.model.timeline import Timeline
+from spillprof.ir.plan import Plan, TransferKind
+from spillprof.ir.program import Program
+from spillprof.ir.result import SpillArc
+from spillprof.ir.timeline import Timeline
 
 
 def spill_arcs(program: Program, plan: Plan, charged: Sequence[Charge], timeline: Timeline) -> tuple[SpillArc, ...]:

@@ -1,6 +1,6 @@
 """The spill bytes of a result by cause, as reports list them."""
 
-from spillprof.model.result import Result
+from spillprof.ir.result import Result
 
 
 def why_parts(result: Result) -> tuple[tuple[str, int], ...]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def main(arguments: "Sequence[str] | None" = None) -> "NoReturn":
     """Run the command line and exit: 0 done, 1 gate failed, 2 could not evaluate, 3 our bug, 130 interrupted."""
     try:
-        from spillprof.interrupts import end_in_silence
+        from spillprof.ir.interrupts import end_in_silence
 
         end_in_silence()
     except (KeyboardInterrupt, RuntimeError):  # the latter is made of the former where a class is being made

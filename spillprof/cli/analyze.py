@@ -30,9 +30,9 @@ from spillprof.cli.page import summary
 from spillprof.cli.progress import stages
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
-from spillprof.errors import CapacityError, UsageError
+from spillprof.ir.errors import CapacityError, UsageError
+from spillprof.ir.units import format_size_exact
 from spillprof.planning.options import OPTIMAL, STRATEGIES
-from spillprof.units import format_size_exact
 
 if TYPE_CHECKING:
     from spillprof.whatif.change import SmallerBatch

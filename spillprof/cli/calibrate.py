@@ -17,9 +17,9 @@ from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import Progress
 from spillprof.cli.session import Session
-from spillprof.errors import UsageError
-from spillprof.model.target import builtin_target_names
-from spillprof.units import format_size, parse_size
+from spillprof.ir.errors import UsageError
+from spillprof.ir.target import builtin_target_names
+from spillprof.ir.units import format_size, parse_size
 
 if TYPE_CHECKING:
     from spillprof.timing.calibration.calibration import Calibration

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 
 ENVIRONMENT_PREFIX = "SPILLPROF_"
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])

@@ -20,9 +20,9 @@ from spillprof.cli.options import (
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
-from spillprof.errors import CapacityError, UsageError
+from spillprof.ir.errors import CapacityError, UsageError
+from spillprof.ir.units import format_size_exact
 from spillprof.planning.options import STRATEGIES
-from spillprof.units import format_size_exact
 
 if TYPE_CHECKING:
     from spillprof.diff import Comparison

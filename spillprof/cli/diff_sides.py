@@ -17,15 +17,15 @@ from spillprof.cli.option_values import read_simulation, read_target
 from spillprof.cli.profile_file import read_profile
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
-from spillprof.errors import PlanError, SpillprofError, UsageError
+from spillprof.ir.errors import PlanError, SpillprofError, UsageError
+from spillprof.ir.side_files.kinds import PLAN
 from spillprof.planning.options import STRATEGIES
 from spillprof.report.text import count_of, label
-from spillprof.side_files.kinds import PLAN
 
 if TYPE_CHECKING:
-    from spillprof.model.graph import Graph
-    from spillprof.model.profile import Profile
-    from spillprof.model.target import Target
+    from spillprof.ir.graph import Graph
+    from spillprof.ir.profile import Profile
+    from spillprof.ir.target import Target
     from spillprof.pipeline import AnalyzeOptions
 
 MAX_VIOLATIONS = 3

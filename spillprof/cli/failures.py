@@ -10,9 +10,9 @@ import click
 from spillprof import __version__
 from spillprof.cli.session import Session
 from spillprof.cli.streams import discard, tell
-from spillprof.errors import SpillprofError
-from spillprof.interrupts import EXIT_CODE as INTERRUPTED
-from spillprof.nearest import nearest
+from spillprof.ir.errors import SpillprofError
+from spillprof.ir.interrupts import EXIT_CODE as INTERRUPTED
+from spillprof.ir.nearest import nearest
 from spillprof.report.text import printable, shorten_middle
 
 COULD_NOT_EVALUATE_EXIT_CODE = 2

@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 
 _STDOUT, _STDERR = 1, 2
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from spillprof.cli.output import render_json, write_file
 from spillprof.cli.session import Session
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 
 if TYPE_CHECKING:
-    from spillprof.model.profile import Profile
+    from spillprof.ir.profile import Profile
 
 Content = str | Iterable[bytes]
 _Render = Callable[["Profile"], Content]

@@ -23,11 +23,11 @@ from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.config_keys import parse_budget, parse_floor, parse_metrics
-from spillprof.errors import UsageError
-from spillprof.model.metric import Metric
+from spillprof.ir.errors import UsageError
+from spillprof.ir.metric import Metric
+from spillprof.ir.units import parse_energy, parse_share, parse_size, parse_time
 from spillprof.planning.options import STRATEGIES
 from spillprof.report.text import label
-from spillprof.units import parse_energy, parse_share, parse_size, parse_time
 
 if TYPE_CHECKING:
     from spillprof.config import Config

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from spillprof.cli.model_file import read_bindings
 from spillprof.cli.option_texts import unknown_name
 from spillprof.cli.option_values import is_given, read_simulation, read_target
-from spillprof.errors import UsageError
-from spillprof.model.bindings import Bindings
+from spillprof.ir.bindings import Bindings
+from spillprof.ir.errors import UsageError
 from spillprof.planning.options import STRATEGIES
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _entry(model: str, config: "Config", root: Path) -> "ModelEntry":
 def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) -> "list[Case]":
     from spillprof.gate import Case
     from spillprof.gate.values import Location
-    from spillprof.model.metric import Budgets
+    from spillprof.ir.metric import Budgets
 
     strategy = values["strategy"]
     if strategy not in (*STRATEGIES, "none"):

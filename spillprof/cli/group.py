@@ -5,7 +5,7 @@ from importlib import import_module
 import click
 
 from spillprof import __version__
-from spillprof.nearest import nearest
+from spillprof.ir.nearest import nearest
 
 COMMANDS = {
     "analyze": "Simulate a model on a memory: what spills, why, and what it costs.",

@@ -10,8 +10,8 @@ from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.session import Session
 from spillprof.config_keys import parse_metrics
-from spillprof.errors import UsageError
-from spillprof.model.metric import Metric
+from spillprof.ir.errors import UsageError
+from spillprof.ir.metric import Metric
 
 
 @click.command(

@@ -10,15 +10,15 @@ from spillprof.cli.declaring import examples
 from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result
 from spillprof.config_keys import GATE_SETTINGS, SETTINGS
-from spillprof.errors import UsageError
-from spillprof.model.target import builtin_target_names
+from spillprof.ir.errors import UsageError
+from spillprof.ir.target import builtin_target_names
+from spillprof.ir.units import format_energy, format_rate, format_size, format_size_exact, format_time
 from spillprof.report.target_words import field_text
 from spillprof.report.text import label
-from spillprof.units import format_energy, format_rate, format_size, format_size_exact, format_time
 
 if TYPE_CHECKING:
     from spillprof.config import Config
-    from spillprof.model.target import Target
+    from spillprof.ir.target import Target
 
 STRATEGY_RULES = {
     "none": "infinite SRAM: the ideal that the others are compared with; always simulated",

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from spillprof.side_files.json_text import parse_json
-from spillprof.side_files.kinds import Kind
-from spillprof.side_files.opening import read_text
+from spillprof.ir.side_files.json_text import parse_json
+from spillprof.ir.side_files.kinds import Kind
+from spillprof.ir.side_files.opening import read_text
 
 
 def read_json(path: str, kind: Kind) -> Any:

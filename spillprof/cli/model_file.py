@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spillprof.cli.session import Session
-from spillprof.errors import UsageError
-from spillprof.model.bindings import Bindings
-from spillprof.model.graph import Graph
+from spillprof.ir.bindings import Bindings
+from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Graph
 
 
 def read_model(model: str, values: Mapping[str, Any], session: Session) -> Graph:

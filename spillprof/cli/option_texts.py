@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from spillprof.errors import SpillprofError, UsageError
-from spillprof.model.dtypes import AS_IN_FILE, NUMBER_DTYPES, SHORT_NAMES
-from spillprof.model.target import builtin_target_names
-from spillprof.nearest import nearest
+from spillprof.ir.dtypes import AS_IN_FILE, NUMBER_DTYPES, SHORT_NAMES
+from spillprof.ir.errors import SpillprofError, UsageError
+from spillprof.ir.nearest import nearest
+from spillprof.ir.target import builtin_target_names
 from spillprof.planning.options import PLACEMENTS, STRATEGIES
 
 _MAX_DIGITS = 18  # of a dimension: more than any tensor has elements

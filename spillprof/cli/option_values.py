@@ -7,10 +7,10 @@ import click
 
 from spillprof.cli.session import Session
 from spillprof.frontends.targets import open_target
+from spillprof.ir.op_times import OpTimes
+from spillprof.ir.target import Target
+from spillprof.ir.target_settings import unit_doubts, with_fields
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
-from spillprof.model.op_times import OpTimes
-from spillprof.model.target import Target
-from spillprof.model.target_settings import unit_doubts, with_fields
 from spillprof.planning.options import Dma, Inputs, Order, PlanningOptions, Recomputing, Release, Start, WriteBack
 
 if TYPE_CHECKING:

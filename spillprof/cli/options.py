@@ -19,11 +19,11 @@ from spillprof.cli.option_texts import (
     target_names,
 )
 from spillprof.cli.session import Session
+from spillprof.ir.dtypes import parse_dtype
+from spillprof.ir.target_settings import parse_target_setting
+from spillprof.ir.units import parse_rate, parse_size
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
-from spillprof.model.dtypes import parse_dtype
-from spillprof.model.target_settings import parse_target_setting
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Recomputing, Release, WriteBack
-from spillprof.units import parse_rate, parse_size
 
 if TYPE_CHECKING:
     from spillprof.config import Config

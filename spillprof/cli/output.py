@@ -13,10 +13,10 @@ from spillprof.cli.encoding import with_whole_bars
 from spillprof.cli.files import descriptor_of, real_path
 from spillprof.cli.session import Session
 from spillprof.cli.streams import say
-from spillprof.errors import UsageError
-from spillprof.interrupts import raised
-from spillprof.model.profile import Profile
-from spillprof.units import format_size
+from spillprof.ir.errors import UsageError
+from spillprof.ir.interrupts import raised
+from spillprof.ir.profile import Profile
+from spillprof.ir.units import format_size
 
 _RESERVED_ON_WINDOWS = {"CON", "PRN", "AUX", "NUL", *(f"{port}{i}" for port in ("COM", "LPT") for i in range(1, 10))}
 _MAX_STEM = 100

@@ -12,10 +12,10 @@ from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
-from spillprof.errors import CapacityError, UsageError
-from spillprof.side_files.kinds import BUFFERS
-from spillprof.side_files.opening import read_stdin
-from spillprof.units import format_size_exact, parse_size
+from spillprof.ir.errors import CapacityError, UsageError
+from spillprof.ir.side_files.kinds import BUFFERS
+from spillprof.ir.side_files.opening import read_stdin
+from spillprof.ir.units import format_size_exact, parse_size
 
 
 def _seconds(text: str) -> float:

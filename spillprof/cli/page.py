@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from spillprof.cli.session import Session
 
 if TYPE_CHECKING:
-    from spillprof.model.profile import Profile
+    from spillprof.ir.profile import Profile
 
 
 def summary(profile: "Profile", top: int, session: Session) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from spillprof.interrupts import before_end
-from spillprof.model.stages import Stage
+from spillprof.ir.interrupts import before_end
+from spillprof.ir.stages import Stage
 
 _QUIET_S = 1.0  # work that is over sooner shows nothing
 _EVERY_S = 0.2

@@ -13,11 +13,11 @@ from spillprof.cli.output import default_report, print_result, render_json
 from spillprof.cli.page import summary
 from spillprof.cli.profile_file import read_profile
 from spillprof.cli.session import Session
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 from spillprof.planning.options import STRATEGIES
 
 if TYPE_CHECKING:
-    from spillprof.model.profile import Profile
+    from spillprof.ir.profile import Profile
 
 
 @click.command(

@@ -13,8 +13,8 @@ from spillprof.cli.failures import BROKEN_PIPE_EXIT_CODE, report_failure
 from spillprof.cli.group import spillprof
 from spillprof.cli.session import Session
 from spillprof.cli.streams import discard, open_missing
-from spillprof.errors import UsageError
-from spillprof.side_files.opening import watched
+from spillprof.ir.errors import UsageError
+from spillprof.ir.side_files.opening import watched
 
 
 def run_and_exit(arguments: Sequence[str] | None) -> NoReturn:

@@ -37,10 +37,10 @@ from spillprof.cli.sweep_texts import (
     parse_varied,
     parse_within,
 )
-from spillprof.errors import CapacityError, SpillprofError
-from spillprof.interrupts import EXIT_CODE as INTERRUPTED
-from spillprof.interrupts import check, raised
-from spillprof.model.dtypes import AS_IN_FILE
+from spillprof.ir.dtypes import AS_IN_FILE
+from spillprof.ir.errors import CapacityError, SpillprofError
+from spillprof.ir.interrupts import EXIT_CODE as INTERRUPTED
+from spillprof.ir.interrupts import check, raised
 from spillprof.planning.options import CHEAP_STRATEGIES, PLACEMENTS, STRATEGIES, PlanningOptions
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from spillprof.cli.model_file import read_bindings, read_model
 from spillprof.cli.option_values import read_lowering, read_planning, read_target, warn_of_units
 from spillprof.cli.session import Session
-from spillprof.errors import ModelError, SpillprofError, UsageError
-from spillprof.model.target_settings import with_fields
+from spillprof.ir.errors import ModelError, SpillprofError, UsageError
+from spillprof.ir.target_settings import with_fields
 from spillprof.planning.options import PlanningOptions
 
 if TYPE_CHECKING:
-    from spillprof.model.target import Target
+    from spillprof.ir.target import Target
     from spillprof.sweep.rows import Case
     from spillprof.sweep.work import Study
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 
 if TYPE_CHECKING:
     from spillprof.sweep.result import Sweep

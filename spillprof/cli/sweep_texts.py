@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from spillprof.cli.option_texts import unknown_name
-from spillprof.errors import UsageError
-from spillprof.units import parse_size
+from spillprof.ir.errors import UsageError
+from spillprof.ir.units import parse_size
 
 AUTO = "auto"
 

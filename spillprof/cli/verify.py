@@ -18,10 +18,10 @@ from spillprof.cli.options import (
 )
 from spillprof.cli.output import print_result
 from spillprof.cli.session import Session
-from spillprof.errors import UsageError
-from spillprof.model.certificate_json import certificate_from_json
+from spillprof.ir.certificate_json import certificate_from_json
+from spillprof.ir.errors import UsageError
+from spillprof.ir.side_files.kinds import CERTIFICATE, PLAN
 from spillprof.report.text import label
-from spillprof.side_files.kinds import CERTIFICATE, PLAN
 
 MAX_VIOLATIONS = 20
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from spillprof.diff.matching import Pairs
 from spillprof.diff.values import BufferChange, Fate, Why
-from spillprof.model.profile import Profile
-from spillprof.model.profile_facts import BufferFact
-from spillprof.model.result import BufferCost, Result
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import BufferFact
+from spillprof.ir.result import BufferCost, Result
 
 READERS_NAMED = 4
 

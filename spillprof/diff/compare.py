@@ -24,8 +24,8 @@ from spillprof.diff.values import (
     Totals,
     Why,
 )
-from spillprof.model.profile import Profile
-from spillprof.model.result import OperatorCost, Result
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import OperatorCost, Result
 
 _LEAST_SHARE = 1e-3
 """Of a latency: less is no better and no worse."""

@@ -12,8 +12,8 @@ from functools import partial
 from itertools import product
 
 from spillprof.diff.skeleton import Detail, Numbers, Skeleton, size_in
-from spillprof.model.profile import Profile
-from spillprof.model.profile_facts import BufferFact
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import BufferFact
 
 _LOOKS = ((2, True, True), (1, True, True), (1, True, False), (1, False, True))
 """(edges around a step, whether those that write for it count, whether those that read from it do): the last resort."""

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from spillprof.diff.values import Difference
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
 
 _MODEL_FIELDS = ("path", "sha256", "external_sha256", "opset", "operators", "weight_bytes", "macs", "dims")
 _NOT_SETTINGS = ("sources", "reserved_bytes", "weight_staging_bytes", "stream_staging_bytes", "runtime_bytes")

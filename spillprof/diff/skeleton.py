@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Hashable
 from enum import Enum
 
-from spillprof.model.profile import Profile
-from spillprof.model.profile_facts import BufferFact
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import BufferFact
 
 _LONGEST_NUMBERED = 64
 _NUMBERED = re.compile(r"(?:node_|op_|n_)?(.*?)[_.:]?\d+")

@@ -11,8 +11,8 @@ from itertools import accumulate
 from spillprof.diff.buffers import beyond, last_step
 from spillprof.diff.matching import Pairs
 from spillprof.diff.values import Source, Why
-from spillprof.model.profile import Profile
-from spillprof.model.profile_facts import BufferFact
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import BufferFact
 
 MAX_SOURCES = 500
 

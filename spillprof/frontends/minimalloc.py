@@ -8,12 +8,12 @@ import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spillprof.errors import ModelError
-from spillprof.model.layout_problem import LayoutBuffer, LayoutProblem
-from spillprof.side_files.kinds import BUFFERS
-from spillprof.side_files.opening import read_bytes
-from spillprof.side_files.tables import check_table, table_lines
-from spillprof.units import LARGEST_SIZE
+from spillprof.ir.errors import ModelError
+from spillprof.ir.layout_problem import LayoutBuffer, LayoutProblem
+from spillprof.ir.side_files.kinds import BUFFERS
+from spillprof.ir.side_files.opening import read_bytes
+from spillprof.ir.side_files.tables import check_table, table_lines
+from spillprof.ir.units import LARGEST_SIZE
 
 COLUMNS = ("id", "lower", "upper", "size")
 IGNORED_COLUMNS = ("offset",)

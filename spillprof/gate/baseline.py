@@ -12,11 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from spillprof.errors import UsageError
 from spillprof.gate.values import BufferRow, Entry, OperatorRow, Totals
-from spillprof.side_files.json_text import parse_json
-from spillprof.side_files.kinds import BASELINE
-from spillprof.side_files.opening import read_text
+from spillprof.ir.errors import UsageError
+from spillprof.ir.side_files.json_text import parse_json
+from spillprof.ir.side_files.kinds import BASELINE
+from spillprof.ir.side_files.opening import read_text
 
 SCHEMA = "spillprof-baseline/1"
 _CONFLICT = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)

@@ -7,7 +7,7 @@ from typing import TypeVar
 from spillprof.gate.baseline import TOP_ROWS
 from spillprof.gate.fingerprint import default_setting, without_defaults
 from spillprof.gate.values import BufferRow, Change, Entry, Moved, OperatorRow, Rules, Verdict
-from spillprof.model.metric import Budgets, Metric
+from spillprof.ir.metric import Budgets, Metric
 
 _Row = TypeVar("_Row", OperatorRow, BufferRow)
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from spillprof.fingerprint import changed_fields, default_of, has_default
-from spillprof.model.bindings import Bindings, written_shape
-from spillprof.model.revision import SIMULATOR_REVISION
-from spillprof.model.target import Target
+from spillprof.ir.bindings import Bindings, written_shape
+from spillprof.ir.fingerprint import changed_fields, default_of, has_default
+from spillprof.ir.revision import SIMULATOR_REVISION
+from spillprof.ir.target import Target
 from spillprof.pipeline import AnalyzeOptions, configuration
 
 Fingerprint = dict[str, str | int | bool | None]

@@ -8,9 +8,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from spillprof.errors import UsageError
-from spillprof.side_files.kinds import BASELINE
-from spillprof.units import format_size
+from spillprof.ir.errors import UsageError
+from spillprof.ir.side_files.kinds import BASELINE
+from spillprof.ir.units import format_size
 
 _TIMEOUT_S = 60
 _HASH = re.compile(r"[0-9a-f]{40,64}")

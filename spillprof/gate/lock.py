@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 
 WAIT_S = 30.0
 _POLL_S = 0.02

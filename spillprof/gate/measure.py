@@ -3,17 +3,17 @@
 import hashlib
 from dataclasses import dataclass, field
 
-from spillprof.errors import CapacityError, UsageError
 from spillprof.gate.fingerprint import fingerprint
 from spillprof.gate.values import BufferRow, Entry, Location, OperatorRow, Totals, entry_key
-from spillprof.model.bindings import Bindings
-from spillprof.model.graph import Graph
-from spillprof.model.metric import Budgets
-from spillprof.model.profile import Profile
-from spillprof.model.search_ends import BY_CLOCK
-from spillprof.model.target import Target
+from spillprof.ir.bindings import Bindings
+from spillprof.ir.errors import CapacityError, UsageError
+from spillprof.ir.graph import Graph
+from spillprof.ir.metric import Budgets
+from spillprof.ir.profile import Profile
+from spillprof.ir.search_ends import BY_CLOCK
+from spillprof.ir.target import Target
+from spillprof.ir.units import format_size_exact
 from spillprof.pipeline import AnalyzeOptions, analyze
-from spillprof.units import format_size_exact
 
 LONGEST_NAME = 200
 VICTIMS_KEPT = 5

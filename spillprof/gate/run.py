@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spillprof import __version__
-from spillprof.errors import SpillprofError
 from spillprof.gate.compare import changes, mismatches, moved, verdict
 from spillprof.gate.measure import Case, measure
 from spillprof.gate.values import Check, Entry, Failure, GateReport, Policy, Rules, Verdict
-from spillprof.model.revision import SIMULATOR_REVISION
-from spillprof.model.stages import Stage, unheard
+from spillprof.ir.errors import SpillprofError
+from spillprof.ir.revision import SIMULATOR_REVISION
+from spillprof.ir.stages import Stage, unheard
 
 
 def run_gate(

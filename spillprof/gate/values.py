@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
 
 
 class Verdict(StrEnum):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import prod
 
+from spillprof.ir.graph import Graph, Operator, Tensor
 from spillprof.lowering.draft import Task
 from spillprof.lowering.families import KNOWN_DOMAINS
-from spillprof.model.graph import Graph, Operator, Tensor
 
 _ALL_WHOLE: Mapping[str, Fraction] = {}
 _Reads = Mapping[int, int]

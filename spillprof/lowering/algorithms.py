@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import Convolution, Phase, Program, Step, Workspace, largest_phase_bytes
+from spillprof.ir.target import Target
 from spillprof.lowering.convolution import Form, Matrix, asked_form, conv_forms, conv_time_factor, fastest_form
 from spillprof.lowering.draft import Draft
 from spillprof.lowering.families import LEADERS, is_one_of
@@ -20,8 +22,6 @@ from spillprof.lowering.im2col import free_bytes, with_matrices
 from spillprof.lowering.layout import align
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
 from spillprof.lowering.workspace import workspaces
-from spillprof.model.program import Convolution, Phase, Program, Step, Workspace, largest_phase_bytes
-from spillprof.model.target import Target
 
 _SHARES = (2, 4, 8, 16)
 """Of the SRAM, the parts that a workspace may take; the first is the most for any algorithm that is chosen."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from spillprof.ir.program import Buffer, BufferKind
+from spillprof.ir.target import Target
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import ELEMENTWISE, PARTS, STACKS, STRIDED_VIEWS, VIEWS, is_one_of
-from spillprof.model.program import Buffer, BufferKind
-from spillprof.model.target import Target
 
 _IN_PLACE = ELEMENTWISE | STACKS
 _REPLACEABLE = frozenset({BufferKind.ACTIVATION, BufferKind.INPUT})

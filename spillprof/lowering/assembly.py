@@ -5,6 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from spillprof.ir.dtypes import is_float
+from spillprof.ir.graph import Assumption
+from spillprof.ir.program import (
+    Buffer,
+    BufferKind,
+    Program,
+    Step,
+    Update,
+)
+from spillprof.ir.target import Target
 from spillprof.lowering.access import parts_read
 from spillprof.lowering.algorithms import with_algorithms
 from spillprof.lowering.aliasing import overwritable
@@ -18,16 +28,6 @@ from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.reordering import Touched, updates_of
 from spillprof.lowering.storing import buffers_of
 from spillprof.lowering.weight_reads import WeightReads, part_of, weight_reads
-from spillprof.model.dtypes import is_float
-from spillprof.model.graph import Assumption
-from spillprof.model.program import (
-    Buffer,
-    BufferKind,
-    Program,
-    Step,
-    Update,
-)
-from spillprof.model.target import Target
 
 _NOT_TWICE = DROPPING | STACKS
 WEIGHT, CACHED = BufferKind.WEIGHT, WeightsPolicy.CACHED  # a name of a module is found faster than an enum's member

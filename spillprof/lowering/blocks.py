@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from spillprof.ir.graph import Graph, Operator, TensorKind
 from spillprof.lowering.bodies import Choices
 from spillprof.lowering.costs import attribute_bytes, stated_assumptions
 from spillprof.lowering.families import KNOWN_DOMAINS, RANDOM
-from spillprof.model.graph import Graph, Operator, TensorKind
 
 _LONGEST_PREFIX = 200
 

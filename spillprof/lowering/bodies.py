@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spillprof.ir.graph import ASSUMED_TRIPS, Graph, Operator, TensorKind, TripBasis, Trips
 from spillprof.lowering.macs import count_macs
-from spillprof.model.graph import ASSUMED_TRIPS, Graph, Operator, TensorKind, TripBasis, Trips
 
 UNFOLD_LIMIT = 20_000
 """Operators that the loops of a model may unfold to, all together."""

@@ -10,9 +10,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from math import prod
 
+from spillprof.ir.graph import Operator
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import CONVOLUTIONS, ELEMENTWISE, STACKS, is_one_of
-from spillprof.model.graph import Operator
 
 _NHWC_DOMAIN = "com.ms.internal.nhwc"
 _NHWC_TYPES = frozenset({"NhwcConv", "NhwcFusedConv", "NhwcMaxPool"})

@@ -1,9 +1,9 @@
 """What is said of control flow: facts for the reports, and what was assumed."""
 
+from spillprof.ir.control_flow import BodyFact, ControlFlow
+from spillprof.ir.graph import Assumption, Operator, TripBasis
+from spillprof.ir.units import format_size
 from spillprof.lowering.bodies import Choice, Cost
-from spillprof.model.control_flow import BodyFact, ControlFlow
-from spillprof.model.graph import Assumption, Operator, TripBasis
-from spillprof.units import format_size
 
 
 def role_of(op: Operator, index: int) -> str:

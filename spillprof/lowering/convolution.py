@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from spillprof.ir.dtypes import UNSIZED_DTYPES, tensor_bytes
+from spillprof.ir.graph import Tensor
+from spillprof.ir.program import Phase
+from spillprof.ir.target import Target
 from spillprof.lowering.channels import holds_channels_last
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import CONVOLUTIONS, is_one_of
 from spillprof.lowering.options import ConvAlgorithm
-from spillprof.model.dtypes import UNSIZED_DTYPES, tensor_bytes
-from spillprof.model.graph import Tensor
-from spillprof.model.program import Phase
-from spillprof.model.target import Target
 
 _WINOGRAD_IN = 16  # elements of a transformed tile of F(2x2, 3x3): 4 x 4
 _WINOGRAD_OUT = 2  # output rows and columns of a tile

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from spillprof.model.program import Convolution, Program
-from spillprof.units import format_size
+from spillprof.ir.program import Convolution, Program
+from spillprof.ir.units import format_size
 
 _NAMED = 3  # operators that a note names
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
 
+from spillprof.ir.graph import Operator
 from spillprof.lowering.families import (
     CONTRIB_DOMAINS,
     CONTROL_DOMAIN,
@@ -15,7 +16,6 @@ from spillprof.lowering.families import (
 from spillprof.lowering.macs_attention import ATTENTION_RULES
 from spillprof.lowering.macs_products import ML_RULES, PRODUCT_RULES
 from spillprof.lowering.operands import Operands
-from spillprof.model.graph import Operator
 
 
 class Cost(StrEnum):

@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
+from spillprof.ir.dtypes import DTYPE_BITS, is_float
+from spillprof.ir.graph import Graph, Operator, TensorKind
 from spillprof.lowering.families import is_one_of
 from spillprof.lowering.folding import folds_whatever_it_reads, folds_where_inputs_do
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.dtypes import DTYPE_BITS, is_float
-from spillprof.model.graph import Graph, Operator, TensorKind
 
 _NARROW_BITS = 16
 """Below this width weights are quantised: what scales or shifts the result stays as precise as it is."""

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spillprof.ir.control_flow import ControlFlow
+from spillprof.ir.fast_init import fast_init
+from spillprof.ir.graph import Graph, Operator
 from spillprof.lowering.blocks import Block
-from spillprof.model.control_flow import ControlFlow
-from spillprof.model.fast_init import fast_init
-from spillprof.model.graph import Graph, Operator
 
 
 @fast_init

@@ -1,6 +1,6 @@
 """Families of operators that lowering treats alike, by ``(domain, type)``."""
 
-from spillprof.model.graph import Operator
+from spillprof.ir.graph import Operator
 
 STANDARD_DOMAINS = frozenset({"", "ai.onnx"})
 CONTRIB_DOMAINS = frozenset({"com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"})

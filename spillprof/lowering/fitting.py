@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import Program, Reservation, largest_phase_bytes
+from spillprof.ir.target import Target
+from spillprof.ir.units import format_size, format_size_exact, format_size_pair
 from spillprof.lowering.layout import align
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, Oversized, WeightsPolicy
 from spillprof.lowering.streaming import stream_oversized
-from spillprof.model.program import Program, Reservation, largest_phase_bytes
-from spillprof.model.target import Target
 from spillprof.planning.liveness import (
     Bytes,
     demand_by_step,
@@ -18,7 +19,6 @@ from spillprof.planning.liveness import (
     most_workspace_bytes,
     step_demand_bytes,
 )
-from spillprof.units import format_size, format_size_exact, format_size_pair
 
 _WEIGHT_STAGING_SHARE = 8  # of the capacity, one part in so many
 _STREAM_STAGING_SHARE = 16

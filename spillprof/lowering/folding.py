@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
+from spillprof.ir.graph import Graph, Operator
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import (
     CONTROL_DOMAIN,
@@ -15,7 +16,6 @@ from spillprof.lowering.families import (
     is_one_of,
 )
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
-from spillprof.model.graph import Graph, Operator
 
 _SHAPES = frozenset({"Shape", "Size"})
 _REORDERED = VIEWS | {"Transpose"}

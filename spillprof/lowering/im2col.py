@@ -16,12 +16,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from spillprof.ir.program import BufferKind, Convolution, Phase, Program, Step, Workspace, largest_phase_bytes
+from spillprof.ir.target import Target
 from spillprof.lowering.convolution import Matrix
 from spillprof.lowering.fitting import reservations_of, workspace_block_bytes
 from spillprof.lowering.layout import align
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.program import BufferKind, Convolution, Phase, Program, Step, Workspace, largest_phase_bytes
-from spillprof.model.target import Target
 from spillprof.planning.liveness import live_bytes_by_step
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from spillprof.model.dtypes import tensor_bytes
-from spillprof.model.graph import Tensor
-from spillprof.model.target import Target
+from spillprof.ir.dtypes import tensor_bytes
+from spillprof.ir.graph import Tensor
+from spillprof.ir.target import Target
 
 
 def align(nbytes: int, alignment_bytes: int) -> int:

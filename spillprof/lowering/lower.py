@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
-from spillprof.errors import ModelError
+from spillprof.ir.errors import ModelError
+from spillprof.ir.graph import Graph
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
+from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.aliasing import share_views
 from spillprof.lowering.assembly import assemble
 from spillprof.lowering.dead import remove_dead
@@ -16,10 +20,6 @@ from spillprof.lowering.pair_fusion import fuse_pairs
 from spillprof.lowering.quantisation import absorb_quantisation
 from spillprof.lowering.schedule import first_draft
 from spillprof.lowering.unfolding import unfold
-from spillprof.model.graph import Graph
-from spillprof.model.program import Program
-from spillprof.model.target import Target
-from spillprof.units import LARGEST_SIZE
 
 
 def lower(graph: Graph, target: Target, options: LoweringOptions) -> Program:

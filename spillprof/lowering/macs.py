@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
+from spillprof.ir.graph import Graph, Operator
 from spillprof.lowering.costs import Cost, cost_class, mac_rule
 from spillprof.lowering.operands import Operands
-from spillprof.model.graph import Graph, Operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from spillprof.errors import UsageError
-from spillprof.model.op_times import OpTimes, TimeUnit
-from spillprof.model.program import Program
-from spillprof.model.target import Target
+from spillprof.ir.errors import UsageError
+from spillprof.ir.op_times import OpTimes, TimeUnit
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 
 
 def with_measured_times(program: Program, times: OpTimes, target: Target) -> Program:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from spillprof.errors import UsageError
-from spillprof.nearest import nearest
+from spillprof.ir.errors import UsageError
+from spillprof.ir.nearest import nearest
 
 
 def unknown_tensor(message: str, name: str, known: Iterable[str]) -> UsageError:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spillprof.model.graph import Graph, Operator
+from spillprof.ir.graph import Graph, Operator
 
 Shape = tuple[int, ...]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spillprof.model.op_times import OpTimes
+from spillprof.ir.op_times import OpTimes
 
 
 class Fuse(StrEnum):

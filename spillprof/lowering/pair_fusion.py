@@ -13,12 +13,12 @@ fused step is: it reads what both read, writes what the second writes, does the 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Operator
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import ELEMENTWISE, STACKS, is_one_of
 from spillprof.lowering.fusion import NORMALISATION, joined, reading, same_elements
 from spillprof.lowering.naming import unknown_tensor
-from spillprof.model.graph import Operator
 
 _RULE = "the one operator that reads it must work element by element, on a result that nothing else needs"
 

@@ -3,12 +3,12 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
+from spillprof.ir.program import Program
 from spillprof.lowering.draft import Draft
 from spillprof.lowering.naming import unknown_tensor
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.reordering import with_updates
-from spillprof.model.program import Program
 
 
 def pinned_storages(draft: Draft, options: LoweringOptions, stored: Collection[str]) -> frozenset[str]:

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spillprof.ir.graph import Operator
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import KNOWN_DOMAINS, STRIDED_VIEWS, VIEWS, is_one_of
-from spillprof.model.graph import Operator
 
 _QUANTIZE = frozenset({"QuantizeLinear"})
 _DEQUANTIZE = frozenset({"DequantizeLinear"})

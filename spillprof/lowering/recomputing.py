@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from spillprof.ir.program import Buffer, BufferKind, Program, Step
 from spillprof.lowering.reordering import with_updates
-from spillprof.model.program import Buffer, BufferKind, Program, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from spillprof.model.program import Buffer, BufferKind, Program, Step, Update
+from spillprof.ir.program import Buffer, BufferKind, Program, Step, Update
 
 
 def reordered(program: Program, order: Sequence[int]) -> Program:

@@ -4,9 +4,9 @@ from collections.abc import Sequence, Set
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
-from spillprof.errors import ModelError
+from spillprof.ir.errors import ModelError
+from spillprof.ir.graph import Graph, TensorKind
 from spillprof.lowering.draft import Draft, Task, task_of
-from spillprof.model.graph import Graph, TensorKind
 
 
 def first_draft(graph: Graph) -> Draft:

@@ -3,14 +3,14 @@
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 
+from spillprof.ir.program import Buffer, BufferKind
+from spillprof.ir.target import Target
 from spillprof.lowering.channels import channel_axes
 from spillprof.lowering.draft import Draft
 from spillprof.lowering.layout import Extent, extent, plain_extent
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.pinning import pinned_storages
 from spillprof.lowering.weight_reads import WeightReads
-from spillprof.model.program import Buffer, BufferKind
-from spillprof.model.target import Target
 
 
 def buffers_of(

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import PHASES_PER_STEP, Phase, Program, Step
+from spillprof.ir.program import PHASES_PER_STEP, Phase, Program, Step
 
 EXACT_OPERANDS = 16  # up to here all subsets are looked at
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from spillprof.ir.graph import AttributeValue, Graph, Operator, Tensor, TensorKind
 from spillprof.lowering.families import CONTROL_DOMAIN
-from spillprof.model.graph import AttributeValue, Graph, Operator, Tensor, TensorKind
 
 _LONGEST_PREFIX = 200
 

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from spillprof.ir.control_flow import ControlFlow
+from spillprof.ir.graph import Assumption, Graph, Operator, TensorKind, TripBasis
 from spillprof.lowering.blocks import Block, block_of
 from spillprof.lowering.bodies import UNFOLD_LIMIT, Choice, Choices, choose
 from spillprof.lowering.control_words import assumption_of, fact_of, role_of
 from spillprof.lowering.families import CONTROL_DOMAIN
 from spillprof.lowering.options import Control, LoweringOptions
 from spillprof.lowering.unfolded import UnfoldedGraph
-from spillprof.model.control_flow import ControlFlow
-from spillprof.model.graph import Assumption, Graph, Operator, TensorKind, TripBasis
 
 _LISTED = 20
 _Frame: TypeAlias = Iterator["_Frame"]

@@ -2,12 +2,12 @@
 
 from math import prod
 
+from spillprof.ir.program import Phase, Workspace
+from spillprof.ir.target import Target
 from spillprof.lowering.convolution import Form
 from spillprof.lowering.draft import Draft, Task
 from spillprof.lowering.families import LEADERS, is_one_of
 from spillprof.lowering.layout import align
-from spillprof.model.program import Phase, Workspace
-from spillprof.model.target import Target
 
 
 def workspaces(task: Task, draft: Draft, target: Target, form: Form | None) -> tuple[Workspace, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program
 from spillprof.planning.gaps import Gap, GapOption, gap_options
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PlanningOptions, Start

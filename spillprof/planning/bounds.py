@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillprof.model.program import Program
+from spillprof.ir.program import Program
 from spillprof.planning.bounding.cover_lp import CoverLp
 from spillprof.planning.bounding.equal_weights import equal_weights
 from spillprof.planning.bounding.knapsack_cover import add_cuts

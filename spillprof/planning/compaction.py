@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spillprof.model.program import Phase
+from spillprof.ir.program import Phase
 from spillprof.planning.free_list import FreeList
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import Program
-from spillprof.model.target import Target
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -17,7 +17,7 @@ from math import gcd
 
 import numpy as np
 
-from spillprof.model.program import BufferKind, Program
+from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.gaps import (
     GapOption,
     Ranges,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spillprof.model.program import BufferKind, Program
+from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.liveness import Bytes, Lifetime, demand_by_step, lifetimes
 from spillprof.planning.once import once_per_program, once_per_steps
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.fast_init import fast_init
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step, largest_phase_bytes
+from spillprof.ir.fast_init import fast_init
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step, largest_phase_bytes
 from spillprof.planning.once import once_per_steps
 from spillprof.planning.touches import Ints, flattened, reads, writes
 

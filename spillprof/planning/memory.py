@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from spillprof.errors import CapacityError
-from spillprof.model.program import Phase, Program
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import Phase, Program
+from spillprof.ir.units import format_size_exact
 from spillprof.planning.compaction import Block, compact
 from spillprof.planning.free_list import INFINITE_BYTES
 from spillprof.planning.placement import make_space
 from spillprof.planning.run_facts import Need, RunFacts, StepFacts
-from spillprof.units import format_size_exact
 
 
 class Memory:

@@ -6,9 +6,9 @@ it can beyond the chosen gaps. Where addresses given step by step do as well, th
 
 from collections.abc import Mapping, Set
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import BufferKind, Program
-from spillprof.model.target import Target
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import BufferKind, Program
+from spillprof.ir.target import Target
 from spillprof.planning.blocks import BlockBuilder
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.exchange.pack import Effort, Exchange

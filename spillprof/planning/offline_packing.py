@@ -8,8 +8,8 @@ wheel" optimisation (Joslin and Clements, JAIR 10, 1999), and the round that spi
 
 from collections.abc import Sequence
 
-from spillprof.model.layout_problem import LayoutBuffer, LayoutProblem
-from spillprof.model.program import PHASES_PER_STEP, Program
+from spillprof.ir.layout_problem import LayoutBuffer, LayoutProblem
+from spillprof.ir.program import PHASES_PER_STEP, Program
 from spillprof.planning.blocks import Block, BlockBuilder
 from spillprof.planning.gaps import Gap
 from spillprof.planning.layout.search import Effort, lay_out, most_live_bytes

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import TypeVar
 from weakref import ref
 
-from spillprof.model.program import Program
+from spillprof.ir.program import Program
 
 _Value = TypeVar("_Value")
 

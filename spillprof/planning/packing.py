@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import Program
+from spillprof.ir.program import Program
 from spillprof.planning.blocks import Block, BlockBuilder
 from spillprof.planning.gaps import Gap, GapOption
 from spillprof.planning.placement.owner import Owner

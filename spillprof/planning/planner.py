@@ -1,10 +1,10 @@
 """From a Program to a Plan, by strategy name."""
 
-from spillprof.errors import UsageError
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.target import Target
-from spillprof.nearest import nearest
+from spillprof.ir.errors import UsageError
+from spillprof.ir.nearest import nearest
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 from spillprof.planning.bounds import Bound
 from spillprof.planning.costs import transfer_costs
 from spillprof.planning.offline import plan_offline

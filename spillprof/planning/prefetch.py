@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from heapq import merge
 
-from spillprof.model.plan import Plan, Segment, Spill, Transfer
-from spillprof.model.program import PHASES_PER_STEP, Program
+from spillprof.ir.plan import Plan, Segment, Spill, Transfer
+from spillprof.ir.program import PHASES_PER_STEP, Program
 
 
 def earliest_issues(program: Program, plan: Plan) -> list[int]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from spillprof.model.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
-from spillprof.model.program import PHASES_PER_STEP, Program
+from spillprof.ir.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
+from spillprof.ir.program import PHASES_PER_STEP, Program
 
 Stretch = list[int]
 """[buffer, start tick, end tick, address]: a segment in the making."""

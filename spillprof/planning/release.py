@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from spillprof.model.program import Program
+from spillprof.ir.program import Program
 from spillprof.planning.liveness import held_until
 from spillprof.planning.options import Release
 

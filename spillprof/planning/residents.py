@@ -1,7 +1,7 @@
 """Graph inputs that are on-chip for the whole run."""
 
-from spillprof.errors import CapacityError
-from spillprof.model.program import BufferKind, Program
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.options import Inputs, PlanningOptions
 
 

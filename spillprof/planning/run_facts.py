@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import IN_DRAM_AT_START, BufferKind, Phase, Program, Reservation, Step
+from spillprof.ir.program import IN_DRAM_AT_START, BufferKind, Phase, Program, Reservation, Step
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.once import once_per_steps
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start

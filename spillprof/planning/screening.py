@@ -13,7 +13,7 @@ Each question that a gap fails costs it a point. Gaps with fewer points lost are
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from spillprof.model.target import Target
+from spillprof.ir.target import Target
 from spillprof.planning.gaps import GapOption
 
 MIN_SPAN = 2

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spillprof.model.program import Program
+from spillprof.ir.program import Program
 from spillprof.planning.candidates import Rule
 from spillprof.planning.costs import TransferCosts
 from spillprof.planning.gaps import Gap

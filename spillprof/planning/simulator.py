@@ -5,8 +5,8 @@ It also follows decisions made beforehand: ``off_chip`` names gaps in which a bu
 
 from collections.abc import Mapping, Sequence
 
-from spillprof.model.plan import Plan, Scratch, Spill, TransferKind
-from spillprof.model.program import PHASES_PER_STEP, Phase
+from spillprof.ir.plan import Plan, Scratch, Spill, TransferKind
+from spillprof.ir.program import PHASES_PER_STEP, Phase
 from spillprof.planning.candidates import CandidateQueue, CandidateTable, Evictable
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.memory import Memory

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from spillprof.model.plan import Plan
+from spillprof.ir.plan import Plan
 from spillprof.planning.options import Start
 from spillprof.planning.placement import Placement
 from spillprof.planning.setting import Setting

@@ -1,7 +1,7 @@
 """DRAM bytes of a plan, split as semantics: compulsory, spill, streamed."""
 
-from spillprof.model.plan import Plan, Traffic, TransferKind
-from spillprof.model.program import BufferKind, Program
+from spillprof.ir.plan import Plan, Traffic, TransferKind
+from spillprof.ir.program import BufferKind, Program
 
 
 def count_traffic(program: Program, plan: Plan) -> Traffic:

@@ -1,6 +1,6 @@
 """Which evictions cost a write to DRAM that is not made anyway."""
 
-from spillprof.model.program import BufferKind, Program
+from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.gaps import streamed_uses
 from spillprof.planning.options import WriteBack
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
+from spillprof.ir.program import BufferKind, Program
 from spillprof.lowering.naming import unknown_tensor
 from spillprof.lowering.recomputing import Recompute, producers
-from spillprof.model.program import BufferKind, Program
 from spillprof.planning.liveness import Lifetime, lifetimes
 
 _HINT = "it must be the one result of an operator that gives it again, and be read once more after a while"

@@ -17,8 +17,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spillprof.ir.program import BufferKind, Program, Step
 from spillprof.lowering.recomputing import Recompute, producers
-from spillprof.model.program import BufferKind, Program, Step
 from spillprof.planning.budget import OPTION, search_budget
 from spillprof.planning.gaps import GapOption, gap_options, locked_bytes
 from spillprof.planning.liveness import lifetimes

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
 from spillprof.lowering.recomputing import Recompute, producers
-from spillprof.model.plan import Plan
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Program
 from spillprof.planning.liveness import Lifetime, lifetimes
 from spillprof.planning.range_max import RangeMax
 from spillprof.recompute.proposals import Costs, Proposal, Verdict

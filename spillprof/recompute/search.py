@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spillprof.errors import CapacityError
-from spillprof.kept import Kept
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.kept import Kept
+from spillprof.ir.plan import Plan
+from spillprof.ir.profile import RecomputedOperator, RecomputeFacts
+from spillprof.ir.program import Program
+from spillprof.ir.search_ends import BY_CLOCK, BY_WORK, COMPLETE
+from spillprof.ir.target import Target
 from spillprof.known import fitted_of, plans_of, run_of, search_end
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_recomputed
-from spillprof.model.plan import Plan
-from spillprof.model.profile import RecomputedOperator, RecomputeFacts
-from spillprof.model.program import Program
-from spillprof.model.search_ends import BY_CLOCK, BY_WORK, COMPLETE
-from spillprof.model.target import Target
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.traffic import count_traffic
 from spillprof.recompute.asked import asked_choices

@@ -1,9 +1,9 @@
 """What the lower bound claims, by what it is proven, and which searches ended before they were done."""
 
-from spillprof.model.profile import Bounds, Profile
-from spillprof.model.story import ANY_CHANGE
+from spillprof.ir.profile import Bounds, Profile
+from spillprof.ir.story import ANY_CHANGE
+from spillprof.ir.units import format_size, format_size_exact, format_size_pair, format_time
 from spillprof.planning.options import OPTIMAL
-from spillprof.units import format_size, format_size_exact, format_size_pair, format_time
 
 NOTHING, FORCED = "nothing must spill", "operators that cannot fit"
 

@@ -1,6 +1,6 @@
 """Why bytes spilled, in words that are true of the run: whether other orders were searched, and whether runs told."""
 
-from spillprof.model.result import Result
+from spillprof.ir.result import Result
 
 _MEANINGS = {
     "oversized": "operators too large for the memory, tiled through DRAM",

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from statistics import median
 
-from spillprof.model.profile import Profile
-from spillprof.model.result import Result
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.units import format_size, format_time
 from spillprof.report.columns import percent
 from spillprof.report.demand import wanted_bytes, wanted_in_words
 from spillprof.report.text import count_of, label
 from spillprof.report.time_figures import bus_summary, waits_summary
-from spillprof.units import format_size, format_time
 
 _NOISE = 1e-6
 """Of the latency: less is rounding."""

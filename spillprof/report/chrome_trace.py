@@ -12,12 +12,12 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
 
-from spillprof.model.profile import Profile
-from spillprof.model.result import Event, OperatorCost, Residency
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Event, OperatorCost, Residency
+from spillprof.ir.units import format_size
 from spillprof.report.recorded import Recorded, leading_run
 from spillprof.report.text import label
 from spillprof.report.verdict import model_title, shown_cause
-from spillprof.units import format_size
 
 MAX_NAME = 200
 _COMPUTE, _DMA, _BUS, _SRAM, _SPILLED, _OTHERS = range(1, 7)

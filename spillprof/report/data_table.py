@@ -6,9 +6,9 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from spillprof.model.profile import Profile
-from spillprof.model.result import OperatorCost, Result
-from spillprof.model.story import Absence
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import OperatorCost, Result
+from spillprof.ir.story import Absence
 from spillprof.report.columns import MISSING, Scale, energy_scale, size_scale, time_scale
 from spillprof.report.demand import wanted_bytes
 from spillprof.report.figures import MAX_LIVE, largest_residencies

@@ -1,6 +1,6 @@
 """What the steps of a run ask of the SRAM."""
 
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
 
 
 def wanted_bytes(profile: Profile) -> tuple[int, ...]:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from spillprof.diff import Comparison, Named, OperatorChange, Source, StrategyChange
 from spillprof.diff.values import Run
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
+from spillprof.ir.units import format_size_pair
 from spillprof.report.diff_words import path_labels, strategy_title, whole
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.text import label
-from spillprof.units import format_size_pair
 
 MAX_TARGET = 60
 

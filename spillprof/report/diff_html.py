@@ -4,7 +4,8 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.diff import Comparison, StrategyChange
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
+from spillprof.ir.units import format_size
 from spillprof.report import data_table as tables
 from spillprof.report.data_table import DataTable, Kind
 from spillprof.report.diff_charts import delta_chart, live_chart
@@ -34,7 +35,6 @@ from spillprof.report.diff_words import (
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.html import asset, environment, script_json, stylesheet
 from spillprof.report.text import label
-from spillprof.units import format_size
 
 MAX_SOURCES = 8
 MAX_ALONE = 200

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from spillprof.diff import Comparison, Named, OperatorChange, StrategyChange
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
+from spillprof.ir.units import format_size
 from spillprof.report.diff_heads import alone, both_run, source_parts, step_of, strategy_figures
 from spillprof.report.diff_words import (
     OUTCOMES,
@@ -18,7 +19,6 @@ from spillprof.report.diff_words import (
 )
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.markdown import code, plain
-from spillprof.units import format_size
 
 TOP_OPERATORS = 10
 MAX_SOURCES = 3

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from spillprof.diff import BufferChange, Comparison, OperatorChange, StrategyChange
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
+from spillprof.ir.units import format_size
 from spillprof.report.columns import Scale, size_scale, time_scale
 from spillprof.report.diff_heads import (
     alone,
@@ -29,7 +30,6 @@ from spillprof.report.diff_words import (
 from spillprof.report.gate.wording import growth
 from spillprof.report.narrow import wrapped
 from spillprof.report.text import cells, count_of, label, ljust, rjust
-from spillprof.units import format_size
 
 DEFAULT_WIDTH = 100
 MIN_WIDTH = 80

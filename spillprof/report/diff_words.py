@@ -15,11 +15,11 @@ from spillprof.diff import (
     StrategyChange,
     Why,
 )
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
+from spillprof.ir.units import format_size, format_size_exact, format_time
 from spillprof.report.gate.wording import CAUSES, figures, growth
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
-from spillprof.units import format_size, format_size_exact, format_time
 
 OUTCOMES = {
     Outcome.SAME: "no difference",

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from spillprof.model.profile import Profile
-from spillprof.model.result import Residency, Result, SpillArc
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Residency, Result, SpillArc
+from spillprof.ir.units import format_size, format_time
 from spillprof.report.demand import wanted_bytes
 from spillprof.report.text import label
-from spillprof.units import format_size, format_time
 
 MAX_POINTS = 1200
 """Points of a line and rectangles that a figure shows at most; what is left out is said beside it."""

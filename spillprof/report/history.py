@@ -6,7 +6,7 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.history import Run, Series, Step, steps
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
 from spillprof.report.gate.wording import NAMES, figure, figures, growth
 from spillprof.report.html import environment, stylesheet
 from spillprof.report.text import BARS, count_of, label

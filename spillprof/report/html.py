@@ -8,8 +8,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from spillprof.analysis.why import why_parts
-from spillprof.model.profile import Profile
-from spillprof.model.result import Result
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.units import (
+    format_energy,
+    format_rate,
+    format_size,
+    format_size_exact,
+    format_time,
+)
 from spillprof.report import data_table as tables
 from spillprof.report import figures
 from spillprof.report.bound_words import bound_scope, proof_sentence, search_sentences
@@ -32,13 +39,6 @@ from spillprof.report.verdict import (
     lead_result,
     recompute_sentences,
     verdict,
-)
-from spillprof.units import (
-    format_energy,
-    format_rate,
-    format_size,
-    format_size_exact,
-    format_time,
 )
 
 MAX_TITLE = 60

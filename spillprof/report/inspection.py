@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from spillprof.analysis.inspection import Inspection, OperatorFact, TensorFact
-from spillprof.model.control_flow import ControlFlow
-from spillprof.model.dtypes import UNSIZED_DTYPES
-from spillprof.model.program import BufferKind
+from spillprof.ir.control_flow import ControlFlow
+from spillprof.ir.dtypes import UNSIZED_DTYPES
+from spillprof.ir.program import BufferKind
+from spillprof.ir.units import format_size, format_size_exact
 from spillprof.report.text import cells, count_of, label, ljust, printable, rjust
-from spillprof.units import format_size, format_size_exact
 
 NAME_WIDTH = 48
 MAX_REMARKS = 12

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
 
 
 def render(profile: Profile, *, events: bool) -> str:

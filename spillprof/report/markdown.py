@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from spillprof.model.profile import Profile
-from spillprof.model.result import Result
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.units import format_rate, format_size
 from spillprof.report.bound_words import bound_scope, proof_word, search_sentences
 from spillprof.report.columns import comparison_size_column, percent, size_column, time_column
 from spillprof.report.padding import padding_sentence
@@ -17,7 +18,6 @@ from spillprof.report.verdict import (
     verdict,
     why_line,
 )
-from spillprof.units import format_rate, format_size
 
 TOP_OPERATORS = 10
 

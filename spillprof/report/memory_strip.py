@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from spillprof.model.profile import Profile
-from spillprof.model.result import Result
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.units import format_size_pair
 from spillprof.report.demand import wanted_bytes
 from spillprof.report.text import BARS, count_of, label
-from spillprof.units import format_size_pair
 
 FULL, OVER = BARS[-2], BARS[-1]
 """What a step that fills the SRAM looks like, and one that wants more."""

@@ -7,7 +7,7 @@ function. ``.spill.onnx`` has no such limit.
 import json
 from collections.abc import Iterator
 
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
 from spillprof.report.node_notes import Note, model_notes, operator_notes, tensor_notes
 from spillprof.report.text import printable
 

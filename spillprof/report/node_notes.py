@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from spillprof.model.profile import Profile
-from spillprof.model.result import OperatorCost, Result
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import OperatorCost, Result
+from spillprof.ir.units import format_size, format_size_exact, format_time
 from spillprof.report.text import label
 from spillprof.report.verdict import lead_result, shown_cause, verdict
-from spillprof.units import format_size, format_size_exact, format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """What became of measured times, in words."""
 
-from spillprof.model.profile_facts import OpTimeFacts
+from spillprof.ir.profile_facts import OpTimeFacts
 from spillprof.report.text import count_of, label
 
 _SHOWN = 3

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from spillprof.model.profile import Profile
-from spillprof.model.result import Result
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.units import format_size, format_time
 from spillprof.report.bound_words import proof_word, shortly
 from spillprof.report.columns import comparison_size_column, percent, time_column
 from spillprof.report.padding import padding_share
 from spillprof.report.size_figures import enough
 from spillprof.report.text import count_of, label
 from spillprof.report.verdict import above_bound
-from spillprof.units import format_size, format_time
 
 
 def cards(profile: Profile, lead: Result | None) -> list[tuple[str, str, str]]:

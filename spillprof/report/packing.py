@@ -6,13 +6,13 @@ from io import StringIO
 from typing import Any
 
 from spillprof.frontends.minimalloc import COLUMNS, IGNORED_COLUMNS
-from spillprof.model.layout_problem import Layout, LayoutBuffer, LayoutProblem
-from spillprof.model.profile import Profile
-from spillprof.model.program import PHASES_PER_STEP
-from spillprof.model.search_ends import COMPLETE
+from spillprof.ir.layout_problem import Layout, LayoutBuffer, LayoutProblem
+from spillprof.ir.profile import Profile
+from spillprof.ir.program import PHASES_PER_STEP
+from spillprof.ir.search_ends import COMPLETE
+from spillprof.ir.units import format_size_exact
 from spillprof.report.recorded import leading_run
 from spillprof.report.text import label
-from spillprof.units import format_size_exact
 
 
 def render_csv(problem: LayoutProblem, layout: Layout | None) -> str:

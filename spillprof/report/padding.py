@@ -1,8 +1,8 @@
 """How much of what is live at the peak is padding."""
 
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
+from spillprof.ir.units import format_size
 from spillprof.report.text import label
-from spillprof.units import format_size
 
 WORTH_A_LINE = 0.001
 """Share of the peak: less than this is in the HTML and the JSON alone."""

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.profile import Profile
-from spillprof.model.profile_facts import BufferFact
-from spillprof.model.result import Event, Residency, Result
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import BufferFact
+from spillprof.ir.result import Event, Residency, Result
 from spillprof.report.columns import time_scale
 from spillprof.report.text import label
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spillprof.model.result import Result
+from spillprof.ir.result import Result
+from spillprof.ir.units import format_size_exact, format_time
 from spillprof.report.text import count_of, printable
-from spillprof.units import format_size_exact, format_time
 from spillprof.verify import Violation
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spillprof.errors import ProfileError
-from spillprof.model.profile import Profile
-from spillprof.model.result import Result, RunTimes
+from spillprof.ir.errors import ProfileError
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result, RunTimes
 from spillprof.report.verdict import lead_result
 
 

@@ -4,13 +4,13 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from spillprof.model.profile import Profile
-from spillprof.model.profile_facts import StepFact
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import StepFact
+from spillprof.ir.units import format_size, format_time
 from spillprof.report.columns import part_percent
 from spillprof.report.data_table import BRIEF_ROWS, DataTable, Kind, make_table
 from spillprof.report.figures import BLUE, GREY, MAX_POINTS, ORANGE, TEAL, Figure
 from spillprof.report.text import count_of, label
-from spillprof.units import format_size, format_time
 
 _STYLE = {
     "compute": (BLUE, "circle"),

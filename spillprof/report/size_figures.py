@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from math import log10
 from typing import Any
 
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
+from spillprof.ir.units import format_size, format_size_exact, format_size_pair, format_time
 from spillprof.report.data_table import DataTable, Kind, make_table
 from spillprof.report.figures import MIB, Figure
 from spillprof.report.sweep_figures import curve_figure
 from spillprof.report.text import count_of, label
 from spillprof.sweep.curves import Cliff, Knee, cliffs, knees
 from spillprof.sweep.rows import OK, Row
-from spillprof.units import format_size, format_size_exact, format_size_pair, format_time
 
 _TALLEST = 8
 """Times what spills in this memory: higher values leave the drawing."""

@@ -8,7 +8,7 @@ An operator's name is read as a path: ``/encoder/0/attn/MatMul`` lies in ``/enco
 import json
 from collections.abc import Iterator
 
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
 from spillprof.report.recorded import Recorded, all_runs
 from spillprof.report.text import label
 from spillprof.report.verdict import lead_result, model_title

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from spillprof.model.story import Absence, OperatorStory, Story, Suggestion, TensorStory
+from spillprof.ir.story import Absence, OperatorStory, Story, Suggestion, TensorStory
+from spillprof.ir.units import format_size, format_time
 from spillprof.report.columns import signed_time
 from spillprof.report.text import count_of, label
-from spillprof.units import format_size, format_time
 
 NAME_WIDTH = 40
 NAMES_SHOWN = 4

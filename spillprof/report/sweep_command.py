@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from spillprof.model.profile import Profile
-from spillprof.units import size_word
+from spillprof.ir.profile import Profile
+from spillprof.ir.units import size_word
 
 _WITH_VALUE = ("-o", "--output", "--sram", "--what-if", "--why", "--plan", "--save-order", "--top")
 _FLAGS = ("--json", "--events", "--no-report")

@@ -8,7 +8,7 @@ from dataclasses import asdict, is_dataclass
 from importlib import resources
 from typing import Any
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 from spillprof.report.text import printable
 from spillprof.sweep.result import Sweep
 from spillprof.sweep.rows import Row

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spillprof import __version__
+from spillprof.ir.units import format_size_exact
 from spillprof.report import data_table as tables
 from spillprof.report.data_table import DataTable, Kind
 from spillprof.report.html import environment, library, script_json, scripts, stylesheet
@@ -22,7 +23,6 @@ from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.sweep.result import CaseFacts, Sweep
 from spillprof.sweep.rows import Row
-from spillprof.units import format_size_exact
 
 MAX_CASES = 12
 MAX_CLIFFS = 100

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from spillprof.ir.units import format_size_exact, format_time
 from spillprof.report.columns import size_scale, time_scale
 from spillprof.report.narrow import least_width, wrapped
 from spillprof.report.sweep_words import (
@@ -16,7 +17,6 @@ from spillprof.report.sweep_words import (
 from spillprof.report.text import count_of, label
 from spillprof.sweep.result import CaseFacts, Sweep
 from spillprof.sweep.rows import Row
-from spillprof.units import format_size_exact, format_time
 
 WIDTH = 100
 MIN_WIDTH = 60

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
 from spillprof.report.recorded import all_runs
 from spillprof.report.text import printable
 from spillprof.report.verdict import shown_cause

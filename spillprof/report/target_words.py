@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from spillprof.units import (
+from spillprof.ir.units import (
     format_energy,
     format_frequency,
     format_rate,

@@ -9,9 +9,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from spillprof.model.profile import Profile
-from spillprof.model.result import Result
-from spillprof.model.story import Suggestion
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.story import Suggestion
+from spillprof.ir.units import format_rate, format_size, format_size_exact
 from spillprof.report import memory_strip
 from spillprof.report.bound_words import bound_scope, proof_word, search_sentences
 from spillprof.report.columns import (
@@ -38,7 +39,6 @@ from spillprof.report.verdict import (
     shown_cause,
     why_line,
 )
-from spillprof.units import format_rate, format_size, format_size_exact
 
 DEFAULT_WIDTH = 100
 MIN_WIDTH = 60

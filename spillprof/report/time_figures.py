@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.profile import Profile
-from spillprof.model.result import Event, Result
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Event, Result
+from spillprof.ir.units import format_size, format_time
 from spillprof.report.columns import percent, time_scale
 from spillprof.report.data_table import BRIEF_ROWS, DataTable, Kind, make_table
 from spillprof.report.figures import BLUE, GREY, ORANGE, PURPLE, TEAL, Figure, shared_figure
 from spillprof.report.page_data import MAX_WAITS, Wait, waits
 from spillprof.report.text import count_of, label
-from spillprof.units import format_size, format_time
 
 MAX_MOMENTS = 1200
 """Points of a curve over time; a longer one is drawn as its mean (queues: its greatest value) in equal slices."""

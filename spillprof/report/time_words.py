@@ -1,6 +1,6 @@
 """Parts of a run's time and energy in the order of reports, and what each means."""
 
-from spillprof.model.result import Breakdown, EnergyParts
+from spillprof.ir.result import Breakdown, EnergyParts
 
 TIME_WORDS = {
     "compute": "a compute unit is at work, whatever else goes on",

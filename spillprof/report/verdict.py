@@ -4,12 +4,12 @@ import re
 
 from spillprof.analysis.lead import leading
 from spillprof.analysis.why import why_parts
-from spillprof.model.profile import Profile, RecomputeFacts
-from spillprof.model.result import OperatorCost, Result
+from spillprof.ir.profile import Profile, RecomputeFacts
+from spillprof.ir.result import OperatorCost, Result
+from spillprof.ir.units import format_size, format_size_pair, format_time
 from spillprof.report.cause_words import because
 from spillprof.report.columns import MISSING, percent
 from spillprof.report.text import count_of, label
-from spillprof.units import format_size, format_size_pair, format_time
 
 _NOISE = 1e-3
 """Of the ideal latency: what a run without spills loses by less is not spoken of."""

@@ -5,11 +5,11 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from spillprof.errors import UsageError
+from spillprof.ir.dtypes import AS_IN_FILE, parse_dtype
+from spillprof.ir.errors import UsageError
+from spillprof.ir.target import Target
+from spillprof.ir.target_settings import target_field, target_value, with_fields
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.dtypes import AS_IN_FILE, parse_dtype
-from spillprof.model.target import Target
-from spillprof.model.target_settings import target_field, target_value, with_fields
 from spillprof.planning.options import Order, PlanningOptions
 
 LONGEST_AXIS = 10_000

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spillprof.errors import SpillprofError
+from spillprof.ir.errors import SpillprofError
+from spillprof.ir.graph import Graph
+from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.graph import Graph
-from spillprof.model.target import Target
 from spillprof.planning.options import PlanningOptions
 from spillprof.simulation import prepare, sram_limits
 from spillprof.sweep.axes import lowering_with, planning_with, with_settings

@@ -12,9 +12,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from spillprof import __version__
-from spillprof.errors import SpillprofError, UsageError
-from spillprof.interrupts import check
-from spillprof.model.revision import SIMULATOR_REVISION
+from spillprof.ir.errors import SpillprofError, UsageError
+from spillprof.ir.interrupts import check
+from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.sweep.work import Job, Result, Study
 
 _CONNECT_S = 5
@@ -31,7 +31,7 @@ _MOST_NAMED = 5
 _OURS = (__version__, SIMULATOR_REVISION)
 _WHICH = """(
     __import__('spillprof').__version__,
-    getattr(__import__('importlib').import_module('spillprof.model.revision'), 'SIMULATOR_REVISION', None),
+    getattr(__import__('importlib').import_module('spillprof.ir.revision'), 'SIMULATOR_REVISION', None),
 )"""
 """For ``eval``, which every Python has: a function of ours would be looked for in the version that is there."""
 

@@ -12,8 +12,8 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias, cast
 
-from spillprof.errors import UsageError
-from spillprof.interrupts import check
+from spillprof.ir.errors import UsageError
+from spillprof.ir.interrupts import check
 from spillprof.sweep.work import Job, Result, Study
 from spillprof.sweep.worker import HELD, READY, serve
 

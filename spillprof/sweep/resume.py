@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from spillprof.errors import UsageError
-from spillprof.side_files.json_text import parse_json
-from spillprof.side_files.kinds import SWEEP
-from spillprof.side_files.opening import read_text
-from spillprof.side_files.tables import check_table, table_lines
+from spillprof.ir.errors import UsageError
+from spillprof.ir.side_files.json_text import parse_json
+from spillprof.ir.side_files.kinds import SWEEP
+from spillprof.ir.side_files.opening import read_text
+from spillprof.ir.side_files.tables import check_table, table_lines
 from spillprof.sweep.rows import OK, Row
 
 _WHOLE = (

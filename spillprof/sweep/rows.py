@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spillprof.fingerprint import changed_fields
+from spillprof.ir.fingerprint import changed_fields
+from spillprof.ir.revision import SIMULATOR_REVISION
+from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.revision import SIMULATOR_REVISION
-from spillprof.model.target import Target
 from spillprof.planning.options import PlanningOptions
 from spillprof.simulation import Totals
 

@@ -1,8 +1,8 @@
 """From a plan to its work, for steps that run one after another."""
 
-from spillprof.model.plan import Move, Plan, StreamedOperand, Transfer, TransferKind
-from spillprof.model.program import PHASES_PER_STEP, Phase, Program
-from spillprof.model.timeline import JobKind
+from spillprof.ir.plan import Move, Plan, StreamedOperand, Transfer, TransferKind
+from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
+from spillprof.ir.timeline import JobKind
 from spillprof.timing.addresses import AddressMap
 from spillprof.timing.work import Work
 

@@ -10,7 +10,7 @@ heap of these values never needs to be re-keyed.
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from spillprof.model.target import Target
+from spillprof.ir.target import Target
 from spillprof.timing.dma import read_link, write_link
 
 READ, WRITE = 0, 1

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from spillprof.kept import Kept
-from spillprof.model.program import Program
-from spillprof.model.target import Target
-from spillprof.model.timeline import Seconds
+from spillprof.ir.kept import Kept
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import Seconds
 
 
 def step_times_s(program: Program, target: Target) -> Seconds:

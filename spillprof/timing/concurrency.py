@@ -13,9 +13,9 @@ from bisect import bisect_right
 from heapq import merge
 from itertools import pairwise
 
-from spillprof.model.plan import Segment
-from spillprof.model.program import PHASES_PER_STEP, Phase
-from spillprof.model.timeline import JobKind
+from spillprof.ir.plan import Segment
+from spillprof.ir.program import PHASES_PER_STEP, Phase
+from spillprof.ir.timeline import JobKind
 from spillprof.timing.addresses import AddressMap
 from spillprof.timing.builder import WorkBuilder
 

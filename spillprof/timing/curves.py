@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from spillprof.model.target import Target
-from spillprof.model.timeline import BusCurve, Indices, JobKind, QueueCurve, Seconds, Timeline
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import BusCurve, Indices, JobKind, QueueCurve, Seconds, Timeline
 from spillprof.timing.bus import bus_limits, fair_rates
 
 _READS = [kind for kind in JobKind if kind.is_read]

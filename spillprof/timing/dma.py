@@ -4,9 +4,9 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
 
-from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.program import BufferKind, Program
-from spillprof.model.target import Curve, Target
+from spillprof.ir.plan import Plan, TransferKind
+from spillprof.ir.program import BufferKind, Program
+from spillprof.ir.target import Curve, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

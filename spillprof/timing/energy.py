@@ -3,10 +3,10 @@
 from collections import Counter
 from functools import cache
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.target import Target
-from spillprof.model.timeline import Energy
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import Energy
 
 
 def energy_of(program: Program, plan: Plan, target: Target) -> Energy:

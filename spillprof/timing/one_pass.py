@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.target import Target
-from spillprof.model.timeline import JobKind
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import JobKind
 from spillprof.timing.builder import KINDS, WEIGHT_STAGING
 from spillprof.timing.bus import bus_limits, fair_rates
 from spillprof.timing.compute import step_times_s

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spillprof.model.timeline import Indices, Seconds
+from spillprof.ir.timeline import Indices, Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

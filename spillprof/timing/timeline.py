@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.target import Target
-from spillprof.model.timeline import Indices, JobKind, Jobs, Seconds, Timeline
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import Indices, JobKind, Jobs, Seconds, Timeline
 from spillprof.timing.builder import WorkBuilder
 from spillprof.timing.bus import bus_limits
 from spillprof.timing.compute import step_times_s

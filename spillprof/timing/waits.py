@@ -7,8 +7,8 @@ earlier, and so does which write made the first copy of a buffer in DRAM.
 from collections import defaultdict
 from dataclasses import dataclass
 
-from spillprof.model.plan import Move, Plan
-from spillprof.model.program import Program
+from spillprof.ir.plan import Move, Plan
+from spillprof.ir.program import Program
 from spillprof.timing.addresses import AddressMap
 from spillprof.timing.builder import claims_by_step
 

@@ -24,7 +24,7 @@ only. Take the first one that is not over; all before it are.
 
 from dataclasses import dataclass, field
 
-from spillprof.model.timeline import JobKind
+from spillprof.ir.timeline import JobKind
 
 
 @dataclass(slots=True, kw_only=True)

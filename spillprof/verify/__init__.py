@@ -1,6 +1,6 @@
 """Verifier: is a plan legal for a program? It shares nothing with the planners but the data types.
 
-Ticks are those of ``spillprof.model.program``: step ``i`` owns ticks ``3i`` (READ), ``3i + 1`` (COMPUTE) and
+Ticks are those of ``spillprof.ir.program``: step ``i`` owns ticks ``3i`` (READ), ``3i + 1`` (COMPUTE) and
 ``3i + 2`` (WRITE). A read issued at step ``e`` holds its space from tick ``3e`` on. A write issued at step ``e``
 holds its source's space until tick ``3e``, also where the segment ends with the phase before; from then on the
 timeline keeps the space until the bytes have left. Of the transfers issued at one step, the writes go first.
@@ -12,8 +12,8 @@ from itertools import chain
 from operator import attrgetter, lt
 from typing import Any
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import PHASES_PER_STEP, Program
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import PHASES_PER_STEP, Program
 from spillprof.verify.contents import holds, inputs, operands, outputs, segments, streams, updates, weights_steady
 from spillprof.verify.facts import gather
 from spillprof.verify.memory import blocks_in_use, overlaps, places, scratch

@@ -8,9 +8,9 @@ charged beyond is taken off; the rest is a lower bound for every plan (Lagrangia
 
 from math import gcd
 
-from spillprof.model.certificate import SCHEMA, Certificate, CertificateRow
-from spillprof.model.plan_json import buffer_names
-from spillprof.model.program import Program
+from spillprof.ir.certificate import SCHEMA, Certificate, CertificateRow
+from spillprof.ir.plan_json import buffer_names
+from spillprof.ir.program import Program
 from spillprof.verify.covering import Facts, Gap, gather
 from spillprof.verify.terms import Terms
 

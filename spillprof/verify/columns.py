@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.plan import Segment
+from spillprof.ir.plan import Segment
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase
 from spillprof.verify.columns import Integers, column, integers
 from spillprof.verify.facts import NEVER, Facts, wrong
 from spillprof.verify.rules import Rule, Violation

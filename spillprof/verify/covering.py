@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
 
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
 
 Gap = tuple[int, int]
 """(buffer, step of the use before)."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase, Program
+from spillprof.ir.plan import Plan, TransferKind
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program
 from spillprof.verify.columns import Flags, Integers, Stays, Uses, column, integers, stays, uses
 from spillprof.verify.terms import Terms
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 
-from spillprof.model.layout_problem import LayoutProblem
+from spillprof.ir.layout_problem import LayoutProblem
 
 Placed = tuple[int, int, int]
 """(offset, end, buffer) of a buffer in use."""

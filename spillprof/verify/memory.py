@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import PHASES_PER_STEP, Phase, Program
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
 from spillprof.verify.columns import Integers, column
 from spillprof.verify.rules import Rule, Violation
 

@@ -1,7 +1,7 @@
 """DRAM traffic counted again from a plan's transfers, to check the planner's own figures."""
 
-from spillprof.model.plan import Plan, Traffic, TransferKind
-from spillprof.model.program import BufferKind, Program
+from spillprof.ir.plan import Plan, Traffic, TransferKind
+from spillprof.ir.program import BufferKind, Program
 
 STREAM_IN, STREAM_OUT = "stream-in", "stream-out"
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spillprof.model.plan import Spill, TransferKind
-from spillprof.model.program import PHASES_PER_STEP, BufferKind
+from spillprof.ir.plan import Spill, TransferKind
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind
 from spillprof.verify.columns import Flags, Integers, integers
 from spillprof.verify.facts import Facts
 from spillprof.verify.rules import Rule, Violation

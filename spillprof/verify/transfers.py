@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spillprof.model.plan import TransferKind
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Phase
+from spillprof.ir.plan import TransferKind
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase
 from spillprof.verify.columns import Flags, Integers
 from spillprof.verify.facts import Check, Facts, wrong
 from spillprof.verify.rules import Rule, Violation

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.lead import leading
 from spillprof.case import Case
-from spillprof.errors import UsageError
-from spillprof.model.graph import Graph
-from spillprof.model.plan import Plan
-from spillprof.model.result import BufferCost, Result
-from spillprof.model.size_curve import SizeCurve
-from spillprof.model.story import Story
+from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Graph
+from spillprof.ir.plan import Plan
+from spillprof.ir.result import BufferCost, Result
+from spillprof.ir.size_curve import SizeCurve
+from spillprof.ir.story import Story
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import CHEAP_STRATEGIES, Order, PlanningOptions, Recomputing
 from spillprof.scheduling import JUDGE

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from spillprof.model.graph import Graph
-from spillprof.model.program import Program
-from spillprof.model.result import BufferCost
+from spillprof.ir.graph import Graph
+from spillprof.ir.program import Program
+from spillprof.ir.result import BufferCost
 from spillprof.whatif.setup import Outcome, Setup
 
 

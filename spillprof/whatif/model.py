@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from spillprof.ir.dtypes import DTYPE_BITS, is_float
+from spillprof.ir.graph import Graph, TensorKind
+from spillprof.ir.units import format_size
 from spillprof.lowering.options import ConvAlgorithm, Fuse, Views, WeightsPolicy
-from spillprof.model.dtypes import DTYPE_BITS, is_float
-from spillprof.model.graph import Graph, TensorKind
-from spillprof.units import format_size
 from spillprof.whatif.change import Change, Situation
 
 _NARROWER = (("fp16", "float16"), ("int8", "int8"))

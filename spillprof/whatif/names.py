@@ -1,9 +1,9 @@
 """What a name on the command line means: buffers, steps, or nothing."""
 
-from spillprof.errors import UsageError
-from spillprof.model.graph import Graph
-from spillprof.model.program import Program
-from spillprof.nearest import nearest
+from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Graph
+from spillprof.ir.nearest import nearest
+from spillprof.ir.program import Program
 
 
 def resolve(name: str, graph: Graph, program: Program) -> tuple[tuple[int, ...], tuple[int, ...]]:

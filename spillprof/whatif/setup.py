@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from spillprof.errors import SpillprofError
+from spillprof.ir.errors import SpillprofError
+from spillprof.ir.graph import Graph
+from spillprof.ir.plan import Traffic
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 from spillprof.known import fitted_of, plans_of
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.reordering import reordered
-from spillprof.model.graph import Graph
-from spillprof.model.plan import Traffic
-from spillprof.model.program import Program
-from spillprof.model.target import Target
 from spillprof.planning.covering import covering
 from spillprof.planning.options import Order, PlanningOptions, Recomputing
 from spillprof.planning.ordering.search import effort

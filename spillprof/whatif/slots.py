@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from spillprof.units import format_size
+from spillprof.ir.units import format_size
 from spillprof.whatif.change import Change, Situation
 from spillprof.whatif.setup import Setup
 from spillprof.whatif.words import option_words

@@ -6,11 +6,11 @@ from functools import cached_property
 
 from spillprof.analysis.attribution import Charge
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
-from spillprof.model.graph import Graph
-from spillprof.model.plan import Plan
-from spillprof.model.program import PHASES_PER_STEP, Phase, Program
-from spillprof.model.result import Result
-from spillprof.model.story import Absence, Bystander, Operand, OperatorStory, Relocation, Story, TensorStory
+from spillprof.ir.graph import Graph
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
+from spillprof.ir.result import Result
+from spillprof.ir.story import Absence, Bystander, Operand, OperatorStory, Relocation, Story, TensorStory
 from spillprof.planning.liveness import held_until, lifetimes, step_demand_bytes
 from spillprof.whatif.keeping import in_a_slot, with_more_sram
 from spillprof.whatif.names import resolve

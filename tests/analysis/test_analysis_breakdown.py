@@ -9,9 +9,9 @@ from programs import plan, program, step, target
 from random_programs import random_program
 
 from spillprof.analysis.breakdown import breakdown
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.result import Breakdown
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.result import Breakdown
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import earliest_issues, reissued

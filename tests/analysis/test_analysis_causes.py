@@ -12,11 +12,11 @@ from spillprof.analysis.causes import Rung, added_up, causes_by_step, main_cause
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
 from spillprof.case import Case
 from spillprof.counterfactuals import Counterfactuals
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.result import CauseBytes
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.result import CauseBytes
 from spillprof.planning.options import STRATEGIES, Order, PlanningOptions, Release
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic

@@ -11,7 +11,7 @@ from programs import plan, program, step, target
 
 from spillprof.analysis.events import list_events, run_times
 from spillprof.analysis.occupancy import residencies
-from spillprof.model.timeline import JobKind
+from spillprof.ir.timeline import JobKind
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import earliest_issues, reissued

@@ -8,10 +8,10 @@ from corpus_models import MODELS, graph_of, needs_models
 from graphs import MACHINE, PLAIN, graph
 
 from spillprof.analysis.inspection import inspect_graph
-from spillprof.errors import SpillprofError
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.dtypes import tensor_bytes
+from spillprof.ir.errors import SpillprofError
 from spillprof.lowering.options import Fuse, LoweringOptions
-from spillprof.model.dtypes import tensor_bytes
 from spillprof.report.inspection import render
 
 T = (4,)

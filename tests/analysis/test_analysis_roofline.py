@@ -10,7 +10,7 @@ from programs import plan, program, step, target
 
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.roofline import dram_bytes_by_step, step_facts, step_limits
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.verify import recount, verify

@@ -13,13 +13,13 @@ from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
 from spillprof.analysis.events import list_events
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
 from spillprof.analysis.spill_timeline import spill_arcs
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.plan import Plan, TransferKind
+from spillprof.ir.program import Program
+from spillprof.ir.result import KindBytes
+from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.program import Program
-from spillprof.model.result import KindBytes
-from spillprof.model.target import Target
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan

@@ -6,10 +6,10 @@ from spillprof.analysis.attribution import charges
 from spillprof.analysis.events import list_events
 from spillprof.analysis.hotspots import buffer_costs, operator_costs
 from spillprof.analysis.spill_timeline import spill_arcs
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan

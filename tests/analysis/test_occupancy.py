@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from programs import plan, program, step, target
 
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
 from spillprof.planning.liveness import live_intervals
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions, Release, Start
 from spillprof.planning.planner import make_plan

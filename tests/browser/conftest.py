@@ -10,8 +10,8 @@ import pytest
 from browsing import SAMPLES, Opened
 
 from spillprof.frontends.onnx import read_onnx
-from spillprof.model.profile import Profile
-from spillprof.model.target import load_target
+from spillprof.ir.profile import Profile
+from spillprof.ir.target import load_target
 from spillprof.pipeline import AnalyzeOptions, WhatIf, analyze
 from spillprof.report.html import render
 

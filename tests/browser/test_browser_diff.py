@@ -9,8 +9,8 @@ from browsing import Opened, barriers
 from profiles import HOSTILE_NAMES, make_profile
 
 from spillprof.diff import compare
-from spillprof.model.profile import Profile
-from spillprof.model.profile_facts import BufferFact, StepFact
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import BufferFact, StepFact
 from spillprof.report.diff_html import render
 
 pytestmark = pytest.mark.browser

@@ -12,9 +12,9 @@ from spillprof.diff import compare
 from spillprof.frontends.onnx import read_onnx
 from spillprof.history import Run as Recorded
 from spillprof.history import Series
+from spillprof.ir.metric import Metric
+from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.metric import Metric
-from spillprof.model.target import load_target
 from spillprof.planning.options import PlanningOptions
 from spillprof.report import diff_html, history, html, sweep_html
 from spillprof.sweep.cases import Source, make_study

@@ -7,8 +7,8 @@ import pytest
 from profiles import HOSTILE_NAMES
 
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.target import load_target
 from spillprof.planning.options import PlanningOptions
 from spillprof.report.sweep_html import render
 from spillprof.sweep.cases import Source, make_study

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spillprof.cli import run
-from spillprof.model.target import load_target
+from spillprof.ir.target import load_target
 from spillprof.timing.calibration.copier import Direction
 from spillprof.timing.calibration.host_memory import HostCopier
 from spillprof.timing.dma import read_link

@@ -13,7 +13,7 @@ import pytest
 import spillprof.cli
 from spillprof.cli import run
 from spillprof.cli.group import spillprof as group
-from spillprof.errors import CapacityError, SpillprofError
+from spillprof.ir.errors import CapacityError, SpillprofError
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 UNET = str(SAMPLES / "unet.onnx")

@@ -48,7 +48,9 @@ def test_help_and_names_import_nothing_heavy(arguments: list[str]) -> None:
 def test_group_help_imports_no_command() -> None:
     modules = _imported_by(["--help"])
     assert not {f"spillprof.cli.{name}" for name in COMMANDS} & modules
-    assert not {m for m in modules if m.startswith(("spillprof.planning", "spillprof.model.program", "spillprof.lowering"))}
+    assert not {
+        m for m in modules if m.startswith(("spillprof.planning", "spillprof.ir.program", "spillprof.lowering"))
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -6,8 +6,8 @@ import pytest
 
 from spillprof.cli import run
 from spillprof.config import Config, find_config, load_config, parse_config
-from spillprof.errors import UsageError
-from spillprof.model.target import load_target
+from spillprof.ir.errors import UsageError
+from spillprof.ir.target import load_target
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 UNET = str(SAMPLES / "unet.onnx")

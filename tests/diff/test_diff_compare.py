@@ -8,8 +8,8 @@ from graphs import graph
 from profiles import make_profile, without_spills
 
 from spillprof.diff import Fate, Outcome, Why, compare
-from spillprof.model.profile import Profile
-from spillprof.model.profile_json import profile_from_json
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_json import profile_from_json
 from spillprof.pipeline import AnalyzeOptions, analyze
 
 

@@ -11,9 +11,9 @@ from random_programs import random_program
 
 from spillprof.analysis.facts import buffer_facts
 from spillprof.diff.matching import Pairs, match
-from spillprof.model.graph import Graph
-from spillprof.model.profile import Profile
-from spillprof.model.profile_facts import BufferFact, StepFact
+from spillprof.ir.graph import Graph
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import BufferFact, StepFact
 
 
 def paired(before: Profile, after: Profile) -> dict[str, str | None]:

@@ -7,7 +7,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from spillprof.frontends.onnx import read_onnx_bytes
-from spillprof.model.graph import Graph
+from spillprof.ir.graph import Graph
 
 Dims = Sequence[int | str | None]
 

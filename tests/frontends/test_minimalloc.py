@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from spillprof.errors import ModelError
 from spillprof.frontends.minimalloc import read_minimalloc, read_minimalloc_bytes
-from spillprof.model.layout_problem import Layout, LayoutBuffer
+from spillprof.ir.errors import ModelError
+from spillprof.ir.layout_problem import Layout, LayoutBuffer
 from spillprof.report.packing import render_csv
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.annotate import Annotated, annotate
 from spillprof.frontends.onnx.reader import read_onnx
+from spillprof.ir.errors import ModelError
 
 
 def model(*, weight_bytes: int = 400) -> onnx.ModelProto:

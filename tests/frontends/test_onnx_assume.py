@@ -4,8 +4,8 @@ import onnx
 import pytest
 from onnx_builders import body, floats, ints, model, node, read, shape_of, value
 
-from spillprof.errors import ShapeError, UsageError
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.errors import ShapeError, UsageError
 
 INT64 = onnx.TensorProto.INT64
 BOOL = onnx.TensorProto.BOOL

@@ -3,8 +3,8 @@
 import pytest
 from onnx_builders import floats, model, node, read, shape_of, value
 
-from spillprof.errors import ShapeError, SpillprofError, UsageError
 from spillprof.frontends.onnx.binding import plausible_size
+from spillprof.ir.errors import ShapeError, SpillprofError, UsageError
 
 TWO = model(
     [node("Relu", "a", "p"), node("Relu", "b", "q")],

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from onnx_builders import model, node, read, value
 
-from spillprof.errors import ShapeError, SpillprofError
 from spillprof.frontends.onnx.contrib import CONTRIB_RULES
+from spillprof.ir.errors import ShapeError, SpillprofError
 from spillprof.lowering.costs import Cost, cost_class
 from spillprof.lowering.lower import lower
 from spillprof.lowering.macs_attention import ATTENTION_RULES

@@ -6,8 +6,8 @@ import pytest
 from onnx import numpy_helper
 from onnx_builders import body, floats, ints, model, node, read, value
 
-from spillprof.errors import ModelError, ShapeError, UsageError
-from spillprof.model.graph import TensorKind, TripBasis, Trips
+from spillprof.ir.errors import ModelError, ShapeError, UsageError
+from spillprof.ir.graph import TensorKind, TripBasis, Trips
 
 BOOL, INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT64
 YES = numpy_helper.from_array(np.array(True), "yes")

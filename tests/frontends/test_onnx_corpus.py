@@ -8,11 +8,11 @@ import onnx
 import pytest
 from corpus_models import CORPUS, MODELS, bindings, graph_of, rows
 
-from spillprof.errors import SpillprofError
 from spillprof.frontends.onnx import read_onnx
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
-from spillprof.model.dtypes import UNSIZED_DTYPES
-from spillprof.model.graph import Graph, TensorKind
+from spillprof.ir.dtypes import UNSIZED_DTYPES
+from spillprof.ir.errors import SpillprofError
+from spillprof.ir.graph import Graph, TensorKind
 
 ASSUMED: dict[str, dict[str, tuple[int, ...]]] = {
     "fasterrcnn_mobilenet_v3_large_320_fpn_legacy.onnx": {  # boxes that survived in the run: none

@@ -15,14 +15,14 @@ import pytest
 from graphs import MACHINE
 from onnx import numpy_helper
 
-from spillprof.errors import ModelError, ShapeError
 from spillprof.frontends.onnx import read_onnx_bytes
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
+from spillprof.ir.dtypes import UNSIZED_DTYPES
+from spillprof.ir.errors import ModelError, ShapeError
+from spillprof.ir.graph import Graph
 from spillprof.lowering.costs import Cost, cost_class
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.dtypes import UNSIZED_DTYPES
-from spillprof.model.graph import Graph
 from spillprof.pipeline import AnalyzeOptions, analyze
 
 DECIDING = (np.int64, np.int32, np.uint64, np.uint32, np.bool_)

@@ -12,9 +12,9 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx_builders import body, node, value
 
-from spillprof.errors import ShapeError
 from spillprof.frontends.onnx import read_onnx, read_onnx_bytes
-from spillprof.model.graph import Graph
+from spillprof.ir.errors import ShapeError
+from spillprof.ir.graph import Graph
 
 RESHAPE = node("Reshape", "x s", "y")
 X = value("x", [2, 12])
@@ -179,7 +179,7 @@ OPENED = """
 import json, sys
 opened = []
 sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
-from spillprof.errors import SpillprofError
+from spillprof.ir.errors import SpillprofError
 from spillprof.frontends.onnx import read_onnx
 for path in sys.argv[1:]:
     try:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper
 from onnx_builders import body, floats, ints, model, node, read, value
 
-from spillprof.errors import ShapeError, SpillprofError
+from spillprof.ir.errors import ShapeError, SpillprofError
 
 X = value("x", [2, 4])
 

@@ -8,8 +8,8 @@ import pytest
 from onnx import helper
 from onnx_builders import body, floats, ints, model, node, read, value
 
-from spillprof.errors import ModelError
-from spillprof.model.graph import Assumption, TensorKind
+from spillprof.ir.errors import ModelError
+from spillprof.ir.graph import Assumption, TensorKind
 
 X = [value("x", [2, 3])]
 

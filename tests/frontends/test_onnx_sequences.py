@@ -6,10 +6,10 @@ from graphs import MACHINE
 from onnx import helper
 from onnx_builders import body, ints, model, node, read, value
 
-from spillprof.errors import ModelError, ShapeError
+from spillprof.ir.errors import ModelError, ShapeError
+from spillprof.ir.graph import Graph, TripBasis, Trips
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.graph import Graph, TripBasis, Trips
 
 T = onnx.TensorProto
 X = value("x", [10, 4])

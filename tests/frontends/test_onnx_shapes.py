@@ -6,10 +6,10 @@ import pytest
 from onnx import numpy_helper
 from onnx_builders import body, floats, ints, model, node, read, shape_of, value
 
-from spillprof.errors import ShapeError, SpillprofError
 from spillprof.frontends.onnx.folding import fold
 from spillprof.frontends.onnx.folding_call import Call
 from spillprof.frontends.onnx.rule import broadcast
+from spillprof.ir.errors import ShapeError, SpillprofError
 
 INT64 = onnx.TensorProto.INT64
 

@@ -3,7 +3,7 @@
 import pytest
 from onnx_builders import floats, ints, model, node, read, shape_of, value
 
-from spillprof.errors import ShapeError
+from spillprof.ir.errors import ShapeError
 
 INT64 = 7
 

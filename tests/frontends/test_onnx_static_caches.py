@@ -8,8 +8,8 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx_builders import node, read, value
 
-from spillprof.errors import UsageError
-from spillprof.model.graph import Graph
+from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Graph
 
 FLOAT, INT32, INT64 = 1, 6, 7
 HEADS, GROUPS, WIDTH, CAPACITY = 4, 2, 8, 16

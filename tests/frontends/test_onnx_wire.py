@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_builders import body, floats, ints, model, node, read, value
 
-from spillprof.errors import ModelError, SpillprofError
 from spillprof.frontends.onnx import read_onnx
 from spillprof.frontends.onnx.wire import strip_payloads
+from spillprof.ir.errors import ModelError, SpillprofError
 
 
 def stripped(data: bytes) -> onnx.ModelProto:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from spillprof.errors import UsageError
 from spillprof.frontends.op_times import read_op_times
-from spillprof.model.op_times import TimeUnit
+from spillprof.ir.errors import UsageError
+from spillprof.ir.op_times import TimeUnit
 
 
 def written(tmp_path: Path, content: object) -> str:

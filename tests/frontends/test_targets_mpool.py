@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spillprof.errors import UsageError
 from spillprof.frontends.targets import open_target
+from spillprof.ir.errors import UsageError
 
 
 def pool(name: str, size: tuple[str, str], width: float, ratio: float, rights: str, throughput: str) -> dict[str, Any]:

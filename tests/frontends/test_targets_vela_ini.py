@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from spillprof.cli import run
-from spillprof.errors import UsageError
 from spillprof.frontends.targets import open_target
+from spillprof.ir.errors import UsageError
 
 INI = """
 ; a comment

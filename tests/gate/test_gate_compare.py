@@ -8,7 +8,7 @@ from spillprof.gate.baseline import TOP_ROWS, baseline_text, parse_baseline
 from spillprof.gate.compare import moved
 from spillprof.gate.measure import LONGEST_NAME, short_name
 from spillprof.gate.values import BufferRow, Entry, Moved, OperatorRow, Totals
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
 
 TOTALS = Totals(spill_bytes=0, latency_ns=0, peak_live_bytes=0, energy_pj=0, spill_count=0, reload_count=0)
 

@@ -9,8 +9,8 @@ import pytest
 from gate_models import Project, chain
 
 from spillprof.cli import run
-from spillprof.errors import UsageError
 from spillprof.gate import locked, merged, read_baseline
+from spillprof.ir.errors import UsageError
 
 Capture = pytest.CaptureFixture[str]
 KEYS = ("models/a.onnx@npu-96k", "models/b.onnx@npu-96k")

@@ -12,9 +12,9 @@ from spillprof.gate import fingerprint as module
 from spillprof.gate.compare import mismatches
 from spillprof.gate.fingerprint import default_setting, fingerprint, without_defaults
 from spillprof.gate.values import Entry, Totals
-from spillprof.model.bindings import Bindings
-from spillprof.model.revision import SIMULATOR_REVISION
-from spillprof.model.target import Target, load_target
+from spillprof.ir.bindings import Bindings
+from spillprof.ir.revision import SIMULATOR_REVISION
+from spillprof.ir.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, configuration
 
 Capture = pytest.CaptureFixture[str]

@@ -25,7 +25,7 @@ from spillprof.gate.values import (
     Totals,
     Verdict,
 )
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
 from spillprof.report import gate as formats
 from spillprof.report.gate.github import MOST_ANNOTATIONS, escape_data, escape_property
 from spillprof.report.gate.json_format import schema
@@ -335,7 +335,7 @@ def test_what_could_not_be_evaluated_wins_over_a_failure(
 def test_a_regression_exceeds_the_share_and_the_floor(
     before: int, after: int, share: int, floor: int, expected: Verdict
 ) -> None:
-    from spillprof.model.metric import Budgets
+    from spillprof.ir.metric import Budgets
 
     rules = Rules(metrics=(Metric.SPILL_BYTES,), max_increase=Fraction(share, 100), floors={Metric.SPILL_BYTES: floor})
     found = changes(_entry(after), _entry(before), Budgets(), rules)

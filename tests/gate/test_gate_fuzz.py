@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spillprof.cli import run
 from spillprof.config import parse_config
 from spillprof.config_keys import GATE_SETTINGS, MODEL_KEYS, SETTINGS, TARGET_KEYS
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 
 ODD = ("1", "-1", "0", "1.5", "nan", "inf", "true", '""', '"x"', '"1MiB"', "[]", "[1]", '["a", 1]', "{}", "{ a = 1 }",
        "{ a = [1] }", "1979-05-27", "99999999999999999999", '"\\u0000"')  # fmt: skip

@@ -13,7 +13,7 @@ from gate_models import SIZE, Project, chain
 
 from spillprof.cli import run
 from spillprof.history import read_history, steps
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
 
 Capture = pytest.CaptureFixture[str]
 

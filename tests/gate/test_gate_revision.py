@@ -6,7 +6,7 @@ from pathlib import Path
 from gate_models import chain
 
 from spillprof.cli import run
-from spillprof.model.revision import SIMULATOR_REVISION
+from spillprof.ir.revision import SIMULATOR_REVISION
 
 FIGURES = {6: {"spill_bytes": 65536, "spill_count": 1, "reload_count": 1, "peak_live_bytes": 98304}}
 

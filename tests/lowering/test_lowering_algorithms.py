@@ -10,13 +10,13 @@ from graphs import MACHINE, graph, lowered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.errors import CapacityError
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.graph import Graph
+from spillprof.ir.target import Target, load_target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
-from spillprof.model.graph import Graph
-from spillprof.model.target import Target, load_target
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.timing.timeline import simulate

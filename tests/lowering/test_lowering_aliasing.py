@@ -3,8 +3,8 @@
 import pytest
 from graphs import MACHINE, buffer_named, graph, lowered, op, picture
 
+from spillprof.ir.program import BufferKind
 from spillprof.lowering.options import Views, WeightsPolicy
-from spillprof.model.program import BufferKind
 
 T = (2, 3, 4, 4)
 STRIDED = MACHINE.with_overrides(strided_views=True)

@@ -7,8 +7,8 @@ from random import Random
 
 from graphs import graph, lowered, op, picture
 
+from spillprof.ir.graph import Graph, Operator
 from spillprof.lowering.options import Fuse, Views
-from spillprof.model.graph import Graph, Operator
 from spillprof.planning.liveness import live_bytes_by_step
 
 KIB = 1024

@@ -7,9 +7,9 @@ import pytest
 from graphs import MACHINE, buffer_named, graph, lowered, op
 
 from spillprof.analysis.inspection import inspect_graph
+from spillprof.ir.graph import Graph
+from spillprof.ir.program import Program
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.graph import Graph
-from spillprof.model.program import Program
 from spillprof.planning.liveness import live_peak
 
 PADS = MACHINE.with_overrides(channel_align=16, alignment_bytes=1)

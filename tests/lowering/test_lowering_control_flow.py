@@ -2,9 +2,9 @@
 
 from graphs import graph, lowered, op, picture
 
+from spillprof.ir.graph import TripBasis, Trips
+from spillprof.ir.program import Phase
 from spillprof.lowering.options import Control, WeightsPolicy
-from spillprof.model.graph import TripBasis, Trips
-from spillprof.model.program import Phase
 
 X, Y = (2, 4), (2, 8)
 

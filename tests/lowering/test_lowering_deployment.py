@@ -3,11 +3,11 @@
 import pytest
 from graphs import MACHINE, PLAIN, buffer_named, graph, lowered, op, picture
 
-from spillprof.errors import UsageError
+from spillprof.ir.dtypes import DTYPE_BITS, NUMBER_DTYPES, parse_dtype
+from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Graph
 from spillprof.lowering.deployment import as_deployed
 from spillprof.lowering.options import Fuse, LoweringOptions
-from spillprof.model.dtypes import DTYPE_BITS, NUMBER_DTYPES, parse_dtype
-from spillprof.model.graph import Graph
 
 CONV = graph(
     {"x": (1, 3, 8, 8)}, ["Conv x w b -> c", "Softmax c -> y"], outputs="y",

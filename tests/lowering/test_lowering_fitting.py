@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import program, step
 
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
 from spillprof.lowering.fitting import fit, min_sram, unlimited
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, Oversized, WeightsPolicy
 from spillprof.planning.liveness import step_demand_bytes

@@ -2,8 +2,8 @@
 
 from graphs import buffer_named, graph, lowered, op, picture
 
+from spillprof.ir.program import BufferKind
 from spillprof.lowering.options import Control, Fuse, Views, WeightsPolicy
-from spillprof.model.program import BufferKind
 
 T = (4,)
 

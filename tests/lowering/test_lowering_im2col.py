@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from programs import program, step, target
 
+from spillprof.ir.program import Convolution, Program
+from spillprof.ir.target import Target
 from spillprof.lowering.convolution import Matrix
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.im2col import with_matrices
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.program import Convolution, Program
-from spillprof.model.target import Target
 from spillprof.timing.compute import step_times_s
 
 TEN_ROWS = Matrix(rows=10, row_elements=10, dtype="int8")

@@ -3,10 +3,10 @@
 import pytest
 from graphs import MACHINE, buffer_named, graph, lowered, op
 
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import Convolution, Phase, Workspace
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
-from spillprof.model.program import Convolution, Phase, Workspace
 from spillprof.timing.compute import step_times_s
 
 X, W, Y = (1, 4, 8, 8), (16, 4, 3, 3), (1, 16, 6, 6)

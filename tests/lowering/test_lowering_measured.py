@@ -6,9 +6,9 @@ import pytest
 from graphs import MACHINE
 from programs import program, step
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
+from spillprof.ir.op_times import OpTimes, TimeUnit
 from spillprof.lowering.measured import with_measured_times
-from spillprof.model.op_times import OpTimes, TimeUnit
 from spillprof.timing.compute import step_times_s
 
 PLAIN = program(

@@ -3,7 +3,7 @@
 import pytest
 from graphs import MACHINE, graph, lowered, op, picture
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 from spillprof.lowering.lower import make_draft
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
 from spillprof.lowering.pair_fusion import Pair, legal_pairs

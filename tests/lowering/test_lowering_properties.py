@@ -6,13 +6,13 @@ from graphs import MACHINE, graph, op
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.graph import Graph
+from spillprof.ir.program import BufferKind
 from spillprof.lowering.fitting import fit, min_sram, unlimited
 from spillprof.lowering.lower import lower, make_draft
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
 from spillprof.lowering.pair_fusion import legal_pairs
-from spillprof.model.graph import Graph
-from spillprof.model.program import BufferKind
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
 
 SHAPES = [(1, 4, 4, 4), (1, 64), (2, 3), (0, 2)]

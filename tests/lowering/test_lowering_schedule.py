@@ -3,7 +3,7 @@
 import pytest
 from graphs import graph, lowered, op, picture
 
-from spillprof.errors import ModelError
+from spillprof.ir.errors import ModelError
 from spillprof.lowering.options import Fuse
 
 T = (4,)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillprof.analysis.inspection import inspect_graph
+from spillprof.ir.graph import Graph, TripBasis, Trips
+from spillprof.ir.target import Target
 from spillprof.lowering import bodies
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import Control, LoweringOptions
-from spillprof.model.graph import Graph, TripBasis, Trips
-from spillprof.model.target import Target
 from spillprof.planning.liveness import live_bytes_by_step
 from spillprof.planning.options import STRATEGIES, PlanningOptions
 from spillprof.planning.traffic import count_traffic

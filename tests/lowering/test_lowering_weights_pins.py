@@ -3,9 +3,9 @@
 import pytest
 from graphs import buffer_named, graph, lowered, op, picture
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
+from spillprof.ir.program import BufferKind
 from spillprof.lowering.options import WeightsPolicy
-from spillprof.model.program import BufferKind
 
 G = graph(
     {"x": (2, 4)}, ["MatMul x w -> a", "Softmax a -> b", "MatMul b w -> c", "Flatten c -> f", "Add f v -> y"], "y",

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from programs import program, step, target
 from random_programs import random_program
 
-from spillprof.errors import CapacityError
-from spillprof.model.program import Program
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import Program
 from spillprof.planning.bounding.rows import SCALE, Row, proven_cost
 from spillprof.planning.bounds import FORCED, NOTHING, lower_bound, quick_bound
 from spillprof.planning.covering import Covering, covering

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from programs import target
 from random_programs import ALIGNMENT, random_program
 
-from spillprof.errors import CapacityError
-from spillprof.model.plan import Plan, TransferKind
-from spillprof.model.program import PHASES_PER_STEP, BufferKind, Program
-from spillprof.model.target import Target
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.plan import Plan, TransferKind
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
+from spillprof.ir.target import Target
 from spillprof.planning.bounds import lower_bound
 from spillprof.planning.gaps import GapOption, gap_options
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack

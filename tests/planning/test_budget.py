@@ -12,8 +12,8 @@ from programs import target
 from random_programs import random_program
 
 import spillprof
-from spillprof.model.layout_problem import Layout, LayoutBuffer, LayoutProblem
-from spillprof.model.search_ends import BY_CLOCK, BY_WORK, COMPLETE
+from spillprof.ir.layout_problem import Layout, LayoutBuffer, LayoutProblem
+from spillprof.ir.search_ends import BY_CLOCK, BY_WORK, COMPLETE
 from spillprof.planning.bounding.reduction import reduce
 from spillprof.planning.budget import Budget
 from spillprof.planning.covering import covering

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from programs import program, step
 from random_programs import random_program
 
-from spillprof.errors import CapacityError, PlanError
-from spillprof.model.certificate import Certificate
-from spillprof.model.certificate_json import certificate_from_json
-from spillprof.model.program import Program
+from spillprof.ir.certificate import Certificate
+from spillprof.ir.certificate_json import certificate_from_json
+from spillprof.ir.errors import CapacityError, PlanError
+from spillprof.ir.program import Program
 from spillprof.planning.bounding.certify import certificate_of
 from spillprof.planning.bounds import lower_bound
 from spillprof.planning.covering import covering
@@ -180,7 +180,7 @@ def test_a_streamed_input_after_a_fetch_is_read_again() -> None:
 
 
 def as_json(c: Certificate) -> Any:
-    from spillprof.model.profile import _to_plain
+    from spillprof.ir.profile import _to_plain
 
     return json.loads(json.dumps(_to_plain(c)))
 

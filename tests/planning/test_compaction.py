@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.model.program import Phase
+from spillprof.ir.program import Phase
 from spillprof.planning.compaction import Block, compact
 
 R, C, W = Phase

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from programs import program, target
 from random_programs import random_program
 
+from spillprof.ir.program import BufferKind, Program
 from spillprof.issue_times import best_issue_times
-from spillprof.model.program import BufferKind, Program
 from spillprof.planning.blocks import BlockBuilder, Ticks
 from spillprof.planning.budget import Budget
 from spillprof.planning.costs import transfer_costs

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from programs import program, step, target
 from random_programs import random_program
 
-from spillprof.model.program import Program
+from spillprof.ir.program import Program
 from spillprof.planning.blocks import Block, BlockBuilder
 from spillprof.planning.gaps import GapOption, gap_options, unspilled_bytes
 from spillprof.planning.liveness import lifetimes

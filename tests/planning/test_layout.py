@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.model.layout_problem import LayoutBuffer, LayoutProblem
-from spillprof.model.search_ends import COMPLETE
+from spillprof.ir.layout_problem import LayoutBuffer, LayoutProblem
+from spillprof.ir.search_ends import COMPLETE
 from spillprof.planning.budget import Budget
 from spillprof.planning.layout.beam import BeamSearch
 from spillprof.planning.layout.greedy import ORDERS, Fit, colored, in_order, in_time_order, peak, skyline

@@ -3,7 +3,7 @@
 import gc
 from dataclasses import replace
 
-from spillprof.model.program import Program, Step
+from spillprof.ir.program import Program, Step
 from spillprof.planning.once import once_per_program, once_per_steps
 
 STEPS = (Step(name="s", op_type="Relu", operators=("s",), reads=(), writes=()),)

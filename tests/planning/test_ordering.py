@@ -13,11 +13,11 @@ from random_programs import random_program
 from test_bounds import cheapest_cover
 
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.program import Program, Update
+from spillprof.ir.target import load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.reordering import reordered
-from spillprof.model.program import Program, Update
-from spillprof.model.target import load_target
 from spillprof.planning.covering import covering
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
 from spillprof.planning.options import PERFECT, STRATEGIES, PlanningOptions, Release

@@ -3,8 +3,8 @@
 import pytest
 from programs import program, target
 
-from spillprof.errors import UsageError
-from spillprof.model.program import Program
+from spillprof.ir.errors import UsageError
+from spillprof.ir.program import Program
 from spillprof.planning.free_list import FreeList
 from spillprof.planning.options import PLACEMENTS, PlanningOptions
 from spillprof.planning.placement import make_placement

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from programs import target
 from random_programs import random_program
 
-from spillprof.errors import CapacityError
-from spillprof.model.program import Program
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import Program
 from spillprof.planning.options import (
     PLACEMENTS,
     STRATEGIES,

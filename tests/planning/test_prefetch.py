@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import plan, program, target
 
-from spillprof.model.plan import Plan
+from spillprof.ir.plan import Plan
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import LastOwnerEnd, earliest_issues, just_in_time, reissued

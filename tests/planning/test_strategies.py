@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from programs import program, step, target
 
-from spillprof.errors import CapacityError, UsageError
+from spillprof.ir.errors import CapacityError, UsageError
+from spillprof.ir.plan import Plan, Traffic
+from spillprof.ir.program import Program
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.plan import Plan, Traffic
-from spillprof.model.program import Program
 from spillprof.planning.options import STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic

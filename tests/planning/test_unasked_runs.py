@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from programs import target
 from random_programs import random_program
 
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
 from spillprof.planning.offline import plan_offline
 from spillprof.planning.options import PlanningOptions, Release
 from spillprof.planning.planner import INTERVAL, plan_and_choices

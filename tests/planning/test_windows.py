@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from programs import program
 from random_programs import random_program
 
-from spillprof.model.program import Program
+from spillprof.ir.program import Program
 from spillprof.planning.bounding.reduction import reduce
 from spillprof.planning.bounds import lower_bound
 from spillprof.planning.budget import Budget

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from programs import target
 from random_programs import random_program
 
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.program import Program
-from spillprof.model.target import Target
 from spillprof.planning.options import Dma, PlanningOptions, Recomputing
 from spillprof.recompute.search import JUDGES, Recomputation, recompute_facts, recomputed
 from spillprof.simulation import planned

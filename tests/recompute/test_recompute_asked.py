@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from programs import program, step, target
 from random_programs import random_program
 
-from spillprof.errors import CapacityError, UsageError
+from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute

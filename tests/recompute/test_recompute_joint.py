@@ -8,9 +8,9 @@ import pytest
 from programs import program, target
 from random_programs import random_program
 
+from spillprof.ir.program import BufferKind, Program
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute, producers, with_recomputed
-from spillprof.model.program import BufferKind, Program
 from spillprof.planning.covering import planners_covering
 from spillprof.planning.liveness import lifetimes, step_demand_bytes
 from spillprof.planning.options import PlanningOptions, Recomputing, WriteBack

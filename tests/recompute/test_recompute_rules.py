@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from programs import program, step, target
 
+from spillprof.ir.program import BufferKind, Program
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute
-from spillprof.model.program import BufferKind, Program
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.planner import make_plan
 from spillprof.recompute.proposals import Costs, Proposal, Verdict

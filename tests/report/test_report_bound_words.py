@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from profiles import make_profile, without_spills
 
-from spillprof.model.profile import Profile, RecomputeFacts
-from spillprof.model.story import ANY_CHANGE
+from spillprof.ir.profile import Profile, RecomputeFacts
+from spillprof.ir.story import ANY_CHANGE
 from spillprof.planning import bounds as methods
 from spillprof.planning.optimal.search import SOLVER
 from spillprof.report import bound_words, html, markdown, terminal

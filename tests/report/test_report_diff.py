@@ -7,7 +7,7 @@ import pytest
 from profiles import HOSTILE_NAMES, make_profile, without_spills
 
 from spillprof.diff import Comparison, compare
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
 from spillprof.report import diff_html, diff_markdown, diff_text
 from spillprof.report.diff_words import verdict
 

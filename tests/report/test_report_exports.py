@@ -11,14 +11,14 @@ from corpus_models import graph_of
 from profiles import make_profile, without_spills
 from trace_rules import check_trace
 
-from spillprof.errors import ProfileError
 from spillprof.frontends.minimalloc import read_minimalloc
 from spillprof.frontends.onnx.reader import read_onnx
+from spillprof.ir.errors import ProfileError
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import StepFact
+from spillprof.ir.result import Event, Residency, Result, RunTimes
+from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.model.profile import Profile
-from spillprof.model.profile_facts import StepFact
-from spillprof.model.result import Event, Residency, Result, RunTimes
-from spillprof.model.target import load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.report import chrome_trace, netron, packing, speedscope, tables
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from profiles import HOSTILE_NAMES, make_profile, without_spills
 
-from spillprof.model.result import SpillArc
+from spillprof.ir.result import SpillArc
 from spillprof.report import figures
 from spillprof.report.data_table import HTML_ROWS, MAX_ROWS, operators_table
 from spillprof.report.html import render, script_json, templates_dir

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from profiles import make_profile, without_spills
 
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
 from spillprof.report import json_report
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from profiles import CAPACITY, make_profile, without_spills
 
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.model.target import load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.report.demand import wanted_bytes, wanted_in_words
 from spillprof.report.memory_strip import FULL, OVER, heading, lines, sentence

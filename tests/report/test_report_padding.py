@@ -5,7 +5,7 @@ import json
 import pytest
 from graphs import MACHINE, graph
 
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.report.html import render as render_html
 from spillprof.report.json_report import render as render_json

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from profiles import STEP_S, make_profile, without_spills
 
-from spillprof.model.result import Event, RunTimes
+from spillprof.ir.result import Event, RunTimes
 from spillprof.report import page_data as page
 from spillprof.report import time_figures
 from spillprof.report.verdict import lead_result

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from profiles import MIB, make_profile
 
-from spillprof.model.profile import Profile
-from spillprof.model.profile_facts import StepFact
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import StepFact
 from spillprof.report.roofline import roofline_figure, roofline_summary, roofline_table
 
 

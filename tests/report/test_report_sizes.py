@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from profiles import HOSTILE_NAMES, MIB, make_profile
 
-from spillprof.model.profile import Profile
-from spillprof.model.size_curve import SizeCurve
+from spillprof.ir.profile import Profile
+from spillprof.ir.size_curve import SizeCurve
 from spillprof.report import tables
 from spillprof.report.html import render
 from spillprof.report.size_figures import size_section

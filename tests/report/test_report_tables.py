@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from profiles import HOSTILE_NAMES, make_profile, without_spills
 
-from spillprof.model.graph import Assumption
-from spillprof.model.result import OperatorCost
+from spillprof.ir.graph import Assumption
+from spillprof.ir.result import OperatorCost
 from spillprof.report import markdown, tables
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spillprof.model.target import Target, load_target
+from spillprof.ir.target import Target, load_target
 from spillprof.report.target_words import field_text
 
 

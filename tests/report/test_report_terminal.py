@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import CAPACITY, HOSTILE_NAMES, MIB, make_profile, without_spills
 
+from spillprof.ir.units import format_size
 from spillprof.report.bound_words import bound_scope
 from spillprof.report.columns import (
     comparison_size_column,
@@ -22,7 +23,6 @@ from spillprof.report.columns import (
 from spillprof.report.terminal import render
 from spillprof.report.text import cells, label, printable, shorten_middle
 from spillprof.report.verdict import above_bound, lead_result, verdict
-from spillprof.units import format_size
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.target import Target, load_target
+from spillprof.ir.units import parse_size
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.profile import Profile
-from spillprof.model.result import Result
-from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
-from spillprof.units import parse_size
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 

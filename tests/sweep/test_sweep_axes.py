@@ -1,8 +1,9 @@
 import pytest
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
+from spillprof.ir.target import load_target
+from spillprof.ir.units import parse_size
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
-from spillprof.model.target import load_target
 from spillprof.sweep.axes import (
     lowering_with,
     parse_axis,
@@ -12,7 +13,6 @@ from spillprof.sweep.axes import (
     target_field,
     with_settings,
 )
-from spillprof.units import parse_size
 
 MIB = 1 << 20
 

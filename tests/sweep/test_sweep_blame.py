@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from corpus_models import graph_of
 
+from spillprof.ir.graph import Graph
+from spillprof.ir.result import Result
+from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.graph import Graph
-from spillprof.model.result import Result
-from spillprof.model.target import load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PlanningOptions
 from spillprof.sweep.blame import blame

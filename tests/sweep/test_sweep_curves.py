@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.target import load_target
 from spillprof.planning.options import PlanningOptions
 from spillprof.report.sweep_words import answer_sentence
 from spillprof.sweep.answers import pareto, smallest

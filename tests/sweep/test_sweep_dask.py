@@ -18,11 +18,11 @@ import pytest
 
 import spillprof
 from spillprof.cli import run
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
+from spillprof.ir.revision import SIMULATOR_REVISION
+from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.graph import Graph, Operator, Tensor, TensorKind
-from spillprof.model.revision import SIMULATOR_REVISION
-from spillprof.model.target import load_target
 from spillprof.planning.options import PlanningOptions
 from spillprof.report.sweep_data import render_json
 from spillprof.report.sweep_text import render

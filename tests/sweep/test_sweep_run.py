@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from spillprof.errors import UsageError
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Graph
+from spillprof.ir.revision import SIMULATOR_REVISION
+from spillprof.ir.target import Target, load_target
 from spillprof.lowering.options import LoweringOptions, Oversized
-from spillprof.model.graph import Graph
-from spillprof.model.revision import SIMULATOR_REVISION
-from spillprof.model.target import Target, load_target
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PlanningOptions, Release
 from spillprof.report.sweep_data import render_csv, render_json

@@ -20,9 +20,9 @@ reason there is no deadlock: the waits form a graph without cycles, with edges t
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from spillprof.model.plan import Move, Plan, StreamedOperand
-from spillprof.model.program import PHASES_PER_STEP, Phase, Program
-from spillprof.model.target import Target
+from spillprof.ir.plan import Move, Plan, StreamedOperand
+from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
+from spillprof.ir.target import Target
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import Link, read_link, write_link
 

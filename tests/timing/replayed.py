@@ -3,10 +3,10 @@
 import itertools
 from collections.abc import Iterator
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import PHASES_PER_STEP, Phase, Program
-from spillprof.model.target import Target
-from spillprof.model.timeline import JobKind, Timeline
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import JobKind, Timeline
 
 SLACK_S = 1e-9
 

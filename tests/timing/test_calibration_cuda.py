@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 from spillprof.timing.calibration import cuda
 from spillprof.timing.calibration.copier import Direction
 from spillprof.timing.calibration.cuda import CudaCopier

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 from spillprof.timing.calibration.caches import cache_sweep, last_level_cache_bytes, sweep_bytes
 from spillprof.timing.calibration.copier import Direction
 from spillprof.timing.calibration.host_memory import HostCopier

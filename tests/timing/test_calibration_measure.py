@@ -3,7 +3,7 @@
 import pytest
 from calibrated import KnownCopier
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 from spillprof.timing.calibration.calibration import Calibration, calibrate, fitted
 from spillprof.timing.calibration.copier import Direction
 from spillprof.timing.calibration.measure import Series, measure, same_copy_before, sizes_between

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from calibrated import KnownCopier
 
-from spillprof.errors import UsageError
-from spillprof.model.target import Target, load_target
+from spillprof.ir.errors import UsageError
+from spillprof.ir.target import Target, load_target
 from spillprof.timing.calibration.calibration import Calibration, calibrate
 from spillprof.timing.calibration.copier import Direction
 from spillprof.timing.calibration.measure import sizes_between

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from programs import plan, program, step, target
 from replayed import check
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.timeline import Timeline
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.timeline import Timeline
 from spillprof.timing.bus import BusLimits, fair_rates
 from spillprof.timing.dma import read_link, write_link
 from spillprof.timing.timeline import simulate

@@ -6,9 +6,9 @@ import pytest
 from programs import plan, program, step, target
 from replayed import check
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.timeline import Timeline
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.timeline import Timeline
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
 

@@ -6,11 +6,11 @@ import pytest
 from corpus_models import MODELS, graph_of, needs_models
 
 from spillprof.analysis.breakdown import breakdown
-from spillprof.errors import CapacityError
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target, load_target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.program import Program
-from spillprof.model.target import Target, load_target
 from spillprof.planning.options import Dma, PlanningOptions
 from spillprof.simulation import planned, prepare, sram_limits
 from spillprof.verify import recount

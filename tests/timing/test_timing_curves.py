@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from programs import plan, program, step, target
 from random_programs import random_program
 
-from spillprof.model.timeline import Timeline
+from spillprof.ir.timeline import Timeline
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.timing.curves import bus_curve, queue_curve

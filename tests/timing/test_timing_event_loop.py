@@ -12,11 +12,11 @@ from programs import target
 from random_programs import random_program
 from replayed import check
 
-from spillprof.errors import CapacityError
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.target import Target
-from spillprof.model.timeline import JobKind, Timeline
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
+from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.planning.options import STRATEGIES, PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import earliest_issues, reissued

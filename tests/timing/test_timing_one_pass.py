@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from programs import target
 from random_programs import random_program
 
-from spillprof.errors import CapacityError
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.target import Target
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 from spillprof.planning.options import STRATEGIES, PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.prefetch import by_urgency, earliest_issues, issue_order, reissued

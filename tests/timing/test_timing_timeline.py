@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import plan, program, step, target
 
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.timeline import Timeline
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.timeline import Timeline
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.timeline import simulate
 from spillprof.verify import recount, verify

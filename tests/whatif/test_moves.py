@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 from graphs import MACHINE, graph
 
-from spillprof.model.profile import Profile
+from spillprof.ir.profile import Profile
 from spillprof.pipeline import AnalyzeOptions, WhatIf, analyze
 from spillprof.report import html, markdown, terminal
 from spillprof.report.chart_words import chart_sentences

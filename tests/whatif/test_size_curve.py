@@ -6,10 +6,10 @@ import pytest
 
 from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
 from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.graph import Graph
+from spillprof.ir.profile import Profile
+from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions, Oversized
-from spillprof.model.graph import Graph
-from spillprof.model.profile import Profile
-from spillprof.model.target import load_target
 from spillprof.pipeline import AnalyzeOptions, WhatIf, analyze
 from spillprof.planning.options import Order, PlanningOptions
 from spillprof.whatif.size_curve import MOST_SIZES

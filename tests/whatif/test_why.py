@@ -5,10 +5,10 @@ from functools import cache
 import pytest
 from graphs import MACHINE, graph
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
+from spillprof.ir.story import OperatorStory, Story, TensorStory
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
-from spillprof.model.story import OperatorStory, Story, TensorStory
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PlanningOptions, Release
 from spillprof.report.story import story_paragraphs

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import onnx
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.body import node_names
 from spillprof.frontends.onnx.raw_fields import (
     GRAPH_OF_MODEL,
@@ -22,6 +21,7 @@ from spillprof.frontends.onnx.raw_fields import (
     pieces,
 )
 from spillprof.frontends.onnx.wire import strip_payloads
+from spillprof.ir.errors import ModelError
 
 PREFIX = "spillprof."
 """Begins the key of every note. Older ones are taken out."""

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spillprof.errors import UsageError
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.elements import Shape, ValueType, tensor_type
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.scope import Tally
-from spillprof.model.bindings import written_shape
-from spillprof.model.dtypes import UNSIZED_DTYPES
-from spillprof.nearest import nearest
+from spillprof.ir.bindings import written_shape
+from spillprof.ir.dtypes import UNSIZED_DTYPES
+from spillprof.ir.errors import UsageError
+from spillprof.ir.nearest import nearest
 
 _LISTED = 4
 _LONGEST_NAME = 80

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import onnx
 
-from spillprof.model.graph import AttributeValue
+from spillprof.ir.graph import AttributeValue
 
 _KIND = onnx.AttributeProto
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import onnx
 
-from spillprof.errors import ModelError, ShapeError, UsageError
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT, ValueType, check_size, parse_type, tensor_type
-from spillprof.model.bindings import Bindings
-from spillprof.nearest import nearest
+from spillprof.ir.bindings import Bindings
+from spillprof.ir.errors import ModelError, ShapeError, UsageError
+from spillprof.ir.nearest import nearest
 
 _AXIS_KEY = re.compile(r"(.*)\[(-?\d+)\]", re.DOTALL | re.ASCII)
 _LISTED = 8

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.constants import Constant, constant_value, node_constant, sparse_constant
 from spillprof.frontends.onnx.functions import FunctionKey, check_expansion, function_key
 from spillprof.frontends.onnx.kinds import Kind, Kinds
-from spillprof.model.graph import AttributeValue
+from spillprof.ir.errors import ModelError
+from spillprof.ir.graph import AttributeValue
 
 MAX_STANDARD_VERSION = 999
 """Of the standard's operator set, which gets two a year. Above what onnx knows, its newest operators are meant."""

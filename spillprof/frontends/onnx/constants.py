@@ -9,9 +9,9 @@ import onnx
 import onnx.numpy_helper
 from numpy.typing import NDArray
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT, ValueType, tensor_type
 from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
+from spillprof.ir.errors import ModelError
 
 Array = NDArray[np.generic]
 

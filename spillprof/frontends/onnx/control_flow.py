@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spillprof.errors import ModelError, ShapeError, UsageError
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, held_bytes, same_size, tensor_type, without_contents
@@ -12,7 +11,8 @@ from spillprof.frontends.onnx.loops import visit_loop
 from spillprof.frontends.onnx.outcome import Outcome, Types, inner_scope, known_type, output_types
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session, SizeBody, SizedBody
-from spillprof.model.graph import AttributeValue, TripBasis, Trips
+from spillprof.ir.errors import ModelError, ShapeError, UsageError
+from spillprof.ir.graph import AttributeValue, TripBasis, Trips
 
 Settings = Mapping[str, AttributeValue]
 

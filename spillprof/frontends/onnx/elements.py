@@ -7,8 +7,8 @@ from typing import NamedTuple, cast
 
 import onnx
 
-from spillprof.errors import ModelError
-from spillprof.model.dtypes import DTYPE_BITS, tensor_bytes
+from spillprof.ir.dtypes import DTYPE_BITS, tensor_bytes
+from spillprof.ir.errors import ModelError
 
 DTYPE_OF_ELEMENT: dict[int, str] = {
     number: dtype

@@ -18,7 +18,7 @@ import onnx
 
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.frontends.onnx.payload import KEPT_BYTES, KEPT_ELEMENTS
-from spillprof.model.dtypes import DTYPE_BITS
+from spillprof.ir.dtypes import DTYPE_BITS
 
 MAX_READ_BYTES = 1 << 24
 """Of all the tensors of one model together."""

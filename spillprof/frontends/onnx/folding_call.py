@@ -9,7 +9,7 @@ import onnx
 
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
-from spillprof.model.graph import AttributeValue
+from spillprof.ir.graph import AttributeValue
 
 Ins = Sequence[Array | None]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
 
-from spillprof.errors import ModelError
+from spillprof.ir.errors import ModelError
 
 MAX_NODES = 1_000_000
 """Nodes after inlining. Functions can multiply: thirty nested pairs would make a billion."""

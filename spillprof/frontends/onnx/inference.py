@@ -10,12 +10,12 @@ import onnx.helper
 import onnx.numpy_helper
 import onnx.shape_inference
 
-from spillprof.errors import ModelError, ShapeError
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, parse_type
 from spillprof.frontends.onnx.kinds import Kind, Kinds
 from spillprof.frontends.onnx.misread import refuse_misread
+from spillprof.ir.errors import ModelError, ShapeError
 
 Types = tuple[ValueType | None, ...]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import onnx
 
 from spillprof.frontends.onnx.attributes import plain_attributes
-from spillprof.model.graph import AttributeValue
+from spillprof.ir.graph import AttributeValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,7 +6,6 @@ from itertools import count, islice
 
 import numpy as np
 
-from spillprof.errors import ModelError, ShapeError
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, held_bytes, same_size, tensor_type, without_contents
@@ -16,7 +15,8 @@ from spillprof.frontends.onnx.scope import Scope, Tally
 from spillprof.frontends.onnx.sequences import of_any_length
 from spillprof.frontends.onnx.session import Session, SizeBody
 from spillprof.frontends.onnx.trips import trips_of
-from spillprof.model.graph import Graph, TripBasis, Trips
+from spillprof.ir.errors import ModelError, ShapeError
+from spillprof.ir.graph import Graph, TripBasis, Trips
 
 MAX_WALKED_TRIPS = 64
 """Trips that are walked one by one where that is needed, however long the body."""

@@ -5,9 +5,9 @@ Found by asking it about random nodes of every operator. Whoever asks it checks 
 
 from collections.abc import Callable, Mapping, Sequence
 
-from spillprof.errors import ShapeError
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.elements import Shape, ValueType
+from spillprof.ir.errors import ShapeError
 
 _MOST_AXES = 1 << 16
 """Of a tensor that onnx is asked to make. It adds them one by one."""

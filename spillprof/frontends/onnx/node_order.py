@@ -8,9 +8,9 @@ from typing import Any
 
 import onnx
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.raw_fields import GRAPH_OF_MODEL, NODE_OF_GRAPH, Span, fields, pieces
 from spillprof.frontends.onnx.wire import strip_payloads
+from spillprof.ir.errors import ModelError
 
 
 def in_node_order(path: str, rank_of_tensor: Mapping[str, int]) -> Iterator[bytes]:

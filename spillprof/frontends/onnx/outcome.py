@@ -8,7 +8,7 @@ from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, parse_type
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import SizedBody
-from spillprof.model.graph import Graph, TensorKind, Trips
+from spillprof.ir.graph import Graph, TensorKind, Trips
 
 Types = Sequence[ValueType | None]
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spillprof.errors import ShapeError
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.bounds import upper_bound
 from spillprof.frontends.onnx.constants import Array, array_constant
@@ -20,8 +19,9 @@ from spillprof.frontends.onnx.rule import Case, Standard
 from spillprof.frontends.onnx.sense import refuse_nonsense
 from spillprof.frontends.onnx.sequences import LARGEST_TAKEN, sequence_found
 from spillprof.frontends.onnx.standard import OVERRULED
-from spillprof.model.dtypes import UNSIZED_DTYPES
-from spillprof.model.graph import AttributeValue
+from spillprof.ir.dtypes import UNSIZED_DTYPES
+from spillprof.ir.errors import ShapeError
+from spillprof.ir.graph import AttributeValue
 
 
 class Operands(NamedTuple):

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass, field
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT, MAX_RANK
-from spillprof.model.dtypes import DTYPE_BITS
+from spillprof.ir.dtypes import DTYPE_BITS
+from spillprof.ir.errors import ModelError
 
 KEPT_BYTES = 1024
 """Payloads up to this size are kept whatever their type: scales, paddings, small tables."""

@@ -12,7 +12,6 @@ from typing import IO
 
 import onnx
 
-from spillprof.errors import ModelError, ShapeError, SpillprofError
 from spillprof.frontends.onnx.assumed import Assumed, check_assumed, note_unmet
 from spillprof.frontends.onnx.binding import bind_inputs
 from spillprof.frontends.onnx.body import model_body
@@ -25,10 +24,11 @@ from spillprof.frontends.onnx.signature import looks_like
 from spillprof.frontends.onnx.topology import check_model_body
 from spillprof.frontends.onnx.walk import size_body
 from spillprof.frontends.onnx.wire import strip_payloads
-from spillprof.kept import Kept
-from spillprof.model.bindings import Bindings
-from spillprof.model.graph import Assumption, Graph, TensorKind
-from spillprof.units import format_size
+from spillprof.ir.bindings import Bindings
+from spillprof.ir.errors import ModelError, ShapeError, SpillprofError
+from spillprof.ir.graph import Assumption, Graph, TensorKind
+from spillprof.ir.kept import Kept
+from spillprof.ir.units import format_size
 
 MAX_FILE_BYTES = 1 << 32
 """Of one model file: twice where protobuf ends. Whoever has larger weights keeps them in files beside it."""

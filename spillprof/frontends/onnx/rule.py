@@ -7,7 +7,7 @@ from itertools import zip_longest
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType
-from spillprof.model.graph import AttributeValue
+from spillprof.ir.graph import AttributeValue
 
 Sized = tuple[str, tuple[int | None, ...]]
 """Type and shape of one output; None for a dimension that is left open."""

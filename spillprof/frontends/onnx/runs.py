@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spillprof.errors import UsageError
-from spillprof.nearest import nearest
+from spillprof.ir.errors import UsageError
+from spillprof.ir.nearest import nearest
 
 _LISTED = 8
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType
-from spillprof.model.graph import TensorKind
+from spillprof.ir.graph import TensorKind
 
 
 @dataclass(slots=True, kw_only=True)

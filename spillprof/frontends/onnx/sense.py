@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from spillprof.errors import ShapeError
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType
 from spillprof.frontends.onnx.inference import inputs_written, place
 from spillprof.frontends.onnx.sense_checks import CHECKS
 from spillprof.frontends.onnx.sense_operands import Asked
-from spillprof.model.graph import AttributeValue
+from spillprof.ir.errors import ShapeError
+from spillprof.ir.graph import AttributeValue
 
 DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc"})
 """Domains whose attributes mean what the names below say."""

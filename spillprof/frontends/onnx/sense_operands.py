@@ -8,7 +8,7 @@ import numpy as np
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType
-from spillprof.model.graph import AttributeValue
+from spillprof.ir.graph import AttributeValue
 
 
 class Asked(NamedTuple):

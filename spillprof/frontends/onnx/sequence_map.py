@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from onnx import AttributeProto, TensorProto, helper
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.kinds import Kinds
 from spillprof.frontends.onnx.scope import Scope
+from spillprof.ir.errors import ModelError
 
 
 def is_sequence_map(node: Node) -> bool:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import Member, ValueType, tensor_type, without_contents
-from spillprof.model.graph import AttributeValue
+from spillprof.ir.errors import ModelError
+from spillprof.ir.graph import AttributeValue
 
 MAX_MEMBERS = 1024
 """Members that are told apart; a longer sequence is known by its type alone."""

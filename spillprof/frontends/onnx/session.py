@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.assumed import Assumed
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.outputs import OutputFinder
 from spillprof.frontends.onnx.runs import Runs
 from spillprof.frontends.onnx.scope import Scope, Tally
-from spillprof.model.graph import Graph
+from spillprof.ir.errors import ModelError
+from spillprof.ir.graph import Graph
 
 MAX_STEPS = 3_000_000
 """Operators visited in all: bodies of loops may be walked several times."""

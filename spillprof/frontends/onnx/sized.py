@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from spillprof.errors import ShapeError
 from spillprof.frontends.onnx.assumed import advice
 from spillprof.frontends.onnx.binding import quoted
 from spillprof.frontends.onnx.body import Body, Node
@@ -10,8 +9,9 @@ from spillprof.frontends.onnx.elements import ValueType, leaves
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session
-from spillprof.model.dtypes import UNSIZED_DTYPES
-from spillprof.model.graph import Graph, Operator, Tensor
+from spillprof.ir.dtypes import UNSIZED_DTYPES
+from spillprof.ir.errors import ShapeError
+from spillprof.ir.graph import Graph, Operator, Tensor
 
 _LISTED = 8
 

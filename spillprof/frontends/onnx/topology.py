@@ -3,8 +3,8 @@
 import heapq
 from collections.abc import Sequence
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.body import Body, Node
+from spillprof.ir.errors import ModelError
 
 
 def check_model_body(body: Body) -> None:

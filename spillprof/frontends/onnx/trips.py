@@ -1,12 +1,12 @@
 """How often a Loop runs, as far as the model or the user says."""
 
-from spillprof.errors import ShapeError, UsageError
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.sense import HINT
 from spillprof.frontends.onnx.session import Session
-from spillprof.model.graph import ASSUMED_TRIPS, TripBasis, Trips
+from spillprof.ir.errors import ShapeError, UsageError
+from spillprof.ir.graph import ASSUMED_TRIPS, TripBasis, Trips
 
 
 def trips_of(node: Node, body: Body, scope: Scope, session: Session) -> Trips:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spillprof.errors import ShapeError
 from spillprof.frontends.onnx.assumed import Evidence, settle
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.claims import agree, check_claims, claimed_type, lies_between, may_be, overrule
@@ -20,7 +19,8 @@ from spillprof.frontends.onnx.sequence_map import as_loop, is_sequence_map
 from spillprof.frontends.onnx.session import Session, SizedBody
 from spillprof.frontends.onnx.sized import finished_graph, is_sized, unsized_error
 from spillprof.frontends.onnx.topology import topological_order
-from spillprof.model.graph import Operator, TensorKind
+from spillprof.ir.errors import ShapeError
+from spillprof.ir.graph import Operator, TensorKind
 
 _ELEMENTWISE_BODIES = frozenset({("ai.onnx.preview", "FlexAttention")})
 """Operators whose bodies work on single elements inside of them: no tensor of a body is ever in memory."""

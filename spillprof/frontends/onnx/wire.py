@@ -13,9 +13,9 @@ from typing import Any
 
 import onnx
 
-from spillprof.errors import ModelError
 from spillprof.frontends.onnx.payload import TensorFacts
 from spillprof.frontends.onnx.raw_fields import encoded
+from spillprof.ir.errors import ModelError
 
 MAX_NESTING = 100
 """Messages inside messages. Protobuf itself refuses more."""

@@ -1,11 +1,11 @@
 """Files with measured times of operators: plain CSV, ONNX Runtime's profile, Vela's CSV of layers."""
 
-from spillprof.errors import UsageError
 from spillprof.frontends.op_times.csv_files import read_csv
 from spillprof.frontends.op_times.onnxruntime_profile import read_profile
-from spillprof.model.op_times import OpTimes
-from spillprof.side_files.kinds import TIMES
-from spillprof.side_files.opening import read_text
+from spillprof.ir.errors import UsageError
+from spillprof.ir.op_times import OpTimes
+from spillprof.ir.side_files.kinds import TIMES
+from spillprof.ir.side_files.opening import read_text
 
 __all__ = ["read_op_times"]
 

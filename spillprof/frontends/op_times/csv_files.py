@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
-from spillprof.errors import UsageError
-from spillprof.model.op_times import OpTimes, TimeUnit
-from spillprof.side_files.kinds import TIMES
-from spillprof.side_files.tables import check_table, table_lines
-from spillprof.units import LARGEST_FIGURE, parse_time
+from spillprof.ir.errors import UsageError
+from spillprof.ir.op_times import OpTimes, TimeUnit
+from spillprof.ir.side_files.kinds import TIMES
+from spillprof.ir.side_files.tables import check_table, table_lines
+from spillprof.ir.units import LARGEST_FIGURE, parse_time
 
 _NAMES = ("name", "node", "node_name", "operator", "op", "op_name", "layer")
 _UNITS = {

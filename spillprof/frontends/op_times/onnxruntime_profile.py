@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-from spillprof.errors import UsageError
-from spillprof.model.op_times import OpTimes
-from spillprof.side_files.json_text import parse_json
-from spillprof.side_files.kinds import TIMES
+from spillprof.ir.errors import UsageError
+from spillprof.ir.op_times import OpTimes
+from spillprof.ir.side_files.json_text import parse_json
+from spillprof.ir.side_files.kinds import TIMES
 
 _KERNEL = "_kernel_time"
 

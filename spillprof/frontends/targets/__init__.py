@@ -5,7 +5,7 @@ from pathlib import Path
 
 from spillprof.frontends.targets.mpool import read_mpool
 from spillprof.frontends.targets.vela_ini import read_vela_ini
-from spillprof.model.target import Target, load_target
+from spillprof.ir.target import Target, load_target
 
 __all__ = ["TARGET_FILES", "open_target", "resolve_path"]
 

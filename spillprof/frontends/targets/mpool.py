@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spillprof.errors import UsageError
-from spillprof.model.target import Target
-from spillprof.side_files.json_text import parse_json
-from spillprof.side_files.kinds import MPOOL
-from spillprof.side_files.opening import read_text
-from spillprof.units import LARGEST_FIGURE
+from spillprof.ir.errors import UsageError
+from spillprof.ir.side_files.json_text import parse_json
+from spillprof.ir.side_files.kinds import MPOOL
+from spillprof.ir.side_files.opening import read_text
+from spillprof.ir.target import Target
+from spillprof.ir.units import LARGEST_FIGURE
 
 _MAGNITUDES = {"BYTES": 1, "KBYTES": 2**10, "MBYTES": 2**20, "GBYTES": 2**30}
 _NPU_CLOCK_HZ = 1e9  # STM32N6 data sheet: Neural-ART at up to 1 GHz

@@ -10,13 +10,13 @@ from configparser import ConfigParser, Error
 from dataclasses import dataclass
 from pathlib import Path
 
-from spillprof.errors import UsageError
-from spillprof.model.target import MOST_PARENTS, Target, load_target
-from spillprof.nearest import nearest
-from spillprof.side_files.kinds import VELA_INI
-from spillprof.side_files.opening import read_text
-from spillprof.side_files.tables import check_table
-from spillprof.units import LARGEST_FIGURE
+from spillprof.ir.errors import UsageError
+from spillprof.ir.nearest import nearest
+from spillprof.ir.side_files.kinds import VELA_INI
+from spillprof.ir.side_files.opening import read_text
+from spillprof.ir.side_files.tables import check_table
+from spillprof.ir.target import MOST_PARENTS, Target, load_target
+from spillprof.ir.units import LARGEST_FIGURE
 
 _SYSTEM, _MODE = "System_Config", "Memory_Mode"
 _PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}

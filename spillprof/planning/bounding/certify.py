@@ -1,8 +1,8 @@
 """A bound's rows as a certificate that the verifier, or anyone else, can check."""
 
-from spillprof.model.certificate import Certificate, CertificateRow
-from spillprof.model.plan_json import buffer_names
-from spillprof.model.program import Program
+from spillprof.ir.certificate import Certificate, CertificateRow
+from spillprof.ir.plan_json import buffer_names
+from spillprof.ir.program import Program
 from spillprof.planning.bounding.rows import SCALE, Row
 from spillprof.planning.covering import Covering
 from spillprof.planning.options import Inputs, PlanningOptions, Start, WriteBack

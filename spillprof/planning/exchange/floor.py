@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import PHASES_PER_STEP, Program
+from spillprof.ir.program import PHASES_PER_STEP, Program
 from spillprof.planning.blocks import Block, BlockBuilder, covers
 from spillprof.planning.exchange.places import Beside, Place
 from spillprof.planning.exchange.times import Ids, Times

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spillprof.model.program import PHASES_PER_STEP, Program
+from spillprof.ir.program import PHASES_PER_STEP, Program
 from spillprof.planning.blocks import BlockBuilder
 from spillprof.planning.budget import Budget
 from spillprof.planning.exchange.floor import Floor, Move

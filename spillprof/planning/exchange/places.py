@@ -5,7 +5,7 @@ from operator import itemgetter
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import PHASES_PER_STEP
+from spillprof.ir.program import PHASES_PER_STEP
 from spillprof.planning.blocks import Block
 from spillprof.planning.exchange.times import Ids, Numbers
 

@@ -13,7 +13,7 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.layout_problem import LayoutProblem
+from spillprof.ir.layout_problem import LayoutProblem
 
 Ints = npt.NDArray[np.int64]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spillprof.model.layout_problem import Layout, LayoutProblem
-from spillprof.model.search_ends import COMPLETE
+from spillprof.ir.layout_problem import Layout, LayoutProblem
+from spillprof.ir.search_ends import COMPLETE
 from spillprof.planning.budget import Budget
 from spillprof.planning.layout.beam import BeamSearch
 from spillprof.planning.layout.greedy import ORDERS, Fit, colored, in_order, in_time_order, peak, skyline

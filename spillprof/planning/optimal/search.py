@@ -10,11 +10,11 @@ other strategies, so that the result never spills more than any of them.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from spillprof.errors import CapacityError
-from spillprof.model.plan import Plan
-from spillprof.model.program import Program
-from spillprof.model.search_ends import COMPLETE
-from spillprof.model.target import Target
+from spillprof.ir.errors import CapacityError
+from spillprof.ir.plan import Plan
+from spillprof.ir.program import Program
+from spillprof.ir.search_ends import COMPLETE
+from spillprof.ir.target import Target
 from spillprof.planning.bounding.reduction import Reduced, reduce
 from spillprof.planning.bounds import Bound, covers_of, lower_bound
 from spillprof.planning.budget import OPTION, search_budget

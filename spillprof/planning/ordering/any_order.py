@@ -14,7 +14,7 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.model.program import Buffer, BufferKind, Program
+from spillprof.ir.program import Buffer, BufferKind, Program
 from spillprof.planning.highs import quiet_solver
 from spillprof.planning.liveness import least_by_step
 from spillprof.planning.options import PlanningOptions, Start

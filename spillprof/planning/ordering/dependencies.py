@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spillprof.model.program import BufferKind, Program
+from spillprof.ir.program import BufferKind, Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from spillprof.errors import UsageError
-from spillprof.model.program import Program
-from spillprof.nearest import nearest
+from spillprof.ir.errors import UsageError
+from spillprof.ir.nearest import nearest
+from spillprof.ir.program import Program
 from spillprof.planning.free_list import FreeList
 from spillprof.planning.options import PERFECT, PLACEMENTS
 from spillprof.planning.placement.fits import BestFit, FirstFit

@@ -7,7 +7,7 @@ irregular buffers away from the regular ones never makes an operator impossible 
 
 from collections import Counter
 
-from spillprof.model.program import BufferKind, Program
+from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.free_list import FreeList
 from spillprof.planning.placement.owner import Owner
 

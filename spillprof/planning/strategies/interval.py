@@ -4,8 +4,8 @@ While some step is over capacity, take the worst such step and send off-chip, fo
 it with the greatest length x size (screened candidates last). Then take back, dearest first, what still fits.
 """
 
-from spillprof.model.program import Program
-from spillprof.model.target import Target
+from spillprof.ir.program import Program
+from spillprof.ir.target import Target
 from spillprof.planning.gaps import GapOption, gap_options, unspilled_bytes
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PlanningOptions

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from spillprof.gate.values import Change, Check, GateReport, Moved, Verdict
-from spillprof.model.metric import Metric
+from spillprof.ir.metric import Metric
+from spillprof.ir.units import format_energy, format_size, format_time
 from spillprof.report.text import count_of, label
-from spillprof.units import format_energy, format_size, format_time
 
 TOP_MOVED = 5
 NAMES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 
 _ASSUMED_BYTES = 64 * 2**20  # where the system does not tell: more than most have
 _TIMES = 2  # of the cache that is read: what replaces entries at random leaves little of the old after that

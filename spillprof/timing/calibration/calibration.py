@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 from spillprof.timing.calibration.copier import Copier, Direction
 from spillprof.timing.calibration.fit import Fit, fit_curve
 from spillprof.timing.calibration.measure import Prepare, Series, Sizes, measure

@@ -6,7 +6,7 @@ Of the library only the driver's own calls are used, so that nothing but a drive
 from contextlib import suppress
 from typing import Any
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 from spillprof.timing.calibration.copier import Direction
 
 _WARM_UP_BYTES = 4096

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from spillprof.model.target import Curve
+from spillprof.ir.target import Curve
 
 Floats = NDArray[np.float64]
 

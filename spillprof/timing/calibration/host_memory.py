@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spillprof.errors import UsageError
+from spillprof.ir.errors import UsageError
 from spillprof.timing.calibration.copier import Direction
 
 _BLOCK_BYTES = 128 * 1024  # fits the second-level cache, and is large beside the cost of a call

@@ -1,0 +1,1 @@
+"""The nouns that every other room shares: graphs, programs, targets, plans, timelines, profiles, and their JSON."""

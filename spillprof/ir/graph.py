@@ -1,0 +1,119 @@
+"""Graph: what the model says. Operators, tensors, shapes and types; nothing about memory yet.
+
+Every tensor of a Graph has a concrete shape: front ends resolve symbolic and computed dimensions, or raise.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from spillprof.ir.dtypes import tensor_bytes
+from spillprof.ir.fast_init import fast_init
+
+AttributeValue = int | float | str | bytes | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
+"""An operator attribute as plain Python. Tensor-valued attributes are left out; graphs are in ``subgraphs``."""
+
+
+class TensorKind(StrEnum):
+    """Where a tensor comes from."""
+
+    INPUT = "input"  # fed by the caller, in DRAM at the start
+    WEIGHT = "weight"  # an initializer or the output of a Constant node: in DRAM at the start
+    ACTIVATION = "activation"  # written by an operator
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """An SSA value: written by one operator, or present at the start; never changed."""
+
+    name: str
+    dtype: str  # a key of DTYPE_BITS, or one of UNSIZED_DTYPES
+    shape: tuple[int, ...]
+    kind: TensorKind
+    elements: tuple[tuple[str, tuple[int, ...]], ...] = ()  # of a sequence or optional: type and shape of what it holds
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes, without alignment or padding. 0 for a sequence of unknown elements."""
+        dense = tensor_bytes(self.shape, self.dtype)
+        return dense + sum([tensor_bytes(shape, dtype) for dtype, shape in self.elements]) if self.elements else dense
+
+
+class TripBasis(StrEnum):
+    """Who says how often a loop runs."""
+
+    KNOWN = "known"  # the model: exactly so often
+    AT_MOST = "at most"  # the model gives a limit; the run may stop earlier
+    GIVEN = "given"  # the user
+    ASSUMED = "assumed"  # nobody
+
+
+ASSUMED_TRIPS = 2
+"""Trips where nobody says how many: with two, memory is as in any longer run, and state goes from one to the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trips:
+    """How often the body of a Loop or Scan runs."""
+
+    count: int
+    basis: TripBasis
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One node of the graph."""
+
+    name: str  # never empty, unique within its graph
+    op_type: str
+    domain: str  # "" is the default ONNX domain
+    inputs: tuple[str, ...]  # tensor names; "" for an optional input that is absent
+    outputs: tuple[str, ...]  # tensor names; "" for an optional output that is absent
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    captures: tuple[str, ...] = ()  # tensors of enclosing graphs that the subgraphs read: uses of this operator
+    subgraphs: tuple["Graph", ...] = ()  # branches of an If, as far as they can run, in attribute order; the body of a
+    # Loop or Scan, or one for each of the first trips where sizes change from trip to trip
+    subgraph_names: tuple[str, ...] = ()  # the attribute of each: "then_branch", "else_branch" or "body"
+    trips: Trips | None = None  # of a Loop or Scan
+    is_decided: bool = False  # of an If: its condition is constant, so only the branch that runs is ever prepared for
+    holds: tuple[str, ...] = ()  # tensors kept until it has run that it does not read: a branch not taken might have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """Something taken as true that the model does not say, and how often. Always shown to the user."""
+
+    what: str
+    count: int
+
+
+def model_fingerprint(sha256: str, external_sha256: str) -> str:
+    """SHA-256 of all that the model's figures follow from: its file, and what was read of others ("": nothing)."""
+    return hashlib.sha256(f"{sha256} {external_sha256}".encode()).hexdigest() if external_sha256 else sha256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """A model (or the body of a control-flow operator) with every tensor sized."""
+
+    name: str
+    operators: tuple[Operator, ...]  # in file order; lowering makes the order topological
+    tensors: Mapping[str, Tensor]  # every tensor named by an operator, an input or an output
+    inputs: tuple[str, ...]  # without initializers, even where the file lists them as inputs
+    outputs: tuple[str, ...]  # in declared order; a name may repeat
+    captures: tuple[str, ...] = ()  # of a body: tensors of enclosing graphs that it reads
+    opset: int | None = None  # of the default domain
+    path: str | None = None  # as the user gave it
+    sha256: str | None = None  # of the file's bytes
+    external_sha256: str | None = None  # of what was read from other files, because sizes follow from it
+    dims: Mapping[str, int] = field(default_factory=dict)  # the bindings that were used
+    assumptions: tuple[Assumption, ...] = ()
+    notes: tuple[str, ...] = ()  # for the user: stale value_info overruled, weights repeated as inputs, ...
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that its figures follow from; "" for a graph that is of no file."""
+        return model_fingerprint(self.sha256 or "", self.external_sha256 or "")

@@ -1,0 +1,212 @@
+"""Plan files: a Plan as JSON values and back. ``docs/file-formats.md`` describes the format for its writers."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from importlib import resources
+from typing import Any
+
+from spillprof.ir.errors import PlanError
+from spillprof.ir.nearest import nearest
+from spillprof.ir.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
+from spillprof.ir.program import PHASES_PER_STEP, Program
+from spillprof.ir.spill_records import spill_records
+
+SCHEMA = "spillprof-plan/1"
+
+_LISTS: dict[str, type] = {
+    "segments": Segment, "transfers": Transfer, "spills": Spill, "streamed": StreamedOperand,
+    "moves": Move, "scratch": Scratch,
+}  # fmt: skip
+_HEADER = ("schema", "strategy", "steps", "alignment_bytes", "capacity_bytes", "reserved_bytes", "inputs_resident")
+_REQUIRED = ("schema", "capacity_bytes", "segments", "transfers")
+_LARGEST = 2**53 - 1  # the largest integer that every JSON reader keeps exact
+
+
+def plan_schema() -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of a plan file."""
+    loaded: dict[str, Any] = json.loads((resources.files("spillprof.ir") / "plan.schema.json").read_text("utf-8"))
+    return loaded
+
+
+def plan_to_json(program: Program, plan: Plan) -> dict[str, Any]:
+    """The plan as JSON values (schema ``spillprof-plan/1``), buffers by name."""
+    names = buffer_names(program)
+    data: dict[str, Any] = {
+        "schema": SCHEMA,
+        "strategy": plan.strategy,
+        "steps": len(program.steps),
+        "alignment_bytes": program.alignment_bytes,
+        "capacity_bytes": plan.capacity_bytes,
+        "reserved_bytes": plan.reserved_bytes,
+        "inputs_resident": plan.inputs_resident,
+    }
+    for key, record in _LISTS.items():
+        columns = [f.name for f in fields(record)]
+        data[key] = [{c: _to_json(c, getattr(entry, c), names) for c in columns} for entry in getattr(plan, key)]
+    return data
+
+
+def plan_from_json(program: Program, data: object, *, inputs_resident: bool = False, steady_state: bool = True) -> Plan:
+    """The plan that JSON values describe. ``PlanError`` if they are malformed or name what the program lacks.
+
+    ``inputs_resident`` holds where the plan does not say. Spill records that are left out are derived;
+    ``steady_state``: of one inference out of many, so that cached weights are wanted again by the next. Whether the
+    plan is legal is another question, which ``spillprof.verify`` answers.
+    """
+    table = _object(data, "plan")
+    _check_keys(table, (*_HEADER, *_LISTS), _REQUIRED, "plan")
+    if table["schema"] != SCHEMA:
+        raise PlanError(f"not a plan file: schema is {_show(table['schema'])}", hint=f"write 'schema': '{SCHEMA}'")
+    for key, own in (("steps", len(program.steps)), ("alignment_bytes", program.alignment_bytes)):
+        if _integer(table.get(key, own), key, _LARGEST) != own:
+            raise PlanError(
+                f"the plan is for another program: {key} is {_show(table[key])}, here it is {own}",
+                hint="use the model, target and options that the plan was made with",
+            )
+    capacity = table["capacity_bytes"]
+    reader = _Reader(program, n_segments=len(_list(table, "segments")))
+    lists = {key: reader.records(record, _list(table, key), key) for key, record in _LISTS.items()}
+    if "spills" not in table:
+        needs = ("segments", "transfers", "streamed", "moves")
+        lists["spills"] = spill_records(program, **{key: lists[key] for key in needs}, steady_state=steady_state)
+    return Plan(
+        strategy=_text(table.get("strategy", "external"), "strategy"),
+        capacity_bytes=None if capacity is None else _integer(capacity, "capacity_bytes", _LARGEST),
+        reserved_bytes=_integer(table.get("reserved_bytes", program.reserved_bytes), "reserved_bytes", _LARGEST),
+        inputs_resident=_boolean(table.get("inputs_resident", inputs_resident), "inputs_resident"),
+        **lists,
+    )
+
+
+def buffer_names(program: Program) -> list[str]:
+    """The name that stands for each buffer in a plan file: its own, with ``#index`` where several share it."""
+    count = Counter(buffer.name for buffer in program.buffers)
+    names = [b.name if count[b.name] == 1 else f"{b.name}#{b.index}" for b in program.buffers]
+    taken = Counter(names)
+    return [name if taken[name] == 1 else f"{name}#{i}" for i, name in enumerate(names)]
+
+
+class _Reader:
+    """Reads records whose numbers must exist in a program."""
+
+    def __init__(self, program: Program, *, n_segments: int) -> None:
+        self._program = program
+        self._buffers = {name: i for i, name in enumerate(buffer_names(program))}
+        for buffer in program.buffers:  # a view stands for the buffer that it shares
+            for tensor in buffer.tensors:
+                self._buffers.setdefault(tensor, buffer.index)
+        n_steps, n_ticks = len(program.steps), PHASES_PER_STEP * len(program.steps)
+        self._largest = {
+            "step": n_steps - 1, "issue_step": n_steps, "evict_step": n_steps, "last_use_step": n_steps,
+            "forced_by_step": n_steps - 1, "needed_step": 2 * n_steps, "start": n_ticks, "end": n_ticks,
+            "segment": n_segments - 1,
+        }  # fmt: skip
+
+    def records(self, record: type, entries: list[object], what: str) -> tuple[Any, ...]:
+        columns = fields(record)
+        known = [f.name for f in columns]
+        sized = "buffer" in known  # then the size may be left out: it is the buffer's
+        required = [f.name for f in columns if f.default is MISSING and not (sized and f.name == "size_bytes")]
+        result = []
+        for k, entry in enumerate(entries):
+            where = f"{what}[{k}]"
+            table = _object(entry, where)
+            _check_keys(table, known, required, where)
+            values = {f.name: self._value(f, table[f.name], f"{where}.{f.name}") for f in columns if f.name in table}
+            if sized and "size_bytes" in known and "size_bytes" not in values:
+                values["size_bytes"] = self._program.buffers[values["buffer"]].moved_bytes
+            result.append(record(**values))
+        return tuple(result)
+
+    def _value(self, field: Field[Any], raw: object, where: str) -> Any:
+        if field.name == "buffer":
+            return self._buffer(raw, where)
+        if field.type is bool:
+            return _boolean(raw, where)
+        if field.type is str:
+            return _text(raw, where)
+        if field.type is TransferKind:
+            return _kind(raw, where)
+        if raw is None and field.type is not int:
+            return None
+        smallest = -self._largest["issue_step"] if field.name == "last_use_step" else 0  # in the inference before
+        return _integer(raw, where, self._largest.get(field.name, _LARGEST), smallest=smallest)
+
+    def _buffer(self, raw: object, where: str) -> int:
+        name = _text(raw, where)
+        if name not in self._buffers:
+            near = nearest(name, self._buffers) if len(self._buffers) <= 5000 else []
+            raise PlanError(
+                f"the program has no buffer {_show(name)}",
+                where=[where],
+                hint=f"did you mean {_show(near[0])}?" if near else "'spillprof inspect' lists the buffers",
+            )
+        return self._buffers[name]
+
+
+def _to_json(column: str, value: Any, names: list[str]) -> Any:
+    if column == "buffer":
+        return names[value]
+    return str(value) if isinstance(value, TransferKind) else value
+
+
+def _kind(raw: object, where: str) -> TransferKind:
+    try:
+        return TransferKind(_text(raw, where))
+    except ValueError:
+        kinds = ", ".join(TransferKind)
+        raise PlanError(f"{_show(raw)} is no kind of transfer", where=[where], hint=f"one of: {kinds}") from None
+
+
+def _object(raw: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(raw, Mapping):
+        raise PlanError(f"{where} must be an object, not {_show(raw)}", where=[where])
+    return raw
+
+
+def _list(table: Mapping[str, Any], key: str) -> list[object]:
+    raw = table.get(key, [])
+    if not isinstance(raw, list):
+        raise PlanError(f"{key} must be a list, not {_show(raw)}", where=[key])
+    return raw
+
+
+def _check_keys(table: Mapping[str, Any], known: tuple[str, ...] | list[str], required: Any, where: str) -> None:
+    for key in required:
+        if key not in table:
+            raise PlanError(f"{where} lacks '{key}'", where=[where], hint=f"required: {', '.join(required)}")
+    for key in table:
+        if key not in known:
+            near = nearest(str(key), known)
+            hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+            raise PlanError(f"{where} has an unknown key {_show(key)}", where=[where], hint=hint)
+
+
+def _integer(raw: object, where: str, largest: int, *, smallest: int = 0) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int):
+        raise PlanError(f"{where} must be an integer, not {_show(raw)}", where=[where])
+    if not smallest <= raw <= largest:
+        raise PlanError(f"{where} is {_show(raw)}, must be {smallest} to {largest}", where=[where])
+    return raw
+
+
+def _boolean(raw: object, where: str) -> bool:
+    if not isinstance(raw, bool):
+        raise PlanError(f"{where} must be true or false, not {_show(raw)}", where=[where])
+    return raw
+
+
+def _text(raw: object, where: str) -> str:
+    if not isinstance(raw, str):
+        raise PlanError(f"{where} must be a string, not {_show(raw)}", where=[where])
+    return raw
+
+
+def _show(raw: object) -> str:
+    """The value, short enough for one line."""
+    if isinstance(raw, int) and abs(raw) > 2**64:  # longer ones cannot even be printed
+        return "an integer of more than 64 bits"
+    text = repr(raw) if isinstance(raw, str | int | float | bool | None) else type(raw).__name__
+    return text if len(text) <= 60 else text[:57] + "..."

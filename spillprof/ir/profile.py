@@ -1,0 +1,137 @@
+"""Profile: everything that one ``analyze`` found. Reporters, the gate and sweeps see only this.
+
+Field names are the keys of the Profile JSON (schema ``spillprof-profile/1``); a suffix names the unit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from spillprof.ir.certificate import Certificate
+from spillprof.ir.profile_facts import (
+    BufferFact,
+    ConvolutionFacts,
+    LiveBuffer,
+    ModelFacts,
+    OpTimeFacts,
+    StepFact,
+    StreamedOperator,
+    TargetFacts,
+)
+from spillprof.ir.result import Ideal, Result
+from spillprof.ir.size_curve import SizeCurve
+from spillprof.ir.story import Story, Suggestion
+
+SCHEMA = "spillprof-profile/1"
+MOST_ENTRIES = 2_000
+"""A certificate with more rows and gaps is left out of the JSON, unless events are asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What no plan can beat: in this order of operators, with this choice of streamed operands, whatever the policy."""
+
+    spill_bytes_lower: int  # proven
+    spill_bytes_best: int | None  # the least that a strategy reached; None if none is feasible
+    gap: float | None  # best / lower - 1; 0 if the best is proven optimal; None if lower is 0 and best is not
+    proven_by: str  # "nothing must spill", "operators that cannot fit", "local ratio", ...
+    certified_bytes: int  # the most that a certificate proves: below spill_bytes_lower if a solver proved that
+    certified_by: str  # as proven_by, never a solver
+    serial_cost_s_lower: float | None = None  # proven, of the serial cost; None: not asked for
+    certificate: Certificate | None = None  # of certified_bytes
+    search: str = ""  # how strategy "optimal" ended: "complete" or what cut it short; empty: not asked for
+    any_order_bytes: int | None = None  # proven for every order of operators; None: not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecomputeFacts:
+    """What ``--recompute`` found, under the strategy that judged it."""
+
+    operators: int  # that run twice
+    macs: int  # more than the model's
+    compute_s: float  # more than the model's
+    weight_bytes: int  # that pass through the weight staging area again
+    judge: str  # the strategy that the figures below are of
+    spill_bytes_before: int
+    spill_bytes: int  # weights that pass again included
+    latency_s_before: float
+    latency_s: float
+    dear_gaps: int  # spilled, and dearer to compute again although the operands are on-chip
+    dear_and_far_gaps: int  # spilled, dearer to compute again, and the operands have left
+    cheap_gaps: int  # spilled although clearly cheaper to compute again: it made nothing better
+    search: str = ""  # "complete" or what cut the search short; empty: nothing was searched
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecomputedOperator:
+    """An operator that runs a second time, in place of moving its result."""
+
+    buffer: str  # that it makes again
+    step: int  # of the second run
+    macs: int
+    compute_s: float
+    weight_bytes: int  # that pass through the weight staging area again
+    saves_bytes: int  # of transfers, in the plan on which it was chosen, less ``weight_bytes``
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Graph facts, target, configuration, and one result a strategy."""
+
+    spillprof_version: str
+    model: ModelFacts
+    target: TargetFacts
+    config: Mapping[str, Any]
+    steps: tuple[StepFact, ...]
+    live_bytes: tuple[int, ...]  # live buffers + workspaces of each step as stored, at its fullest phase
+    peak_buffers: tuple[LiveBuffer, ...]  # at model.peak_step, largest first
+    oversized: tuple[StreamedOperator, ...]
+    ideal: Ideal
+    results: tuple[Result, ...]  # in the order asked for; the first is the one that reports lead with
+    buffers: tuple[BufferFact, ...] = ()  # of the program, streamed weights left out; empty: not known
+    bounds: Bounds | None = None  # None: not asked for
+    suggestions: tuple[Suggestion, ...] = ()
+    untried: tuple[str, ...] = ()  # kinds of changes for which no runs were left
+    size_curve: SizeCurve | None = None  # over the size of the SRAM; None: not asked for
+    why: Story | None = None  # of what was asked for by name
+    op_times: OpTimeFacts | None = None  # None: every time is estimated
+    convolutions: tuple[ConvolutionFacts, ...] = ()  # one an algorithm, by name
+    recompute: RecomputeFacts | None = None  # None: not asked for, or nothing spills
+    recomputed: tuple[RecomputedOperator, ...] = ()  # in program order
+    command: str = ""  # to reproduce
+    simulator_revision: int = 0  # figures of different revisions do not compare; 0: not known
+    schema: str = field(default=SCHEMA)
+
+    def to_json(self, *, events: bool = False) -> dict[str, Any]:
+        """The Profile as JSON values. ``events`` adds each transfer and residency, and a certificate however long."""
+        data: dict[str, Any] = _to_plain(self if events else replace(self, results=tuple(map(_brief, self.results))))
+        ordered = {"schema": data.pop("schema"), **data}
+        if not events:
+            for result in ordered["results"]:
+                del result["events"], result["residencies"], result["times"]
+            if self.bounds and self.bounds.certificate and self.bounds.certificate.entries > MOST_ENTRIES:
+                ordered["bounds"]["certificate"] = None
+        return ordered
+
+
+def _brief(result: Result) -> Result:
+    return replace(result, events=(), residencies=(), times=None)
+
+
+@cache
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
+
+
+def _to_plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return str(value) if isinstance(value, StrEnum) else value
+    if isinstance(value, tuple | list):
+        return [_to_plain(item) for item in value]
+    if is_dataclass(value):
+        return {name: _to_plain(getattr(value, name)) for name in _field_names(value.__class__)}
+    if isinstance(value, Mapping):
+        return {str(key): _to_plain(item) for key, item in value.items()}
+    raise TypeError(f"no JSON value for {type(value).__name__}")

@@ -1,0 +1,220 @@
+"""Result: what one strategy did and cost, with its parts. Field names are keys of the Profile JSON."""
+
+from dataclasses import dataclass
+
+from spillprof.ir.fast_init import fast_init
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseBytes:
+    """Spill bytes by cause, from re-simulation; they add up to all of them."""
+
+    capacity_bytes: int  # left with the best policy known, in the best order found if one was searched; streamed too
+    order_bytes: int  # gone in the best order found; 0 if none was searched, see Result.order_searched
+    policy_bytes: int  # gone under the best plan known for this order
+    late_release_bytes: int  # gone when buffers are freed at their last use
+    fragmentation_bytes: int  # gone when bytes need no addresses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindBytes:
+    """Spill bytes by kind (semantics: capacity against lifetime), adding up to the strategy's spill bytes."""
+
+    capacity_bytes: int  # all that was live at the forcing step exceeds the memory
+    lifetime_bytes: int  # what was live would have fitted: dead buffers held the space
+    fragmentation_bytes: int  # the free bytes would have sufficed, but not in one piece
+    oversized_bytes: int  # streamed operands of operators that cannot fit, and the transfers that these force
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ideal:
+    """The run with infinite SRAM: same order, same weights policy."""
+
+    latency_s: float
+    energy_j: float
+    compulsory_read_bytes: int
+    compulsory_write_bytes: int
+    peak_bytes: int  # SRAM that it would use
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorCost:
+    """What one step costs under a strategy. Only steps with a figure are listed, dearest first.
+
+    Write-backs and reloads are charged to the step that forced the buffer out; stalls to the step that waited.
+    """
+
+    step: int
+    name: str
+    op_type: str
+    spill_write_bytes: int
+    spill_read_bytes: int
+    streamed_bytes: int
+    stall_s: float
+    stall_buffer: str | None  # the buffer whose transfer came last
+    cause: str | None  # of most of its bytes: as in CauseBytes, e.g. "late release"; as ``kind`` if none were simulated
+    victims: tuple[str, ...]  # buffers that it forced out, largest first
+    kind: str | None = None  # "capacity", "lifetime", "fragmentation" or "oversized": most of its bytes
+    causes: CauseBytes | None = None  # its spill bytes by cause
+    dram_bytes: int = 0  # its first loads, weights and outputs, what it streams, and the spills that it forces
+    bound: str | None = None  # as in StepFact, with these bytes
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferCost:
+    """A buffer that was spilled or streamed, dearest first."""
+
+    name: str
+    kind: str
+    size_bytes: int
+    start: int  # step of the write (0 for inputs and weights)
+    end: int  # step of the last read
+    uses: tuple[int, ...]
+    spill_count: int
+    spill_bytes: int  # write-backs + reloads + streamed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oscillation:
+    """A buffer that was spilled and reloaded three times or more, and what a dedicated slot would change."""
+
+    buffer: str
+    size_bytes: int
+    spill_count: int
+    spill_bytes: int
+    pinned_spill_bytes: int | None  # of the whole run, re-simulated; None: does not fit when pinned
+    pinned_latency_s: float | None
+    pinned_energy_j: float | None = None
+    tried: bool = True  # False: not re-simulated, only the dearest are
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One transfer, spill or move, in the order of the steps that issue them."""
+
+    kind: str  # "fetch", "reload", "write-back", "drain", "evict-clean", "move", "stream-in", "stream-out", "weights"
+    buffer: str
+    size_bytes: int
+    step: int  # issued (evicted, moved) when this step is about to start
+    needed_step: int | None  # None: nobody reads it again
+    address: int | None
+    start_s: float | None  # None: a clean eviction, which takes no time
+    end_s: float | None
+    issued_s: float | None = None  # from then on it waited for a channel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTimes:
+    """When each step ran, what it waited for, and what the bus carried. Columns; seconds from the start of the run."""
+
+    step_start_s: tuple[float, ...]
+    step_end_s: tuple[float, ...]
+    step_core: tuple[int, ...]  # the compute unit
+    stall_s: tuple[float, ...]  # how long a free compute unit waited before the step
+    stall_event: tuple[int, ...]  # for what: position in Result.events; -1: for nothing that is listed
+    bus_time_s: tuple[float, ...]  # the next three hold from each moment to the next
+    bus_read_bytes_per_s: tuple[float, ...]
+    bus_write_bytes_per_s: tuple[float, ...]
+    bus_background_bytes_per_s: tuple[float, ...]
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpillArc:
+    """A spill from eviction to reload, for the timeline: operators between, idle time, waiting time."""
+
+    buffer: str
+    size_bytes: int
+    last_use_step: int
+    evict_step: int
+    needed_step: int
+    written: bool
+    reloaded: bool
+    cause: str
+    idle_s: float  # from the end of the last use to the start of the next
+    wait_s: float  # stalls, of whatever step, that its write-back or its reload is blamed for
+    evicted: bool = True  # False: the step that used it before streamed it, so that it did not lie in SRAM
+
+
+@fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residency:
+    """A rectangle of the address map: steps x addresses."""
+
+    buffer: str
+    kind: str
+    start_step: float  # fractions are phases
+    end_step: float
+    address: int
+    size_bytes: int
+    start_s: float | None = None  # from when on the place is taken: a read starts to fill it, or a step to write it
+    end_s: float | None = None  # when it is free: it left or died, and its copy to DRAM is complete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """Where the time goes. The parts add up to the latency; while a unit computes, time counts as computing."""
+
+    compute_s: float  # at least one compute unit computes
+    compulsory_s: float  # waits for transfers that infinite SRAM would make too, as long as they take alone
+    spill_s: float  # the same, for write-backs, reloads and streamed operands
+    sync_s: float  # waits for the set-up of transfers
+    contention_s: float  # waits because transfers share the bus with others or with background traffic
+    fragmentation_s: float  # waits for compaction moves
+    tail_s: float  # from the end of the last step until the last byte has landed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyParts:
+    """Energy by level; the parts add up to the energy of the run."""
+
+    dram_read_j: float
+    dram_write_j: float
+    sram_j: float
+    mac_j: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One strategy on one target."""
+
+    strategy: str
+    feasible: bool
+    reason: str | None = None  # why not feasible
+    spill_bytes: int = 0
+    spill_write_bytes: int = 0
+    spill_read_bytes: int = 0
+    streamed_bytes: int = 0
+    spill_count: int = 0
+    reload_count: int = 0
+    clean_eviction_count: int = 0
+    fragmentation_spill_bytes: int = 0
+    compaction_count: int = 0
+    compaction_bytes: int = 0
+    peak_bytes: int = 0  # SRAM in use at most, reserved part included
+    latency_s: float = 0.0
+    spill_time_s: float = 0.0
+    serial_cost_s: float = 0.0
+    hidden_share: float | None = None  # 1 - spill time / serial cost; None without spills
+    energy_j: float = 0.0
+    breakdown: Breakdown | None = None
+    energy: EnergyParts | None = None
+    causes: CauseBytes | None = None  # None: too many steps to simulate again
+    order_searched: bool = True  # False: what a better order would save is not known, and counts as capacity
+    kinds: KindBytes | None = None
+    operators: tuple[OperatorCost, ...] = ()
+    buffers: tuple[BufferCost, ...] = ()
+    oscillations: tuple[Oscillation, ...] = ()
+    in_use_bytes: tuple[int, ...] = ()  # largest SRAM use within each step, reserved part included
+    arcs: tuple[SpillArc, ...] = ()
+    residencies: tuple[Residency, ...] = ()
+    events: tuple[Event, ...] = ()
+    times: RunTimes | None = None  # None with residencies and events left out: saved without them, or infeasible
+
+    @property
+    def spills(self) -> tuple[SpillArc, ...]:
+        """The arcs of buffers that left SRAM."""
+        return tuple(arc for arc in self.arcs if arc.evicted)

@@ -1,0 +1,64 @@
+"""The targets that ship with the package."""
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from spillprof.frontends.onnx import read_onnx
+from spillprof.ir.target import Target, builtin_target_names, load_target
+from spillprof.pipeline import AnalyzeOptions, analyze
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+FOLDER = resources.files("spillprof.ir") / "targets"
+
+
+def fields_given(name: str) -> set[str]:
+    """Fields that the file of a built-in target gives, and those that it inherits."""
+    table = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
+    parent = table.pop("inherit", None)
+    return (set(table) | (fields_given(parent) if parent else set())) - {"name", "sources"}
+
+
+@pytest.mark.parametrize("name", builtin_target_names())
+def test_every_number_has_a_source_and_every_source_a_number(name: str) -> None:
+    assert set(load_target(name).sources) == fields_given(name)
+
+
+@pytest.mark.parametrize("name", builtin_target_names())
+def test_every_file_sources_what_it_changes(name: str) -> None:
+    table = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
+    assert set(table["sources"]) == set(table) - {"inherit", "sources"}
+
+
+@pytest.mark.parametrize("name", builtin_target_names())
+def test_a_sample_model_runs_on_every_target(name: str) -> None:
+    graph = read_onnx(SAMPLES / "transformer_blocks.onnx")
+    profile = analyze(graph, load_target(name), AnalyzeOptions(strategies=("belady",)))
+    (result,) = profile.results
+    assert result.feasible
+    assert 0 < profile.ideal.latency_s <= result.latency_s
+    assert profile.ideal.energy_j > 0
+
+
+def test_names_are_those_of_the_products() -> None:
+    assert builtin_target_names() == (
+        "article-npu", "edge-tpu", "ethos-u55", "ethos-u65", "ethos-u85", "gap9", "generic-npu", "hexagon",
+        "intel-npu-3720", "intel-npu-4000", "pcie-gpu", "rk3588", "tpu-v4", "tpu-v5e", "trainium2",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "tera_ops"),
+    [("ethos-u65", 1.024), ("ethos-u85", 2.048), ("edge-tpu", 4.0), ("hexagon", 45.0), ("intel-npu-3720", 10.65),
+     ("intel-npu-4000", 45.5), ("rk3588", 2.048), ("gap9", 0.1508), ("tpu-v5e", 394.0)],
+)  # fmt: skip
+def test_peak_rates_are_those_that_vendors_state(name: str, tera_ops: float) -> None:
+    assert 2 * load_target(name).peak_macs_per_s("int8") == pytest.approx(tera_ops * 1e12, rel=0.01)
+
+
+def test_the_npu_of_the_article_is_the_generic_one_but_for_its_memories() -> None:
+    article, generic = load_target("article-npu"), load_target("generic-npu")
+    differing = {f for f in Target.__dataclass_fields__ if getattr(article, f) != getattr(generic, f)}
+    assert differing == {"name", "dram_read_j_per_byte", "dram_write_j_per_byte", "sources"}
