@@ -22,9 +22,9 @@ from spillprof.ir.target import builtin_target_names
 from spillprof.ir.units import format_size, parse_size
 
 if TYPE_CHECKING:
-    from spillprof.timing.calibration.calibration import Calibration
-    from spillprof.timing.calibration.copier import Copier
-    from spillprof.timing.calibration.measure import Prepare, Sizes
+    from spillprof.frontends.calibration.calibration import Calibration
+    from spillprof.frontends.calibration.copier import Copier
+    from spillprof.frontends.calibration.measure import Prepare, Sizes
 
 _SHARE_UNSWEPT = 0.2  # of the time, for the same copies without sweeping, where both are measured
 
@@ -44,7 +44,7 @@ def _parse_device(text: str) -> Device:
 
 
 def _parse_span(text: str) -> "Sizes":
-    from spillprof.timing.calibration.measure import sizes_between
+    from spillprof.frontends.calibration.measure import sizes_between
 
     low, separator, high = text.partition("..")
     if not separator:
@@ -92,8 +92,8 @@ def command(session: Session, /, **values: Any) -> None:
     The curve is continuous and piecewise linear: set-up, then pieces of rising time. It is judged at sizes that it has
     not seen. --target takes the file that -o writes.
     """
+    from spillprof.frontends.calibration.target_file import check_parent, render_target
     from spillprof.report.calibration import render, to_json
-    from spillprof.timing.calibration.target_file import check_parent, render_target
 
     output, device = values["output"], values["device"]
     path = _target_path(output, values["as_json"], session)
@@ -136,7 +136,7 @@ def _target_path(output: str | None, as_json: bool, session: Session) -> Path | 
 
 def _caches(values: dict[str, Any]) -> tuple[int | None, str]:
     """Size of the cache to sweep, None for no sweeping; and how it is to be told."""
-    from spillprof.timing.calibration.caches import last_level_cache_bytes
+    from spillprof.frontends.calibration.caches import last_level_cache_bytes
 
     if values["no_sweep"]:
         if values["cache"] is not None:
@@ -167,8 +167,8 @@ class _Measured:
 
     def calibrate(self) -> "tuple[Calibration, Calibration | None]":
         """As the options say; and, if caches were swept, the same without."""
-        from spillprof.timing.calibration.caches import cache_sweep
-        from spillprof.timing.calibration.measure import same_copy_before
+        from spillprof.frontends.calibration.caches import cache_sweep
+        from spillprof.frontends.calibration.measure import same_copy_before
 
         budget_s = self._values["seconds"]
         if self._cache_bytes is None:
@@ -178,7 +178,7 @@ class _Measured:
 
     def _run(self, prepare: "Prepare", until_s: float) -> "Calibration":
         """Measure until so many seconds after the start: the buffers took some of them."""
-        from spillprof.timing.calibration.calibration import calibrate
+        from spillprof.frontends.calibration.calibration import calibrate
 
         return calibrate(
             self.copier,
@@ -194,9 +194,9 @@ class _Measured:
         self._progress(min(round(time.monotonic() - self._start_s), total_s), total_s)
 
     def _open(self) -> "Copier":
-        from spillprof.timing.calibration.caches import sweep_bytes
-        from spillprof.timing.calibration.cuda import CudaCopier
-        from spillprof.timing.calibration.host_memory import HostCopier
+        from spillprof.frontends.calibration.caches import sweep_bytes
+        from spillprof.frontends.calibration.cuda import CudaCopier
+        from spillprof.frontends.calibration.host_memory import HostCopier
 
         largest_bytes = self._values["sizes"].fitted[-1]
         number = self._values["device"].cuda

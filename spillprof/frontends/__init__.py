@@ -1,0 +1,1 @@
+"""Everything that comes from outside: models, targets, operator times, traces, measured transfers."""

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from spillprof import __version__
+from spillprof.frontends.calibration.calibration import ONE_WAY, Calibration
+from spillprof.frontends.calibration.copier import Direction
+from spillprof.frontends.calibration.fit import Fit, Interval, bends_of
 from spillprof.ir.units import format_rate, format_size, format_time
 from spillprof.report.text import label
-from spillprof.timing.calibration.calibration import ONE_WAY, Calibration
-from spillprof.timing.calibration.copier import Direction
-from spillprof.timing.calibration.fit import Fit, Interval, bends_of
 
 
 def render(

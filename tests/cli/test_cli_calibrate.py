@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from spillprof.cli import run
+from spillprof.frontends.calibration.copier import Direction
+from spillprof.frontends.calibration.host_memory import HostCopier
 from spillprof.ir.target import load_target
-from spillprof.timing.calibration.copier import Direction
-from spillprof.timing.calibration.host_memory import HostCopier
 from spillprof.timing.dma import read_link
 
 QUICK = ["calibrate", "--sizes", "4KB..64KB", "--cache", "64KB", "--seconds", "0"]

@@ -49,7 +49,7 @@ HOMES = {
     "rich": ("report.terminal",),
     "highspy": ("planning", "recompute.binary_program"),
     "click": ("cli",),
-    "cuda": ("timing.calibration.cuda",),
+    "cuda": ("frontends.calibration.cuda",),
 }
 """Where each library may be imported: a part of the package, or one module of it."""
 

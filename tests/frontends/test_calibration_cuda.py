@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from spillprof.frontends.calibration import cuda
+from spillprof.frontends.calibration.copier import Direction
+from spillprof.frontends.calibration.cuda import CudaCopier
 from spillprof.ir.errors import UsageError
-from spillprof.timing.calibration import cuda
-from spillprof.timing.calibration.copier import Direction
-from spillprof.timing.calibration.cuda import CudaCopier
 
 
 class CUresult(IntEnum):

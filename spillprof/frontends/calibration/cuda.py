@@ -6,8 +6,8 @@ Of the library only the driver's own calls are used, so that nothing but a drive
 from contextlib import suppress
 from typing import Any
 
+from spillprof.frontends.calibration.copier import Direction
 from spillprof.ir.errors import UsageError
-from spillprof.timing.calibration.copier import Direction
 
 _WARM_UP_BYTES = 4096
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no waiting for the default stream

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from spillprof.frontends.calibration.copier import Copier, Direction
 from spillprof.ir.errors import UsageError
 from spillprof.ir.units import format_size
-from spillprof.timing.calibration.copier import Copier, Direction
 
 FEWEST_REPETITIONS = 3
 """Of each copy, even where they take longer than the budget: fewer tell nothing."""

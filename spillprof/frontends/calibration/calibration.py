@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spillprof.frontends.calibration.copier import Copier, Direction
+from spillprof.frontends.calibration.fit import Fit, fit_curve
+from spillprof.frontends.calibration.measure import Prepare, Series, Sizes, measure
 from spillprof.ir.errors import UsageError
-from spillprof.timing.calibration.copier import Copier, Direction
-from spillprof.timing.calibration.fit import Fit, fit_curve
-from spillprof.timing.calibration.measure import Prepare, Series, Sizes, measure
 
 ONE_WAY = (Direction.READ, Direction.WRITE)
 _NO_LIMIT = 0.98  # of the sum of both bandwidths: as good as all of it

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.timing.calibration.fit import bends_of, fit_curve, not_negative_least_squares
+from spillprof.frontends.calibration.fit import bends_of, fit_curve, not_negative_least_squares
 
 SIZES = tuple(2**k for k in range(18, 29))
 

@@ -4,12 +4,12 @@ import json
 import os
 from pathlib import Path
 
+from spillprof.frontends.calibration.calibration import Calibration
+from spillprof.frontends.calibration.copier import Direction
+from spillprof.frontends.calibration.fit import Fit
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import Curve, builtin_target_names, load_target, parse_target
 from spillprof.ir.units import format_size
-from spillprof.timing.calibration.calibration import Calibration
-from spillprof.timing.calibration.copier import Direction
-from spillprof.timing.calibration.fit import Fit
 
 
 def check_parent(parent: str) -> None:

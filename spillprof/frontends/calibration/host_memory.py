@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from spillprof.frontends.calibration.copier import Direction
 from spillprof.ir.errors import UsageError
-from spillprof.timing.calibration.copier import Direction
 
 _BLOCK_BYTES = 128 * 1024  # fits the second-level cache, and is large beside the cost of a call
 _WARM_UP_BYTES = 4096

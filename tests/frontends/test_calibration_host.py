@@ -2,10 +2,10 @@
 
 import pytest
 
+from spillprof.frontends.calibration.caches import cache_sweep, last_level_cache_bytes, sweep_bytes
+from spillprof.frontends.calibration.copier import Direction
+from spillprof.frontends.calibration.host_memory import HostCopier
 from spillprof.ir.errors import UsageError
-from spillprof.timing.calibration.caches import cache_sweep, last_level_cache_bytes, sweep_bytes
-from spillprof.timing.calibration.copier import Direction
-from spillprof.timing.calibration.host_memory import HostCopier
 
 LARGEST = 300_000  # more than one block, and no multiple of it
 

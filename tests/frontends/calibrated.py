@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from spillprof.timing.calibration.copier import Direction
+from spillprof.frontends.calibration.copier import Direction
 
 
 @dataclass
