@@ -24,8 +24,8 @@ from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.liveness import step_demand_bytes
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import earliest_issues, reissued
 from spillprof.report.json_report import render
+from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
 

@@ -26,9 +26,9 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.liveness import step_demand_bytes
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import earliest_issues, reissued
 from spillprof.timing.curves import bus_curve, queue_curve
 from spillprof.timing.event_loop import EventLoop
+from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import durations_of, machine_of, simulate, work_of
 
 SHARED = {

@@ -7,13 +7,13 @@ from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Timeline
-from spillprof.issue_times import best_issue_times
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.bounds import Bound, lower_bound
 from spillprof.planning.optimal.search import Optimum, find_optimum
 from spillprof.planning.options import OPTIMAL, Dma, Order, PlanningOptions, Recomputing
 from spillprof.planning.planner import plan_and_choices
+from spillprof.timing.issue_times import best_issue_times
 from spillprof.timing.timeline import simulate
 
 _MOST_PLANS = 16  # of one program and then some: plans are large

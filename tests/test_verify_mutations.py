@@ -27,8 +27,8 @@ from spillprof.ir.program import Program
 from spillprof.ir.spill_records import spill_records
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import earliest_issues, reissued
 from spillprof.planning.traffic import count_traffic
+from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.verify import recount, verify
 
 HARMLESS = {

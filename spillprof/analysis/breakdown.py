@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spillprof.analysis.exposed import exposed
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.result import Breakdown
 from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.timing.dma import compulsory
+from spillprof.timing.exposed import exposed
 
 _ROUNDING = 1e-9
 """A flow that takes longer than alone by less than this, relatively, lost nothing."""

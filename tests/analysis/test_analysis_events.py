@@ -14,7 +14,7 @@ from spillprof.analysis.occupancy import residencies
 from spillprof.ir.timeline import JobKind
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import earliest_issues, reissued
+from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
 

@@ -23,8 +23,8 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import earliest_issues, reissued
 from spillprof.planning.traffic import count_traffic
+from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 
 

@@ -11,7 +11,7 @@ from spillprof.ir.program import Program
 from spillprof.planning.liveness import live_intervals
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions, Release, Start
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import earliest_issues, reissued
+from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 
 STAGED = program(

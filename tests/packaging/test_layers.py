@@ -11,7 +11,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ir",),
     ("frontends", "lowering", "planning", "timing", "verify"),
     ("analysis", "replay"),
-    ("config_keys", "issue_times", "case"),
+    ("config_keys", "case"),
     ("scheduling", "known"),
     ("recompute",),
     ("simulation",),

@@ -20,9 +20,9 @@ from spillprof.planning.bounds import lower_bound
 from spillprof.planning.gaps import GapOption, gap_options
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import earliest_issues, reissued
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.traffic import count_traffic
+from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.verify import verify
 
 DEFAULTS = PlanningOptions()

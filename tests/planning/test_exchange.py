@@ -10,7 +10,6 @@ from programs import program, target
 from random_programs import random_program
 
 from spillprof.ir.program import BufferKind, Program
-from spillprof.issue_times import best_issue_times
 from spillprof.planning.blocks import BlockBuilder, Ticks
 from spillprof.planning.budget import Budget
 from spillprof.planning.costs import transfer_costs
@@ -30,6 +29,7 @@ from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.strategies.online import cost
 from spillprof.planning.traffic import count_traffic
 from spillprof.simulation import terms_of
+from spillprof.timing.issue_times import best_issue_times
 from spillprof.verify import verify
 
 DEFAULTS = PlanningOptions()

@@ -19,8 +19,8 @@ from spillprof.ir.target import Target
 from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.planning.options import STRATEGIES, PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import earliest_issues, reissued
 from spillprof.simulation import terms_of
+from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import recount, verify
 

@@ -17,9 +17,9 @@ from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.planning.options import STRATEGIES, PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import by_urgency, earliest_issues, issue_order, reissued
 from spillprof.simulation import terms_of
 from spillprof.timing.one_pass import OnePass, is_exact
+from spillprof.timing.prefetch import by_urgency, earliest_issues, issue_order, reissued
 from spillprof.timing.record import Record
 from spillprof.timing.timeline import event_by_event, in_one_pass
 from spillprof.verify import verify

@@ -10,9 +10,9 @@ from programs import plan, program, target
 from spillprof.ir.plan import Plan
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
-from spillprof.planning.prefetch import LastOwnerEnd, earliest_issues, just_in_time, reissued
 from spillprof.planning.traffic import count_traffic
 from spillprof.simulation import terms_of
+from spillprof.timing.prefetch import LastOwnerEnd, earliest_issues, just_in_time, reissued
 from spillprof.verify import verify
 
 PROGRAM = program({"a": 10, "n": 10, "m": 5, "x": ("input", 10)}, ["-> a", "-> n", "-> m", "x ->", "a ->"], capacity=20)

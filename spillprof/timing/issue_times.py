@@ -12,15 +12,15 @@ from functools import cache
 
 import numpy as np
 
-from spillprof.analysis.exposed import exposed
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Timeline
-from spillprof.planning.prefetch import by_urgency, earliest_issues, issue_order, just_in_time, reissued
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link
+from spillprof.timing.exposed import exposed
 from spillprof.timing.one_pass import OnePass, is_exact
+from spillprof.timing.prefetch import by_urgency, earliest_issues, issue_order, just_in_time, reissued
 from spillprof.timing.record import Record
 from spillprof.timing.timeline import event_by_event, simulate, timeline_of
 
