@@ -16,6 +16,7 @@ from spillprof.analysis.facts import (
     target_facts,
 )
 from spillprof.analysis.occupancy import in_use_by_step, live_at
+from spillprof.analysis.results import against_ideal, result_of
 from spillprof.analysis.roofline import step_facts
 from spillprof.case import Case
 from spillprof.counterfactuals import Counterfactuals
@@ -36,7 +37,6 @@ from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
 from spillprof.proven import bounds_facts
 from spillprof.recompute.search import recompute_facts
-from spillprof.results import against_ideal, result_of
 from spillprof.scheduling import scheduled
 from spillprof.simulation import on_machine, planned, prepare
 from spillprof.whatif.answers import Comparison, over_sizes, story_of, what_would_help

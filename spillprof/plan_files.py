@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spillprof.analysis.attribution import charges
+from spillprof.analysis.results import against_ideal, result_of
 from spillprof.case import Case
 from spillprof.counterfactuals import Counterfactuals
 from spillprof.ir.certificate import Certificate
@@ -16,7 +17,6 @@ from spillprof.ir.target import Target
 from spillprof.pipeline import AnalyzeOptions
 from spillprof.planning.options import STRATEGIES
 from spillprof.planning.traffic import count_traffic
-from spillprof.results import against_ideal, result_of
 from spillprof.simulation import on_machine, planned, prepare, terms_of
 from spillprof.timing.timeline import simulate
 from spillprof.verify import Violation, verify

@@ -1,0 +1,1 @@
+"""What one plan and its timeline say: pure functions."""

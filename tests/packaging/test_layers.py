@@ -16,7 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("recompute",),
     ("simulation",),
     ("counterfactuals", "whatif"),
-    ("results", "oscillation", "proven"),
+    ("oscillation", "proven"),
     ("pipeline", "estimation"),
     ("plan_files", "sweep", "gate", "diff"),
     ("history",),
