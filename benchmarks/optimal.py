@@ -21,12 +21,12 @@ from pathlib import Path
 from scale import random_graph
 
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.engine.known import bound_of, optimum_of, plans_of
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target, load_target
-from spillprof.known import bound_of, optimum_of, plans_of
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy

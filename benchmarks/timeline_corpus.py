@@ -25,13 +25,13 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from spillprof.analysis.breakdown import breakdown
+from spillprof.engine.simulation import Machine, on_machine, planned, prepare, sram_limits
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.result import Breakdown
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import Dma, PlanningOptions
-from spillprof.simulation import Machine, on_machine, planned, prepare, sram_limits
 from spillprof.verify import recount
 
 SHARES = (0.25, 0.5, 0.75)

@@ -5,7 +5,7 @@ For programs: ``load_program`` and ``estimate`` judge one order of a model's ste
 
 TYPE_CHECKING = False  # as type checkers know it; the command line starts without the module that has it
 if TYPE_CHECKING:
-    from spillprof.estimation import Estimate, estimate, load_program
+    from spillprof.engine.estimation import Estimate, estimate, load_program
     from spillprof.ir.target import Target, load_target
 
 __version__ = "0.1.0"
@@ -13,9 +13,9 @@ __version__ = "0.1.0"
 __all__ = ["Estimate", "Target", "__version__", "estimate", "load_program", "load_target"]
 
 _HOMES = {
-    "Estimate": "spillprof.estimation",
-    "estimate": "spillprof.estimation",
-    "load_program": "spillprof.estimation",
+    "Estimate": "spillprof.engine.estimation",
+    "estimate": "spillprof.engine.estimation",
+    "load_program": "spillprof.engine.estimation",
     "Target": "spillprof.ir.target",
     "load_target": "spillprof.ir.target",
 }

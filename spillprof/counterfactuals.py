@@ -4,17 +4,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from spillprof.analysis.causes import FRAGMENTATION, LATE_RELEASE, ORDER, POLICY, Rung, places
-from spillprof.case import Case
+from spillprof.engine.case import Case
+from spillprof.engine.known import plans_of
+from spillprof.engine.scheduling import memory_order, steps_to_judge
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
-from spillprof.known import plans_of
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.reordering import reordered
 from spillprof.planning.options import PERFECT, Order, PlanningOptions, Release
 from spillprof.planning.ordering.any_order import any_order_bytes
 from spillprof.planning.traffic import count_traffic
-from spillprof.scheduling import memory_order, steps_to_judge
 
 MOST_STEPS = 20_000
 """Longer programs are not re-simulated for causes: every rung is a run of its own."""

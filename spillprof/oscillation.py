@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from spillprof.analysis.attribution import Charge
-from spillprof.case import Case
+from spillprof.engine.case import Case
+from spillprof.engine.simulation import planned
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.result import Oscillation
 from spillprof.ir.timeline import Timeline
@@ -11,7 +12,6 @@ from spillprof.lowering.fitting import fit
 from spillprof.lowering.pinning import with_slots
 from spillprof.planning.options import OPTIMAL
 from spillprof.planning.traffic import count_traffic
-from spillprof.simulation import planned
 
 OSCILLATES_FROM = 3
 """A buffer that is spilled and reloaded so often oscillates."""

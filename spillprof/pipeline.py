@@ -18,8 +18,11 @@ from spillprof.analysis.facts import (
 from spillprof.analysis.occupancy import in_use_by_step, live_at
 from spillprof.analysis.results import against_ideal, result_of
 from spillprof.analysis.roofline import step_facts
-from spillprof.case import Case
 from spillprof.counterfactuals import Counterfactuals
+from spillprof.engine.case import Case
+from spillprof.engine.recompute.search import recompute_facts
+from spillprof.engine.scheduling import scheduled
+from spillprof.engine.simulation import on_machine, planned, prepare
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Plan
@@ -36,9 +39,6 @@ from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dm
 from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
 from spillprof.proven import bounds_facts
-from spillprof.recompute.search import recompute_facts
-from spillprof.scheduling import scheduled
-from spillprof.simulation import on_machine, planned, prepare
 from spillprof.whatif.answers import Comparison, over_sizes, story_of, what_would_help
 from spillprof.whatif.change import SmallerBatch
 from spillprof.whatif.names import resolve

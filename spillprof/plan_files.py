@@ -6,8 +6,9 @@ from typing import Any
 
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.results import against_ideal, result_of
-from spillprof.case import Case
 from spillprof.counterfactuals import Counterfactuals
+from spillprof.engine.case import Case
+from spillprof.engine.simulation import on_machine, planned, prepare, terms_of
 from spillprof.ir.certificate import Certificate
 from spillprof.ir.errors import PlanError
 from spillprof.ir.graph import Graph
@@ -17,7 +18,6 @@ from spillprof.ir.target import Target
 from spillprof.pipeline import AnalyzeOptions
 from spillprof.planning.options import STRATEGIES
 from spillprof.planning.traffic import count_traffic
-from spillprof.simulation import on_machine, planned, prepare, terms_of
 from spillprof.timing.timeline import simulate
 from spillprof.verify import Violation, verify
 from spillprof.verify.certificate import check_certificate

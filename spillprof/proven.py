@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from spillprof.case import Case
 from spillprof.counterfactuals import Counterfactuals
+from spillprof.engine.case import Case
+from spillprof.engine.known import bound_of, search_end
+from spillprof.engine.simulation import PICOSECONDS_PER_S, picoseconds
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.profile import Bounds
 from spillprof.ir.result import Result
-from spillprof.known import bound_of, search_end
 from spillprof.planning.bounding.certify import certificate_of
 from spillprof.planning.bounds import lower_cost
 from spillprof.planning.planner import IDEAL
-from spillprof.simulation import PICOSECONDS_PER_S, picoseconds
 
 
 def bounds_facts(case: Case, results: Sequence[Result], causes: Counterfactuals) -> Bounds | None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
+from spillprof.engine.simulation import fitted_to, on_machine, planned, prepare
 from spillprof.ir.kept import Kept
 from spillprof.ir.program import Program
 from spillprof.planning.planner import IDEAL
-from spillprof.simulation import fitted_to, on_machine, planned, prepare
 from spillprof.sweep.curves import Cliff, scenario
 from spillprof.sweep.rows import Case, Row
 from spillprof.sweep.work import Runner, Study

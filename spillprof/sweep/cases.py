@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from spillprof.engine.simulation import prepare, sram_limits
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph
 from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
-from spillprof.simulation import prepare, sram_limits
 from spillprof.sweep.axes import lowering_with, planning_with, with_settings
 from spillprof.sweep.rows import Case, case_digest
 from spillprof.sweep.work import Study

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spillprof.engine.simulation import Totals
 from spillprof.ir.fingerprint import changed_fields
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
-from spillprof.simulation import Totals
 
 OK = "ok"
 _NO_PART_OF_THE_MACHINE = ("name", "sources", "sram_bytes")

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
+from spillprof.engine.known import bound_of
+from spillprof.engine.simulation import Ideal, Points, Totals, on_machine, prepare
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph
 from spillprof.ir.kept import Kept
 from spillprof.ir.target import Target
-from spillprof.known import bound_of
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
-from spillprof.simulation import Ideal, Points, Totals, on_machine, prepare
 from spillprof.sweep.rows import OK
 
 BUG = "a bug in spillprof: "

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.lead import leading
-from spillprof.case import Case
+from spillprof.engine.case import Case
+from spillprof.engine.scheduling import JUDGE
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Plan
@@ -15,7 +16,6 @@ from spillprof.ir.size_curve import SizeCurve
 from spillprof.ir.story import Story
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import CHEAP_STRATEGIES, Order, PlanningOptions, Recomputing
-from spillprof.scheduling import JUDGE
 from spillprof.whatif.change import Situation, SmallerBatch
 from spillprof.whatif.setup import Outcome, Setup
 from spillprof.whatif.size_curve import size_curve

@@ -1,11 +1,11 @@
 """What would keep one buffer in SRAM: a slot of its own, or more SRAM."""
 
+from spillprof.engine.simulation import prepare, sram_limits
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.program import Buffer
 from spillprof.ir.story import Suggestion
 from spillprof.ir.units import format_size, size_word
 from spillprof.planning.planner import make_plan
-from spillprof.simulation import prepare, sram_limits
 from spillprof.whatif.change import Change
 from spillprof.whatif.memory import LARGER, grid, sized
 from spillprof.whatif.setup import Outcome, Setup, outcome, runs_in_one

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from spillprof.engine.simulation import prepare, sram_limits
 from spillprof.ir.target import Target
 from spillprof.ir.units import LARGEST_SIZE, format_size, size_word
 from spillprof.lowering.layout import align
-from spillprof.simulation import prepare, sram_limits
 from spillprof.whatif.change import Change, Situation
 from spillprof.whatif.setup import Setup, has_to_spill, traffic
 

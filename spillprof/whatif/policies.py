@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from spillprof.engine.recompute.search import recompute_facts, recomputed
 from spillprof.ir.units import format_time
 from spillprof.planning.options import (
     CHEAP_STRATEGIES,
@@ -16,7 +17,6 @@ from spillprof.planning.options import (
     Release,
     WriteBack,
 )
-from spillprof.recompute.search import recompute_facts, recomputed
 from spillprof.whatif.change import Change, Situation
 
 _NOTHING = "none: another policy"

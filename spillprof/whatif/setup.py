@@ -2,21 +2,21 @@
 
 from dataclasses import dataclass
 
+from spillprof.engine.known import fitted_of, plans_of
+from spillprof.engine.recompute.search import most_trials, running_again
+from spillprof.engine.scheduling import scheduled, steps_to_judge
+from spillprof.engine.simulation import planned, prepare
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Traffic
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
-from spillprof.known import fitted_of, plans_of
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.reordering import reordered
 from spillprof.planning.covering import covering
 from spillprof.planning.options import Order, PlanningOptions, Recomputing
 from spillprof.planning.ordering.search import effort
 from spillprof.planning.traffic import count_traffic
-from spillprof.recompute.search import most_trials, running_again
-from spillprof.scheduling import scheduled, steps_to_judge
-from spillprof.simulation import planned, prepare
 
 _NEVER = 1 << 40
 

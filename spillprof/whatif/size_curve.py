@@ -6,6 +6,8 @@ How many runs are made depends on the number of steps alone, never on the speed 
 from collections.abc import Callable, Sequence
 
 from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
+from spillprof.engine.scheduling import steps_to_judge
+from spillprof.engine.simulation import planned, prepare, sram_limits
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.program import Program
 from spillprof.ir.size_curve import SizeCurve, SizePoint
@@ -13,8 +15,6 @@ from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.layout import align
 from spillprof.planning.bounds import quick_bound
 from spillprof.planning.traffic import count_traffic
-from spillprof.scheduling import steps_to_judge
-from spillprof.simulation import planned, prepare, sram_limits
 from spillprof.whatif.memory import sized
 from spillprof.whatif.setup import Setup, runs_in_one
 

@@ -6,8 +6,8 @@ How many runs are made depends on the number of steps alone, never on the speed 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from spillprof.engine.scheduling import steps_to_judge
 from spillprof.ir.story import ANY_CHANGE, Suggestion
-from spillprof.scheduling import steps_to_judge
 from spillprof.whatif.again import recomputed_tensors
 from spillprof.whatif.change import Change, Situation
 from spillprof.whatif.machine import more_channels, own_workspaces, twice_the_bandwidth

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillprof.analysis.inspection import inspect_graph
+from spillprof.engine.simulation import planned
 from spillprof.ir.graph import Graph, TripBasis, Trips
 from spillprof.ir.target import Target
 from spillprof.lowering import bodies
@@ -17,7 +18,6 @@ from spillprof.lowering.options import Control, LoweringOptions
 from spillprof.planning.liveness import live_bytes_by_step
 from spillprof.planning.options import STRATEGIES, PlanningOptions
 from spillprof.planning.traffic import count_traffic
-from spillprof.simulation import planned
 
 X, COND, INT = (4,), ("bool", ()), ("int64", ())
 UNFOLDED = replace(PLAIN, control=Control.UNFOLD)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from programs import program, target
 from random_programs import random_program
 
+from spillprof.engine.simulation import terms_of
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.blocks import BlockBuilder, Ticks
 from spillprof.planning.budget import Budget
@@ -28,7 +29,6 @@ from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.strategies.online import cost
 from spillprof.planning.traffic import count_traffic
-from spillprof.simulation import terms_of
 from spillprof.timing.issue_times import best_issue_times
 from spillprof.verify import verify
 

@@ -8,6 +8,7 @@ import pytest
 from programs import program, target
 from random_programs import random_program
 
+from spillprof.engine.simulation import terms_of
 from spillprof.ir.program import Program
 from spillprof.planning.bounding.certify import certificate_of
 from spillprof.planning.bounding.reduction import reduce
@@ -23,7 +24,6 @@ from spillprof.planning.optimal.step_by_step import solve_step_by_step
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions, WriteBack
 from spillprof.planning.planner import make_plan, optimize
 from spillprof.planning.traffic import count_traffic
-from spillprof.simulation import terms_of
 from spillprof.verify import verify
 from spillprof.verify.certificate import check_certificate
 

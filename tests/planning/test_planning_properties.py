@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from programs import target
 from random_programs import random_program
 
+from spillprof.engine.simulation import terms_of
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
 from spillprof.planning.options import (
@@ -21,7 +22,6 @@ from spillprof.planning.options import (
 )
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
-from spillprof.simulation import terms_of
 from spillprof.verify import recount, verify
 
 TARGET = target(dram_read_setup_s=8.0, dram_write_setup_s=4.0)

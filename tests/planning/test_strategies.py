@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from programs import program, step, target
 
+from spillprof.engine.simulation import terms_of
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.plan import Plan, Traffic
 from spillprof.ir.program import Program
@@ -16,7 +17,6 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
-from spillprof.simulation import terms_of
 from spillprof.verify import verify
 
 ONLINE = ("lru", "size", "belady", "cost")

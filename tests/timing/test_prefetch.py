@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import plan, program, target
 
+from spillprof.engine.simulation import terms_of
 from spillprof.ir.plan import Plan
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
-from spillprof.simulation import terms_of
 from spillprof.timing.prefetch import LastOwnerEnd, earliest_issues, just_in_time, reissued
 from spillprof.verify import verify
 

@@ -6,13 +6,13 @@ import pytest
 from corpus_models import MODELS, graph_of, needs_models
 
 from spillprof.analysis.breakdown import breakdown
+from spillprof.engine.simulation import planned, prepare, sram_limits
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import Dma, PlanningOptions
-from spillprof.simulation import planned, prepare, sram_limits
 from spillprof.verify import recount
 
 FEW_OPERATORS = int(os.environ.get("SPILLPROF_FEW_OPERATORS", "130"))

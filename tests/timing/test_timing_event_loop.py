@@ -12,6 +12,7 @@ from programs import target
 from random_programs import random_program
 from replayed import check
 
+from spillprof.engine.simulation import terms_of
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
@@ -19,7 +20,6 @@ from spillprof.ir.target import Target
 from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.planning.options import STRATEGIES, PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
-from spillprof.simulation import terms_of
 from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import recount, verify

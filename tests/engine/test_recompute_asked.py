@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from programs import program, step, target
 from random_programs import random_program
 
+from spillprof.engine.recompute.asked import asked_choices
+from spillprof.engine.recompute.search import recompute_facts, recomputed, running_again
+from spillprof.engine.simulation import planned
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute
 from spillprof.planning.options import STRATEGIES, PlanningOptions, Recomputing
-from spillprof.recompute.asked import asked_choices
-from spillprof.recompute.search import recompute_facts, recomputed, running_again
-from spillprof.simulation import planned
 
 LOWERING = LoweringOptions()
 

@@ -4,6 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spillprof.engine.known import fitted_of, plans_of, run_of, search_end
+from spillprof.engine.recompute.asked import asked_choices
+from spillprof.engine.recompute.joint import joint_choice
+from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
+from spillprof.engine.recompute.rules import judged_gaps
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.kept import Kept
 from spillprof.ir.plan import Plan
@@ -11,15 +16,10 @@ from spillprof.ir.profile import RecomputedOperator, RecomputeFacts
 from spillprof.ir.program import Program
 from spillprof.ir.search_ends import BY_CLOCK, BY_WORK, COMPLETE
 from spillprof.ir.target import Target
-from spillprof.known import fitted_of, plans_of, run_of, search_end
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_recomputed
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.traffic import count_traffic
-from spillprof.recompute.asked import asked_choices
-from spillprof.recompute.joint import joint_choice
-from spillprof.recompute.proposals import Costs, Proposal, Verdict
-from spillprof.recompute.rules import judged_gaps
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link, write_link
 

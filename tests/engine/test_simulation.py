@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from spillprof.engine.simulation import Points, Totals, lowering_key, on_machine, prepare, sram_limits
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.graph import Graph
 from spillprof.ir.target import Target, load_target
@@ -12,9 +13,8 @@ from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
-from spillprof.simulation import Points, Totals, lowering_key, on_machine, prepare, sram_limits
 
-SAMPLES = Path(__file__).parents[1] / "sample_models"
+SAMPLES = Path(__file__).parents[2] / "sample_models"
 TARGET = load_target("generic-npu")
 
 

@@ -10,6 +10,9 @@ from functools import partial
 
 from spillprof.analysis.attribution import evictions
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.engine.known import fitted_of, plans_of, run_of
+from spillprof.engine.recompute.search import Recomputation, recomputed
+from spillprof.engine.scheduling import scheduled
 from spillprof.ir.graph import Graph
 from spillprof.ir.kept import Kept
 from spillprof.ir.plan import Plan
@@ -17,7 +20,6 @@ from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Timeline
 from spillprof.ir.units import LARGEST_SIZE
-from spillprof.known import fitted_of, plans_of, run_of
 from spillprof.lowering.fitting import min_sram, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
@@ -29,8 +31,6 @@ from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.strategies.online import ONLINE_RULES
 from spillprof.planning.traffic import count_traffic
-from spillprof.recompute.search import Recomputation, recomputed
-from spillprof.scheduling import scheduled
 from spillprof.timing.dma import Link, read_link, write_link
 from spillprof.verify import Terms, verify
 

@@ -12,7 +12,7 @@ from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
 from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SAMPLES = sorted((ROOT / "sample_models").glob("*.onnx"))
 MIB = 1 << 20
 

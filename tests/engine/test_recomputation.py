@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from programs import target
 from random_programs import random_program
 
+from spillprof.engine.recompute.search import JUDGES, Recomputation, recompute_facts, recomputed
+from spillprof.engine.simulation import planned
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import Dma, PlanningOptions, Recomputing
-from spillprof.recompute.search import JUDGES, Recomputation, recompute_facts, recomputed
-from spillprof.simulation import planned
 
 PLANNING = PlanningOptions(recompute=Recomputing.RULES)
 

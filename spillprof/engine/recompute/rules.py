@@ -13,12 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
 from spillprof.lowering.recomputing import Recompute, producers
 from spillprof.planning.liveness import Lifetime, lifetimes
 from spillprof.planning.range_max import RangeMax
-from spillprof.recompute.proposals import Costs, Proposal, Verdict
 
 CLEARLY = 0.5
 """Times the transfers' time: what computing again may take at most."""

@@ -8,15 +8,15 @@ import pytest
 from programs import program, target
 from random_programs import random_program
 
+from spillprof.engine.recompute.joint import joint_choice
+from spillprof.engine.recompute.proposals import Costs
+from spillprof.engine.recompute.search import recomputed
 from spillprof.ir.program import BufferKind, Program
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute, producers, with_recomputed
 from spillprof.planning.covering import planners_covering
 from spillprof.planning.liveness import lifetimes, step_demand_bytes
 from spillprof.planning.options import PlanningOptions, Recomputing, WriteBack
-from spillprof.recompute.joint import joint_choice
-from spillprof.recompute.proposals import Costs
-from spillprof.recompute.search import recomputed
 
 OPTIONS = PlanningOptions()
 SECOND_RUN_S = 1.0

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from programs import program, step, target
 
+from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
+from spillprof.engine.recompute.rules import judged_gaps
+from spillprof.engine.recompute.search import recomputed
 from spillprof.ir.program import BufferKind, Program
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.recomputing import Recompute
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.planner import make_plan
-from spillprof.recompute.proposals import Costs, Proposal, Verdict
-from spillprof.recompute.rules import judged_gaps
-from spillprof.recompute.search import recomputed
 from spillprof.verify import verify
 
 COSTS_S_PER_BYTE = 1.0  # of a transfer

@@ -1,0 +1,1 @@
+"""Lowers, fits, orders, plans, plays and bounds a model, and remembers each answer."""
