@@ -17,8 +17,8 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 from scale import random_graph
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.ir.target import load_target
-from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.report.html import render
 
 SRAM_BYTES = 256 << 10

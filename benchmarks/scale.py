@@ -15,12 +15,12 @@ from random import Random
 from typing import Any
 
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
 from spillprof.ir.target import load_target
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
-from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.liveness import step_demand_bytes
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from corpus_models import MODELS, graph_of, needs_models
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import TensorKind
 from spillprof.ir.profile import Profile
@@ -13,7 +14,6 @@ from spillprof.ir.program import BufferKind
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Views, WeightsPolicy
-from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
 
 MIB8 = 8 << 20

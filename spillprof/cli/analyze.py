@@ -35,7 +35,7 @@ from spillprof.ir.units import format_size_exact
 from spillprof.planning.options import OPTIMAL, STRATEGIES
 
 if TYPE_CHECKING:
-    from spillprof.whatif.change import SmallerBatch
+    from spillprof.explain.whatif.change import SmallerBatch
 
 FEW_STRATEGIES = ((50_000, ("lru",)), (10_000, ("lru", "cost", "interval")))
 """(operators above which, strategies that are simulated where none is named): each takes seconds there."""
@@ -101,7 +101,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         stage(0, 1, "reading the model")
         graph = read_model(model, values, session)
 
-    from spillprof import pipeline, plan_files  # a file that is refused is refused without them
+    from spillprof.explain import pipeline, plan_files
 
     options = pipeline.AnalyzeOptions(
         strategies=strategies, lowering=lowering, planning=planning, what_if=pipeline.WhatIf(values["what_if"])
@@ -149,7 +149,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
 
 def _smaller_batch(model: str, values: Mapping[str, Any], session: Session) -> "SmallerBatch | None":
     """Half of the batch that was asked for; None where none was, or the model cannot be read again."""
-    from spillprof.whatif.change import SmallerBatch
+    from spillprof.explain.whatif.change import SmallerBatch
 
     batch = values["batch"]
     if batch is None or batch % 2 or model == "-":

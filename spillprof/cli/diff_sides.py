@@ -23,10 +23,10 @@ from spillprof.planning.options import STRATEGIES
 from spillprof.report.text import count_of, label
 
 if TYPE_CHECKING:
+    from spillprof.explain.pipeline import AnalyzeOptions
     from spillprof.ir.graph import Graph
     from spillprof.ir.profile import Profile
     from spillprof.ir.target import Target
-    from spillprof.pipeline import AnalyzeOptions
 
 MAX_VIOLATIONS = 3
 DEFAULT_STRATEGIES = ("interval",)
@@ -119,7 +119,7 @@ def _is_typed(name: str) -> bool:
 
 
 def _simulated(command: click.Command, session: Session, side: Side, strategies: Sequence[str]) -> "Profile":
-    from spillprof import pipeline
+    from spillprof.explain import pipeline
 
     with _context(command, session, side) as ctx:  # the side's own: what is given here outranks files of settings
         values = ctx.params
@@ -139,7 +139,7 @@ def _simulated(command: click.Command, session: Session, side: Side, strategies:
 
 def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: str) -> "Profile":
     """The profile of a model with the result of a plan, whoever made it, in place of strategies."""
-    from spillprof import pipeline, plan_files
+    from spillprof.explain import pipeline, plan_files
 
     check = plan_files.check_plan(graph, target, options, read_json(path, PLAN))
     if check.result is None:

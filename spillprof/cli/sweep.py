@@ -164,7 +164,7 @@ def _configuration(
     values: Mapping[str, Any], strategies: Sequence[str], placements: Sequence[str]
 ) -> Mapping[str, Any]:
     """All options as the result names them: those that are swept with all of their values."""
-    from spillprof.pipeline import AnalyzeOptions, configuration
+    from spillprof.explain.pipeline import AnalyzeOptions, configuration
     from spillprof.sweep.axes import OPTION_AXES
 
     options = AnalyzeOptions(

@@ -50,7 +50,7 @@ def command(session: Session, /, model: str, plan: str | None, **values: Any) ->
     Give the options with which the plan was made. The exit code is 0 for a legal plan and 2 for one that breaks a
     rule; each breach is listed. A certificate is checked in whole numbers, without a solver.
     """
-    from spillprof import plan_files
+    from spillprof.explain import plan_files
 
     if plan is None and values["certificate"] is None:
         raise UsageError("there is nothing to check", hint="give a plan, or --certificate FILE")

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.gate.fingerprint import fingerprint
 from spillprof.gate.values import BufferRow, Entry, Location, OperatorRow, Totals, entry_key
 from spillprof.ir.bindings import Bindings
@@ -13,7 +14,6 @@ from spillprof.ir.profile import Profile
 from spillprof.ir.search_ends import BY_CLOCK
 from spillprof.ir.target import Target
 from spillprof.ir.units import format_size_exact
-from spillprof.pipeline import AnalyzeOptions, analyze
 
 LONGEST_NAME = 200
 VICTIMS_KEPT = 5

@@ -10,8 +10,8 @@ from random_programs import random_program
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.causes import Rung, added_up, causes_by_step, main_cause
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
-from spillprof.counterfactuals import Counterfactuals
 from spillprof.engine.case import Case
+from spillprof.explain.counterfactuals import Counterfactuals
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from browsing import SAMPLES, Opened
 
+from spillprof.explain.pipeline import AnalyzeOptions, WhatIf, analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import load_target
-from spillprof.pipeline import AnalyzeOptions, WhatIf, analyze
 from spillprof.report.html import render
 
 

@@ -8,7 +8,7 @@ from graphs import MACHINE, chain
 
 from spillprof.cli import progress
 from spillprof.cli.progress import stages
-from spillprof.pipeline import AnalyzeOptions, WhatIf, analyze
+from spillprof.explain.pipeline import AnalyzeOptions, WhatIf, analyze
 
 
 class Terminal(io.StringIO):

@@ -7,13 +7,13 @@ from graphs import MACHINE, graph
 from profiles import make_profile
 
 from spillprof.analysis.facts import buffer_facts
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.ir.graph import Graph
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import StepFact
 from spillprof.ir.target import Target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import Fuse, LoweringOptions
-from spillprof.pipeline import AnalyzeOptions, analyze
 
 SMALL, WIDE = (1, 4, 8, 8), (1, 8, 8, 8)  # 1,024 and 2,048 bytes
 PLAIN = LoweringOptions(fuse=Fuse.NONE, inplace=False)

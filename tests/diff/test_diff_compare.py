@@ -8,9 +8,9 @@ from graphs import graph
 from profiles import make_profile, without_spills
 
 from spillprof.diff import Fate, Outcome, Why, compare
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_json import profile_from_json
-from spillprof.pipeline import AnalyzeOptions, analyze
 
 
 def test_a_run_and_itself_do_not_differ() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import spillprof
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
-from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
 
 ROOT = Path(__file__).parents[2]

@@ -15,6 +15,7 @@ import pytest
 from graphs import MACHINE
 from onnx import numpy_helper
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.frontends.onnx import read_onnx_bytes
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.ir.dtypes import UNSIZED_DTYPES
@@ -23,7 +24,6 @@ from spillprof.ir.graph import Graph
 from spillprof.lowering.costs import Cost, cost_class
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
-from spillprof.pipeline import AnalyzeOptions, analyze
 
 DECIDING = (np.int64, np.int32, np.uint64, np.uint32, np.bool_)
 MOST_ELEMENTS = 64

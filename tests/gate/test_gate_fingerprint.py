@@ -8,6 +8,7 @@ import pytest
 from gate_models import Project
 
 from spillprof.cli import run
+from spillprof.explain.pipeline import AnalyzeOptions, configuration
 from spillprof.gate import fingerprint as module
 from spillprof.gate.compare import mismatches
 from spillprof.gate.fingerprint import default_setting, fingerprint, without_defaults
@@ -15,7 +16,6 @@ from spillprof.gate.values import Entry, Totals
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import Target, load_target
-from spillprof.pipeline import AnalyzeOptions, configuration
 
 Capture = pytest.CaptureFixture[str]
 CONFIG = configuration(AnalyzeOptions(strategies=("lru",)))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.target import Target, builtin_target_names, load_target
-from spillprof.pipeline import AnalyzeOptions, analyze
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 FOLDER = resources.files("spillprof.ir") / "targets"

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from spillprof import counterfactuals, oscillation, pipeline
 from spillprof.cli.analyze import FEW_STRATEGIES
+from spillprof.explain import counterfactuals, oscillation, pipeline
+from spillprof.explain.whatif import size_curve, suggest
 from spillprof.lowering import bodies, streaming
 from spillprof.planning import bounds, offline_packing, screening
 from spillprof.planning.bounding import rows
-from spillprof.whatif import size_curve, suggest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "model.md").read_text("utf-8")
 LIMITS = PAGE.partition("### Limits that shape results")[2].partition("\n## ")[0]

@@ -11,6 +11,7 @@ from corpus_models import graph_of
 from profiles import make_profile, without_spills
 from trace_rules import check_trace
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.frontends.minimalloc import read_minimalloc
 from spillprof.frontends.onnx.reader import read_onnx
 from spillprof.ir.errors import ProfileError
@@ -19,7 +20,6 @@ from spillprof.ir.profile_facts import StepFact
 from spillprof.ir.result import Event, Residency, Result, RunTimes
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.report import chrome_trace, netron, packing, speedscope, tables
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.target import Target, load_target
 from spillprof.ir.units import parse_size
 from spillprof.lowering.options import LoweringOptions
-from spillprof.pipeline import AnalyzeOptions, analyze
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from corpus_models import graph_of
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.ir.graph import Graph
 from spillprof.ir.result import Result
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PlanningOptions
 from spillprof.sweep.blame import blame
 from spillprof.sweep.cases import Source, make_study

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Graph
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.options import LoweringOptions, Oversized
-from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PlanningOptions, Release
 from spillprof.report.sweep_data import render_csv, render_json
 from spillprof.sweep.cases import Source, make_study

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from spillprof.counterfactuals import Counterfactuals
 from spillprof.engine.case import Case
 from spillprof.engine.known import bound_of, search_end
 from spillprof.engine.simulation import PICOSECONDS_PER_S, picoseconds
+from spillprof.explain.counterfactuals import Counterfactuals
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.profile import Bounds
 from spillprof.ir.result import Result

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from spillprof.whatif.change import Change, Situation
-from spillprof.whatif.words import rate_word
+from spillprof.explain.whatif.change import Change, Situation
+from spillprof.explain.whatif.words import rate_word
 
 
 def twice_the_bandwidth(now: Situation) -> Iterator[Change]:

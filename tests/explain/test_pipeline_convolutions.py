@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import load_target
 from spillprof.ir.units import parse_size
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
-from spillprof.pipeline import AnalyzeOptions, analyze
 
-UNET = Path(__file__).parents[1] / "sample_models" / "unet.onnx"
+UNET = Path(__file__).parents[2] / "sample_models" / "unet.onnx"
 
 
 def analysed(conv: ConvAlgorithm, sram: str) -> Profile:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from spillprof.explain.whatif.change import Change, Situation
+from spillprof.explain.whatif.setup import Setup
+from spillprof.explain.whatif.words import option_words
 from spillprof.ir.units import format_size
-from spillprof.whatif.change import Change, Situation
-from spillprof.whatif.setup import Setup
-from spillprof.whatif.words import option_words
 
 _MOST_SLOTS = 3
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from spillprof.engine.recompute.asked import longest_gap_end
 from spillprof.engine.simulation import prepare
+from spillprof.explain.whatif.change import Change, Situation
+from spillprof.explain.whatif.words import option_words
 from spillprof.ir.units import format_size, format_time
 from spillprof.lowering.recomputing import producers
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import Order, Recomputing
 from spillprof.timing.compute import step_times_s
-from spillprof.whatif.change import Change, Situation
-from spillprof.whatif.words import option_words
 
 _MOST_TENSORS = 3
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
+from spillprof.explain.pipeline import AnalyzeOptions, WhatIf, analyze
+from spillprof.explain.whatif.size_curve import MOST_SIZES
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.graph import Graph
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions, Oversized
-from spillprof.pipeline import AnalyzeOptions, WhatIf, analyze
 from spillprof.planning.options import Order, PlanningOptions
-from spillprof.whatif.size_curve import MOST_SIZES
 
 MIB = 1 << 20
 GENERIC = load_target("generic-npu")

@@ -6,15 +6,15 @@ from functools import cached_property
 
 from spillprof.analysis.attribution import Charge
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
+from spillprof.explain.whatif.keeping import in_a_slot, with_more_sram
+from spillprof.explain.whatif.names import resolve
+from spillprof.explain.whatif.setup import Outcome, Setup
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
 from spillprof.ir.result import Result
 from spillprof.ir.story import Absence, Bystander, Operand, OperatorStory, Relocation, Story, TensorStory
 from spillprof.planning.liveness import held_until, lifetimes, step_demand_bytes
-from spillprof.whatif.keeping import in_a_slot, with_more_sram
-from spillprof.whatif.names import resolve
-from spillprof.whatif.setup import Outcome, Setup
 
 MOST_STORIES = 20
 """A name may stand for every trip of a loop."""

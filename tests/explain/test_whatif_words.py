@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spillprof.explain.whatif.words import rate_word, shell_word
 from spillprof.ir.units import LARGEST_SIZE, parse_rate, parse_size, size_word
-from spillprof.whatif.words import rate_word, shell_word
 
 
 @given(st.integers(1, LARGEST_SIZE))

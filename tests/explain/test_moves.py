@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 from graphs import MACHINE, graph
 
+from spillprof.explain.pipeline import AnalyzeOptions, WhatIf, analyze
 from spillprof.ir.profile import Profile
-from spillprof.pipeline import AnalyzeOptions, WhatIf, analyze
 from spillprof.report import html, markdown, terminal
 from spillprof.report.chart_words import chart_sentences
 from spillprof.report.story import story_paragraphs

@@ -7,16 +7,28 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from spillprof.engine.scheduling import steps_to_judge
+from spillprof.explain.whatif.again import recomputed_tensors
+from spillprof.explain.whatif.change import Change, Situation
+from spillprof.explain.whatif.machine import more_channels, own_workspaces, twice_the_bandwidth
+from spillprof.explain.whatif.memory import PROBES, larger_sram, twice_the_sram
+from spillprof.explain.whatif.model import (
+    leaner_lowering,
+    narrower_types,
+    other_convolutions,
+    other_weights,
+    smaller_batch,
+)
+from spillprof.explain.whatif.pairs import fused_pairs
+from spillprof.explain.whatif.policies import (
+    better_order,
+    other_placements,
+    other_strategies,
+    prompter_planning,
+    recomputing,
+)
+from spillprof.explain.whatif.setup import Outcome, outcome, runs_in_one, tiled_operators
+from spillprof.explain.whatif.slots import dedicated_slots, tried_slots
 from spillprof.ir.story import ANY_CHANGE, Suggestion
-from spillprof.whatif.again import recomputed_tensors
-from spillprof.whatif.change import Change, Situation
-from spillprof.whatif.machine import more_channels, own_workspaces, twice_the_bandwidth
-from spillprof.whatif.memory import PROBES, larger_sram, twice_the_sram
-from spillprof.whatif.model import leaner_lowering, narrower_types, other_convolutions, other_weights, smaller_batch
-from spillprof.whatif.pairs import fused_pairs
-from spillprof.whatif.policies import better_order, other_placements, other_strategies, prompter_planning, recomputing
-from spillprof.whatif.setup import Outcome, outcome, runs_in_one, tiled_operators
-from spillprof.whatif.slots import dedicated_slots, tried_slots
 
 STEPS_IN_ALL = 36_000
 """Steps that are simulated for suggestions: about so many divided by those of the program are the runs."""

@@ -13,13 +13,13 @@ from graphs import MACHINE, graph
 from onnx import TensorProto, helper
 
 from spillprof.cli import run
+from spillprof.explain.whatif.change import Situation
+from spillprof.explain.whatif.setup import Setup
+from spillprof.explain.whatif.slots import slot
+from spillprof.explain.whatif.suggest import affordable_runs
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import Order, PlanningOptions
-from spillprof.whatif.change import Situation
-from spillprof.whatif.setup import Setup
-from spillprof.whatif.slots import slot
-from spillprof.whatif.suggest import affordable_runs
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 Analyze = Callable[..., dict[str, Any]]
@@ -155,7 +155,7 @@ def test_a_slot_that_was_tried_anyway_is_suggested_where_no_runs_are_left(
     tmp_path: Path, analyzed: Analyze, monkeypatch: pytest.MonkeyPatch, runs: int
 ) -> None:
     typed = [oscillating(tmp_path / "m.onnx", 20), "--sram", "67200", "--strategy", "lru"]
-    monkeypatch.setattr("spillprof.whatif.suggest.STEPS_IN_ALL", runs * 140)
+    monkeypatch.setattr("spillprof.explain.whatif.suggest.STEPS_IN_ALL", runs * 140)
     before = analyzed(*typed)
     pin = next(s for s in before["suggestions"] if s["argument"] == "--pin f")
     if runs:  # another order, more SRAM, then the strategy that wins most often

@@ -1,16 +1,16 @@
 """What would keep one buffer in SRAM: a slot of its own, or more SRAM."""
 
 from spillprof.engine.simulation import prepare, sram_limits
+from spillprof.explain.whatif.change import Change
+from spillprof.explain.whatif.memory import LARGER, grid, sized
+from spillprof.explain.whatif.setup import Outcome, Setup, outcome, runs_in_one
+from spillprof.explain.whatif.slots import slot
+from spillprof.explain.whatif.suggest import STEPS_IN_ALL, suggestion
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.program import Buffer
 from spillprof.ir.story import Suggestion
 from spillprof.ir.units import format_size, size_word
 from spillprof.planning.planner import make_plan
-from spillprof.whatif.change import Change
-from spillprof.whatif.memory import LARGER, grid, sized
-from spillprof.whatif.setup import Outcome, Setup, outcome, runs_in_one
-from spillprof.whatif.slots import slot
-from spillprof.whatif.suggest import STEPS_IN_ALL, suggestion
 
 _MOST_PLANS = 10
 

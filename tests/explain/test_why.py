@@ -5,14 +5,14 @@ from functools import cache
 import pytest
 from graphs import MACHINE, graph
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.whatif.names import resolve
 from spillprof.ir.errors import UsageError
 from spillprof.ir.story import OperatorStory, Story, TensorStory
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
-from spillprof.pipeline import AnalyzeOptions, analyze
 from spillprof.planning.options import PlanningOptions, Release
 from spillprof.report.story import story_paragraphs
-from spillprof.whatif.names import resolve
 
 SKIP = graph(
     {"x": (100,)},

@@ -8,6 +8,11 @@ from spillprof.analysis.attribution import charges
 from spillprof.analysis.lead import leading
 from spillprof.engine.case import Case
 from spillprof.engine.scheduling import JUDGE
+from spillprof.explain.whatif.change import Situation, SmallerBatch
+from spillprof.explain.whatif.setup import Outcome, Setup
+from spillprof.explain.whatif.size_curve import size_curve
+from spillprof.explain.whatif.suggest import Tried, suggestions
+from spillprof.explain.whatif.why import Evidence, story
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Plan
@@ -16,11 +21,6 @@ from spillprof.ir.size_curve import SizeCurve
 from spillprof.ir.story import Story
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import CHEAP_STRATEGIES, Order, PlanningOptions, Recomputing
-from spillprof.whatif.change import Situation, SmallerBatch
-from spillprof.whatif.setup import Outcome, Setup
-from spillprof.whatif.size_curve import size_curve
-from spillprof.whatif.suggest import Tried, suggestions
-from spillprof.whatif.why import Evidence, story
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

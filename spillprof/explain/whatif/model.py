@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from spillprof.explain.whatif.change import Change, Situation
 from spillprof.ir.dtypes import DTYPE_BITS, is_float
 from spillprof.ir.graph import Graph, TensorKind
 from spillprof.ir.units import format_size
 from spillprof.lowering.options import ConvAlgorithm, Fuse, Views, WeightsPolicy
-from spillprof.whatif.change import Change, Situation
 
 _NARROWER = (("fp16", "float16"), ("int8", "int8"))
 """Element types as options name them, and as models do."""

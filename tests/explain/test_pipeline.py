@@ -17,6 +17,8 @@ from graphs import MACHINE, graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.plan_files import check_plan, plan_file
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.graph import Graph
@@ -25,12 +27,10 @@ from spillprof.ir.result import Result
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
-from spillprof.pipeline import AnalyzeOptions, analyze
-from spillprof.plan_files import check_plan, plan_file
 from spillprof.planning.options import STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.timing.compute import step_times_s
 
-SAMPLES = Path(__file__).parents[1] / "sample_models"
+SAMPLES = Path(__file__).parents[2] / "sample_models"
 TIGHT = {
     "residual_cnn": 30 << 20,
     "three_branch": 1500 << 20,

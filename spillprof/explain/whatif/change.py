@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from spillprof.explain.whatif.setup import Outcome, Setup
 from spillprof.ir.graph import Graph
 from spillprof.ir.program import Program
 from spillprof.ir.result import BufferCost
-from spillprof.whatif.setup import Outcome, Setup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

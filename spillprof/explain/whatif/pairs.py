@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from spillprof.explain.whatif.change import Change, Situation
+from spillprof.explain.whatif.words import option_words
 from spillprof.lowering.lower import make_draft
 from spillprof.lowering.pair_fusion import legal_pairs
-from spillprof.whatif.change import Change, Situation
-from spillprof.whatif.words import option_words
 
 _MOST_PAIRS = 3
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
 from spillprof.engine.scheduling import steps_to_judge
 from spillprof.engine.simulation import planned, prepare, sram_limits
+from spillprof.explain.whatif.memory import sized
+from spillprof.explain.whatif.setup import Setup, runs_in_one
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.program import Program
 from spillprof.ir.size_curve import SizeCurve, SizePoint
@@ -15,8 +17,6 @@ from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.layout import align
 from spillprof.planning.bounds import quick_bound
 from spillprof.planning.traffic import count_traffic
-from spillprof.whatif.memory import sized
-from spillprof.whatif.setup import Setup, runs_in_one
 
 MOST_STEPS = 18_000
 """Steps that are simulated at most: about so many divided by those of the program are the runs."""

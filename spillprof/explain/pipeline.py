@@ -18,11 +18,17 @@ from spillprof.analysis.facts import (
 from spillprof.analysis.occupancy import in_use_by_step, live_at
 from spillprof.analysis.results import against_ideal, result_of
 from spillprof.analysis.roofline import step_facts
-from spillprof.counterfactuals import Counterfactuals
 from spillprof.engine.case import Case
 from spillprof.engine.recompute.search import recompute_facts
 from spillprof.engine.scheduling import scheduled
 from spillprof.engine.simulation import on_machine, planned, prepare
+from spillprof.explain.counterfactuals import Counterfactuals
+from spillprof.explain.oscillation import oscillations
+from spillprof.explain.proven import bounds_facts
+from spillprof.explain.whatif.answers import Comparison, over_sizes, story_of, what_would_help
+from spillprof.explain.whatif.change import SmallerBatch
+from spillprof.explain.whatif.names import resolve
+from spillprof.explain.whatif.suggest import Tried
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Plan
@@ -33,16 +39,10 @@ from spillprof.ir.stages import Stage, unheard
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Timeline
 from spillprof.lowering.options import LoweringOptions
-from spillprof.oscillation import oscillations
 from spillprof.planning.liveness import live_bytes_by_step
 from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dma, PlanningOptions, Recomputing
 from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
-from spillprof.proven import bounds_facts
-from spillprof.whatif.answers import Comparison, over_sizes, story_of, what_would_help
-from spillprof.whatif.change import SmallerBatch
-from spillprof.whatif.names import resolve
-from spillprof.whatif.suggest import Tried
 
 SEARCHED_STEPS = 2_000
 """Steps up to which strategy ``optimal`` is compared without being asked for."""

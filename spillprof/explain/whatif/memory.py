@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from spillprof.engine.simulation import prepare, sram_limits
+from spillprof.explain.whatif.change import Change, Situation
+from spillprof.explain.whatif.setup import Setup, has_to_spill, traffic
 from spillprof.ir.target import Target
 from spillprof.ir.units import LARGEST_SIZE, format_size, size_word
 from spillprof.lowering.layout import align
-from spillprof.whatif.change import Change, Situation
-from spillprof.whatif.setup import Setup, has_to_spill, traffic
 
 _FINENESS = 32
 """Sizes that are tried are whole multiples of about this share of the present size."""

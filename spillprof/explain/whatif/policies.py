@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from spillprof.engine.recompute.search import recompute_facts, recomputed
+from spillprof.explain.whatif.change import Change, Situation
 from spillprof.ir.units import format_time
 from spillprof.planning.options import (
     CHEAP_STRATEGIES,
@@ -17,7 +18,6 @@ from spillprof.planning.options import (
     Release,
     WriteBack,
 )
-from spillprof.whatif.change import Change, Situation
 
 _NOTHING = "none: another policy"
 

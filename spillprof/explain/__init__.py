@@ -1,0 +1,1 @@
+"""What simulating again says: causes, oscillation, bounds, what-ifs; analyze() puts it into a Profile."""
