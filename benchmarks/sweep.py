@@ -25,12 +25,12 @@ from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
 from spillprof.report.sweep_data import render_json
-from spillprof.sweep.cases import Source, make_study
-from spillprof.sweep.cluster import Cluster
-from spillprof.sweep.local import InProcess
-from spillprof.sweep.result import conclude
-from spillprof.sweep.run import Run
-from spillprof.sweep.work import Runner
+from spillprof.studies.sweep.cases import Source, make_study
+from spillprof.studies.sweep.cluster import Cluster
+from spillprof.studies.sweep.local import InProcess
+from spillprof.studies.sweep.result import conclude
+from spillprof.studies.sweep.run import Run
+from spillprof.studies.sweep.work import Runner
 
 SAMPLES = Path(__file__).parents[1] / "sample_models"
 SPILLPROF = [sys.executable, "-m", "spillprof"]

@@ -25,7 +25,7 @@ from spillprof.ir.units import format_size_exact
 from spillprof.planning.options import STRATEGIES
 
 if TYPE_CHECKING:
-    from spillprof.diff import Comparison
+    from spillprof.studies.diff import Comparison
 
 
 @click.command(
@@ -87,7 +87,7 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
         Side(which="after", path=after, extra=values["after_options"] or ""),
     )
 
-    from spillprof.diff import compare
+    from spillprof.studies.diff import compare
 
     comparison = compare(old, new, command=reproduce(session, command, values["config"]))
     print_result(_as_json(comparison) if to_stdout else _page(comparison, values["top"]))

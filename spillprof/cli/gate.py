@@ -31,7 +31,7 @@ from spillprof.report.text import label
 
 if TYPE_CHECKING:
     from spillprof.config import Config
-    from spillprof.gate import GateReport, Rules
+    from spillprof.studies.gate import GateReport, Rules
 
 FORMATS = ("text", "json", "markdown", "junit", "github", "sarif")
 SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif", ".txt": "text"}
@@ -145,7 +145,7 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     The exit code is 0 if the gate passes, 1 if it fails, and 2 if any model could not be evaluated or its baseline is
     not comparable. Without a baseline everything is new, and passes.
     """
-    from spillprof import gate
+    from spillprof.studies import gate
 
     if values["update"] and values["against"]:
         raise UsageError("--update writes the baseline in the folder, --against reads another", hint="drop one of them")
@@ -195,7 +195,7 @@ def _name_updated(values: Mapping[str, Any], baseline: Path, session: Session) -
 
 
 def _rules(values: Mapping[str, Any]) -> "Rules":
-    from spillprof.gate import Rules
+    from spillprof.studies.gate import Rules
 
     return Rules(
         metrics=values["metrics"],
@@ -211,7 +211,7 @@ def _rules(values: Mapping[str, Any]) -> "Rules":
 
 def _baseline(path: Path, against: str | None) -> tuple[dict[str, Any], str]:
     """(entries, what reports call the baseline)."""
-    from spillprof.gate import git, parse_baseline, read_baseline
+    from spillprof.studies.gate import git, parse_baseline, read_baseline
 
     if against is None:
         return read_baseline(path), path.as_posix()
@@ -222,7 +222,7 @@ def _baseline(path: Path, against: str | None) -> tuple[dict[str, Any], str]:
 
 def _updated(report: "GateReport", baseline: Mapping[str, Any], path: Path, session: Session) -> "GateReport":
     """The report after the baseline was written; as it was if a model broke, and nothing was written."""
-    from spillprof.gate import Verdict, accept, baseline_text, locked, merged, read_baseline
+    from spillprof.studies.gate import Verdict, accept, baseline_text, locked, merged, read_baseline
 
     if any(check.verdict is Verdict.ERROR for check in report.checks):
         session.note("the baseline was not written: a model could not be evaluated")
@@ -266,15 +266,15 @@ def _print(report: "GateReport", form: str) -> None:
 
 def _commit(values: Mapping[str, Any], config: "Config") -> str:
     """What the history calls this state; ``UsageError`` if it has no name, or the history cannot be added to."""
-    from spillprof import history
-    from spillprof.gate import git
+    from spillprof.studies import history
+    from spillprof.studies.gate import git
 
     history.check_history(Path(values["record"]))
     return values["commit"] or git.head_commit(config.folder)
 
 
 def _record(report: "GateReport", path: str, commit: str, session: Session) -> None:
-    from spillprof import history
+    from spillprof.studies import history
 
     count = history.record(Path(path), commit, report.checks)
     session.note(f"Recorded {count} of {len(report.checks)} in {path} for {commit[:12]}")

@@ -14,7 +14,7 @@ from spillprof.planning.options import STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.config import Config, ModelEntry
-    from spillprof.gate import Case
+    from spillprof.studies.gate import Case
 
 
 def read_cases(models: Sequence[str], config: "Config", root: Path, values: Mapping[str, Any]) -> "list[Case]":
@@ -51,9 +51,9 @@ def _entry(model: str, config: "Config", root: Path) -> "ModelEntry":
 
 
 def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) -> "list[Case]":
-    from spillprof.gate import Case
-    from spillprof.gate.values import Location
     from spillprof.ir.metric import Budgets
+    from spillprof.studies.gate import Case
+    from spillprof.studies.gate.values import Location
 
     strategy = values["strategy"]
     if strategy not in (*STRATEGIES, "none"):

@@ -45,8 +45,8 @@ def command(session: Session, /, file: str, **values: Any) -> None:
 
     Commits stand in the order in which they were recorded.
     """
-    from spillprof.history import read_history
     from spillprof.report import history
+    from spillprof.studies.history import read_history
 
     output = None if values["output"] is None else _html_path(values["output"], session)
     series = [s for s in read_history(Path(file)) if values["model"] is None or values["model"] in s.model]

@@ -44,9 +44,9 @@ from spillprof.ir.interrupts import check, raised
 from spillprof.planning.options import CHEAP_STRATEGIES, PLACEMENTS, STRATEGIES, PlanningOptions
 
 if TYPE_CHECKING:
-    from spillprof.sweep.result import Sweep
-    from spillprof.sweep.rows import Case, Row
-    from spillprof.sweep.work import Runner, Study
+    from spillprof.studies.sweep.result import Sweep
+    from spillprof.studies.sweep.rows import Case, Row
+    from spillprof.studies.sweep.work import Runner, Study
 
 
 @click.command(
@@ -109,8 +109,8 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         session.files.reads(values["resume"])
     study, cases = read_study(list(dict.fromkeys(models)), values, session)
 
-    from spillprof.sweep.resume import read_rows
-    from spillprof.sweep.run import Run
+    from spillprof.studies.sweep.resume import read_rows
+    from spillprof.studies.sweep.run import Run
 
     known = read_rows(values["resume"]) if values["resume"] else {}
     run = Run(cases, list(product(placements, strategies)), known)
@@ -151,10 +151,10 @@ def _simulate(run: Any, values: Mapping[str, Any], runner: "Runner", session: Se
 
 def _runner(study: "Study", values: Mapping[str, Any]) -> "Runner":
     if values["dask"] is not None:
-        from spillprof.sweep.cluster import Cluster
+        from spillprof.studies.sweep.cluster import Cluster
 
         return Cluster(study, values["dask"])
-    from spillprof.sweep.local import InProcess, Processes
+    from spillprof.studies.sweep.local import InProcess, Processes
 
     jobs = values["jobs"] or os.cpu_count() or 1
     return InProcess(study) if jobs == 1 else Processes(study, jobs)
@@ -165,7 +165,7 @@ def _configuration(
 ) -> Mapping[str, Any]:
     """All options as the result names them: those that are swept with all of their values."""
     from spillprof.explain.pipeline import AnalyzeOptions, configuration
-    from spillprof.sweep.axes import OPTION_AXES
+    from spillprof.studies.sweep.axes import OPTION_AXES
 
     options = AnalyzeOptions(
         strategies=tuple(strategies), lowering=first_lowering(values), planning=first_planning(values)
@@ -181,7 +181,7 @@ def _conclude(
     config: Mapping[str, Any], written: str, runner: "Runner", complete: bool,
 ) -> "Sweep":  # fmt: skip
     """What follows from the rows. Ctrl-C while it is looked for who is to blame for the cliffs leaves that out."""
-    from spillprof.sweep.result import conclude
+    from spillprof.studies.sweep.result import conclude
 
     machine = {key: value for key, value in asdict(base_target(values)).items() if key not in ("sram_bytes", "sources")}
     make = partial(
@@ -197,7 +197,7 @@ def _conclude(
 
 def _exit_code(sweep: "Sweep", finished: bool) -> int:
     from spillprof.cli.failures import BUG_EXIT_CODE
-    from spillprof.sweep.work import BUG, LOST
+    from spillprof.studies.sweep.work import BUG, LOST
 
     lost = sum(row.status == LOST for row in sweep.rows)
     if not finished or not (sweep.complete or lost):

@@ -12,14 +12,14 @@ from spillprof.planning.options import PlanningOptions
 
 if TYPE_CHECKING:
     from spillprof.ir.target import Target
-    from spillprof.sweep.rows import Case
-    from spillprof.sweep.work import Study
+    from spillprof.studies.sweep.rows import Case
+    from spillprof.studies.sweep.work import Study
 
 
 def read_study(models: Sequence[str], values: Mapping[str, Any], session: Session) -> tuple["Study", list["Case"]]:
     """Every model read once for each binding of its dimensions, and all cases. The first error, if none is readable."""
-    from spillprof.sweep.axes import OPTION_AXES, settings_of
-    from spillprof.sweep.cases import Source, make_study
+    from spillprof.studies.sweep.axes import OPTION_AXES, settings_of
+    from spillprof.studies.sweep.cases import Source, make_study
 
     target, lowering, planning = base_target(values), first_lowering(values), first_planning(values)
     bindings = settings_of(values["dims"])
@@ -67,7 +67,7 @@ def _warn_of_axes(target: "Target", values: Mapping[str, Any]) -> None:
 
 def first_lowering(values: Mapping[str, Any]) -> Any:
     """The options of lowering; those that are swept with their first value."""
-    from spillprof.sweep.axes import LOWERING_AXES, lowering_with
+    from spillprof.studies.sweep.axes import LOWERING_AXES, lowering_with
 
     firsts = {name: values[name][0] for name in LOWERING_AXES}
     return lowering_with(read_lowering({**values, **firsts}), firsts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from spillprof.ir.errors import UsageError
 
 if TYPE_CHECKING:
-    from spillprof.sweep.result import Sweep
+    from spillprof.studies.sweep.result import Sweep
 
 
 def writer(path: str) -> Callable[["Sweep"], str | bytes]:

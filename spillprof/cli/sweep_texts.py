@@ -23,7 +23,7 @@ def parse_within(text: str) -> float:
 
 def parse_dims(text: str) -> tuple[str, tuple[int, ...]]:
     """``(dimension, sizes)`` of ``batch=1,2,4``."""
-    from spillprof.sweep.axes import parse_axis
+    from spillprof.studies.sweep.axes import parse_axis
 
     name, separator, sizes = text.rpartition("=")
     if not separator or not name:
@@ -39,28 +39,28 @@ def _parse_count(text: str) -> int:
 
 def parse_sizes(text: str) -> str | tuple[int, ...]:
     """Bytes of ``1MB..4MB/1MB``, ascending; or ``AUTO``."""
-    from spillprof.sweep.axes import parse_axis
+    from spillprof.studies.sweep.axes import parse_axis
 
     return AUTO if text.strip().lower() == AUTO else parse_axis(text, parse_size)
 
 
 def parse_order_names(text: str) -> tuple[str, ...]:
     """Orders of operators, each once."""
-    from spillprof.sweep.axes import parse_orders
+    from spillprof.studies.sweep.axes import parse_orders
 
     return parse_orders(text)
 
 
 def parse_varied(text: str) -> tuple[str, tuple[Any, ...]]:
     """``(target field, values)`` of ``dram-read=30GB/s,60GB/s``."""
-    from spillprof.sweep.axes import parse_variation
+    from spillprof.studies.sweep.axes import parse_variation
 
     return parse_variation(text)
 
 
 def parse_dtype_names(text: str) -> tuple[str, ...]:
     """Element types, each once."""
-    from spillprof.sweep.axes import parse_dtypes
+    from spillprof.studies.sweep.axes import parse_dtypes
 
     return parse_dtypes(text)
 

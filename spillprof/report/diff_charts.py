@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from spillprof.diff import Comparison, StrategyChange
 from spillprof.ir.units import format_size, format_size_pair
 from spillprof.report.diff_heads import step_of
 from spillprof.report.text import label
+from spillprof.studies.diff import Comparison, StrategyChange
 
 WIDTH, HEIGHT = 1000, 220
 """Of a chart, in its own units."""

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spillprof.diff import Comparison, Named, OperatorChange, Source, StrategyChange
-from spillprof.diff.values import Run
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size_pair
 from spillprof.report.diff_words import path_labels, strategy_title, whole
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.text import label
+from spillprof.studies.diff import Comparison, Named, OperatorChange, Source, StrategyChange
+from spillprof.studies.diff.values import Run
 
 MAX_TARGET = 60
 

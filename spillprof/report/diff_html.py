@@ -3,7 +3,6 @@
 from typing import Any
 
 from spillprof import __version__
-from spillprof.diff import Comparison, StrategyChange
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size
 from spillprof.report import data_table as tables
@@ -35,6 +34,7 @@ from spillprof.report.diff_words import (
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.html import asset, environment, script_json, stylesheet
 from spillprof.report.text import label
+from spillprof.studies.diff import Comparison, StrategyChange
 
 MAX_SOURCES = 8
 MAX_ALONE = 200

@@ -4,9 +4,9 @@ import json
 from importlib import resources
 from typing import Any
 
-from spillprof.diff import Comparison
 from spillprof.report.diff_words import verdict
 from spillprof.report.json_report import json_text
+from spillprof.studies.diff import Comparison
 
 
 def render(comparison: Comparison) -> str:

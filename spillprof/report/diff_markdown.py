@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from spillprof.diff import Comparison, Named, OperatorChange, StrategyChange
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size
 from spillprof.report.diff_heads import alone, both_run, source_parts, step_of, strategy_figures
@@ -19,6 +18,7 @@ from spillprof.report.diff_words import (
 )
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.markdown import code, plain
+from spillprof.studies.diff import Comparison, Named, OperatorChange, StrategyChange
 
 TOP_OPERATORS = 10
 MAX_SOURCES = 3

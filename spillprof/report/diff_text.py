@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from spillprof.diff import BufferChange, Comparison, OperatorChange, StrategyChange
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size
 from spillprof.report.columns import Scale, size_scale, time_scale
@@ -30,6 +29,7 @@ from spillprof.report.diff_words import (
 from spillprof.report.gate.wording import growth
 from spillprof.report.narrow import wrapped
 from spillprof.report.text import cells, count_of, label, ljust, rjust
+from spillprof.studies.diff import BufferChange, Comparison, OperatorChange, StrategyChange
 
 DEFAULT_WIDTH = 100
 MIN_WIDTH = 80

@@ -4,7 +4,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from spillprof.diff import (
+from spillprof.ir.metric import Metric
+from spillprof.ir.units import format_size, format_size_exact, format_time
+from spillprof.report.gate.wording import CAUSES, figures, growth
+from spillprof.report.target_words import field_text
+from spillprof.report.text import count_of, label
+from spillprof.studies.diff import (
     BufferChange,
     Comparison,
     Difference,
@@ -15,11 +20,6 @@ from spillprof.diff import (
     StrategyChange,
     Why,
 )
-from spillprof.ir.metric import Metric
-from spillprof.ir.units import format_size, format_size_exact, format_time
-from spillprof.report.gate.wording import CAUSES, figures, growth
-from spillprof.report.target_words import field_text
-from spillprof.report.text import count_of, label
 
 OUTCOMES = {
     Outcome.SAME: "no difference",

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from spillprof import __version__
-from spillprof.history import Run, Series, Step, steps
 from spillprof.ir.metric import Metric
 from spillprof.report.gate.wording import NAMES, figure, figures, growth
 from spillprof.report.html import environment, stylesheet
 from spillprof.report.text import BARS, count_of, label
+from spillprof.studies.history import Run, Series, Step, steps
 
 MOST_BARS = 60
 _WIDTH, _HEIGHT = 640, 120

@@ -11,8 +11,8 @@ from spillprof.report.data_table import DataTable, Kind, make_table
 from spillprof.report.figures import MIB, Figure
 from spillprof.report.sweep_figures import curve_figure
 from spillprof.report.text import count_of, label
-from spillprof.sweep.curves import Cliff, Knee, cliffs, knees
-from spillprof.sweep.rows import OK, Row
+from spillprof.studies.sweep.curves import Cliff, Knee, cliffs, knees
+from spillprof.studies.sweep.rows import OK, Row
 
 _TALLEST = 8
 """Times what spills in this memory: higher values leave the drawing."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from spillprof.ir.errors import UsageError
 from spillprof.report.text import printable
-from spillprof.sweep.result import Sweep
-from spillprof.sweep.rows import Row
+from spillprof.studies.sweep.result import Sweep
+from spillprof.studies.sweep.rows import Row
 
 _FIRST = ("model", "target", "strategy", "placement", "sram_bytes", "dims")
 _WHOLE = (

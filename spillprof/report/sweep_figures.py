@@ -11,8 +11,8 @@ from spillprof.ir.units import format_size
 from spillprof.report.figures import BLUE, GREY, ORANGE, PURPLE, SHADE, TEAL, Figure
 from spillprof.report.sweep_words import METRIC_WORDS
 from spillprof.report.text import label
-from spillprof.sweep.curves import Cliff, Curve, Knee, curves
-from spillprof.sweep.rows import Row
+from spillprof.studies.sweep.curves import Cliff, Curve, Knee, curves
+from spillprof.studies.sweep.rows import Row
 
 MAX_CURVES = 12
 _COLORS = (BLUE, ORANGE, TEAL, GREY, PURPLE)

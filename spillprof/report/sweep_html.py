@@ -21,8 +21,8 @@ from spillprof.report.sweep_words import (
 )
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
-from spillprof.sweep.result import CaseFacts, Sweep
-from spillprof.sweep.rows import Row
+from spillprof.studies.sweep.result import CaseFacts, Sweep
+from spillprof.studies.sweep.rows import Row
 
 MAX_CASES = 12
 MAX_CLIFFS = 100

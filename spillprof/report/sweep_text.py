@@ -15,8 +15,8 @@ from spillprof.report.sweep_words import (
     unfinished,
 )
 from spillprof.report.text import count_of, label
-from spillprof.sweep.result import CaseFacts, Sweep
-from spillprof.sweep.rows import Row
+from spillprof.studies.sweep.result import CaseFacts, Sweep
+from spillprof.studies.sweep.rows import Row
 
 WIDTH = 100
 MIN_WIDTH = 60

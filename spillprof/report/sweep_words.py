@@ -6,10 +6,10 @@ from typing import Any
 from spillprof.ir.units import format_size, format_size_exact, format_size_pair, format_time
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
-from spillprof.sweep.answers import Answer
-from spillprof.sweep.curves import Cliff, Knee
-from spillprof.sweep.result import Sweep
-from spillprof.sweep.work import LOST
+from spillprof.studies.sweep.answers import Answer
+from spillprof.studies.sweep.curves import Cliff, Knee
+from spillprof.studies.sweep.result import Sweep
+from spillprof.studies.sweep.work import LOST
 
 METRIC_WORDS = {"spill_bytes": "spill bytes", "latency_s": "latency"}
 

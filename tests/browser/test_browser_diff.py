@@ -8,10 +8,10 @@ import pytest
 from browsing import Opened, barriers
 from profiles import HOSTILE_NAMES, make_profile
 
-from spillprof.diff import compare
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import BufferFact, StepFact
 from spillprof.report.diff_html import render
+from spillprof.studies.diff import compare
 
 pytestmark = pytest.mark.browser
 STEPS = 400

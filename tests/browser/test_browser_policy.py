@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from profiles import make_profile
 
-from spillprof.diff import compare
 from spillprof.frontends.onnx import read_onnx
-from spillprof.history import Run as Recorded
-from spillprof.history import Series
 from spillprof.ir.metric import Metric
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.report import diff_html, history, html, sweep_html
-from spillprof.sweep.cases import Source, make_study
-from spillprof.sweep.local import InProcess
-from spillprof.sweep.result import conclude
-from spillprof.sweep.run import Run
+from spillprof.studies.diff import compare
+from spillprof.studies.history import Run as Recorded
+from spillprof.studies.history import Series
+from spillprof.studies.sweep.cases import Source, make_study
+from spillprof.studies.sweep.local import InProcess
+from spillprof.studies.sweep.result import conclude
+from spillprof.studies.sweep.run import Run
 
 pytestmark = pytest.mark.browser
 BLOCKS = str(Path(__file__).parents[2] / "sample_models" / "transformer_blocks.onnx")

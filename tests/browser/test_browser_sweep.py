@@ -11,10 +11,10 @@ from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.report.sweep_html import render
-from spillprof.sweep.cases import Source, make_study
-from spillprof.sweep.local import InProcess
-from spillprof.sweep.result import conclude
-from spillprof.sweep.run import Run
+from spillprof.studies.sweep.cases import Source, make_study
+from spillprof.studies.sweep.local import InProcess
+from spillprof.studies.sweep.result import conclude
+from spillprof.studies.sweep.run import Run
 
 pytestmark = pytest.mark.browser
 BLOCKS = str(Path(__file__).parents[2] / "sample_models" / "transformer_blocks.onnx")

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from profiles import HOSTILE_NAMES, make_profile, without_spills
 
-from spillprof.diff import Comparison, compare
 from spillprof.ir.profile import Profile
 from spillprof.report import diff_html, diff_markdown, diff_text
 from spillprof.report.diff_words import verdict
+from spillprof.studies.diff import Comparison, compare
 
 
 def hostile(profile: Profile) -> Profile:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from profiles import MIB, make_profile
 
-from spillprof.diff import Comparison, compare
 from spillprof.report.diff_charts import HEIGHT, WIDTH, delta_chart, live_chart
+from spillprof.studies.diff import Comparison, compare
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@
 The job summary is the Markdown of the gate; the command line appends it to the file that the platform names.
 """
 
-from spillprof.gate.values import Check, GateReport, Verdict
 from spillprof.report.gate.text_format import render as render_text
 from spillprof.report.gate.wording import headline, worst_first
 from spillprof.report.text import label
+from spillprof.studies.gate.values import Check, GateReport, Verdict
 
 MOST_ANNOTATIONS = 5
 """The platform shows ten of each level and step, and other tools want some of them."""

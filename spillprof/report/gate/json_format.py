@@ -4,8 +4,8 @@ import json
 from importlib import resources
 from typing import Any
 
-from spillprof.gate.values import Change, Check, GateReport
 from spillprof.report.gate.wording import headline, reasons
+from spillprof.studies.gate.values import Change, Check, GateReport
 
 SCHEMA = "spillprof-gate/1"
 

@@ -2,9 +2,9 @@
 
 from xml.etree import ElementTree
 
-from spillprof.gate.values import Check, GateReport
 from spillprof.report.gate.wording import change_sentence, headline, reasons
 from spillprof.report.text import label, printable
+from spillprof.studies.gate.values import Check, GateReport
 
 
 def render(report: GateReport) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from spillprof.gate.values import Check, GateReport, Verdict
 from spillprof.report.gate.wording import (
     NAMES,
     advice,
@@ -16,6 +15,7 @@ from spillprof.report.gate.wording import (
     worst_first,
 )
 from spillprof.report.markdown import code, plain
+from spillprof.studies.gate.values import Check, GateReport, Verdict
 
 MARKER = "<!-- spillprof:gate -->"
 LONGEST = 60_000

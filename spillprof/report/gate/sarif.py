@@ -5,9 +5,9 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from spillprof.gate.values import Check, GateReport, Verdict
 from spillprof.report.gate.wording import headline, reasons
 from spillprof.report.text import printable
+from spillprof.studies.gate.values import Check, GateReport, Verdict
 
 VERSION = "2.1.0"
 SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from spillprof.gate.values import Check, GateReport, Verdict
 from spillprof.report.gate.wording import advice, headline, reasons, summary
 from spillprof.report.text import cells, label, ljust, printable, shorten_middle
+from spillprof.studies.gate.values import Check, GateReport, Verdict
 
 QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
 

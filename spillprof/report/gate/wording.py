@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from spillprof.gate.values import Change, Check, GateReport, Moved, Verdict
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_energy, format_size, format_time
 from spillprof.report.text import count_of, label
+from spillprof.studies.gate.values import Change, Check, GateReport, Moved, Verdict
 
 TOP_MOVED = 5
 NAMES = {

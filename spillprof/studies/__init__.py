@@ -1,0 +1,1 @@
+"""Many runs, or runs compared: sweeps, diffs, the gate, its history."""

@@ -1,0 +1,276 @@
+"""From two Profiles to a Comparison: a pure function, linear in steps and buffers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import isclose
+
+from spillprof import __version__
+from spillprof.analysis.lead import leading
+from spillprof.analysis.why import why_parts
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import OperatorCost, Result
+from spillprof.studies.diff.buffers import buffer_changes, fate
+from spillprof.studies.diff.matching import Pairs, match
+from spillprof.studies.diff.settings import differences, warnings
+from spillprof.studies.diff.sources import pressure
+from spillprof.studies.diff.values import (
+    CauseChange,
+    Comparison,
+    Matching,
+    Named,
+    OperatorChange,
+    Outcome,
+    Run,
+    StrategyChange,
+    Totals,
+    Why,
+)
+
+_LEAST_SHARE = 1e-3
+"""Of a latency: less is no better and no worse."""
+
+_LEAST_STALL = 1e-5
+"""Of the run's latency: operators whose stall differs by less are not listed for it."""
+
+_GONE = {
+    Why.ADDED: Why.REMOVED,
+    Why.NEW_READER: Why.LOST_READER,
+    Why.LONGER: Why.SHORTER,
+    Why.LARGER: Why.SMALLER,
+}
+"""What the run before has beyond the run after is what went away."""
+
+
+def compare(before: Profile, after: Profile, *, command: str = "") -> Comparison:
+    """What is different in ``after``: figures of each strategy that both have, operators and buffers, settings.
+
+    Where the two have no strategy in common, the ones that their reports lead with are compared.
+    """
+    pairs = match(before, after)
+    found = tuple(differences(before, after))
+    matching = _matching(before, after, pairs)
+    return Comparison(
+        spillprof_version=__version__,
+        command=command,
+        before=_run(before),
+        after=_run(after),
+        is_same_model=bool(before.model.sha256) and before.model.fingerprint == after.model.fingerprint,
+        differences=found,
+        warnings=tuple(warnings(found, before, after)),
+        matching=matching,
+        strategies=tuple(
+            _strategy(_Both(before, after, old, new, pairs), matching.is_reordered)
+            for old, new in _common(before.results, after.results)
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """One strategy in both runs."""
+
+    before: Profile
+    after: Profile
+    old: Result
+    new: Result
+    pairs: Pairs
+
+
+def _common(before: Sequence[Result], after: Sequence[Result]) -> list[tuple[Result, Result]]:
+    """Results under the same strategy, first that which leads after, else before; or those that lead."""
+    old = {result.strategy: result for result in before}
+    pairs = [(old[result.strategy], result) for result in after if result.strategy in old]
+    leads = leading(before), leading(after)
+    if not pairs:
+        return [(leads[0] or before[0], leads[1] or after[0])] if before and after else []
+    runs = [pair for pair in pairs if pair[0].feasible and pair[1].feasible] or pairs
+    names = [lead.strategy for lead in reversed(leads) if lead is not None]
+    first = next((pair for name in names for pair in runs if pair[1].strategy == name), runs[0])
+    return [first, *(pair for pair in pairs if pair is not first)]
+
+
+def _strategy(both: _Both, is_reordered: bool) -> StrategyChange:
+    costs = _Costs(both)
+    rise, fall = costs.rises()
+    return StrategyChange(
+        before=_totals(both.old),
+        after=_totals(both.new),
+        outcome=_outcome(both.old, both.new),
+        causes=_causes(both.old, both.new),
+        rise_bytes=sum(rise),
+        fall_bytes=sum(fall),
+        rise_sources=pressure(both.before, both.after, both.pairs, rise, is_reordered=is_reordered),
+        fall_sources=tuple(
+            replace(source, why=_GONE[source.why])
+            for source in pressure(both.after, both.before, _swapped(both.pairs), fall, is_reordered=is_reordered)
+        ),
+        operators=costs.changes(),
+        buffers=buffer_changes(both.before, both.after, both.old, both.new, both.pairs),
+    )
+
+
+def _outcome(old: Result, new: Result) -> Outcome:
+    if not old.feasible or not new.feasible:
+        return Outcome.RUNS_NOW if new.feasible else Outcome.RUNS_NO_MORE if old.feasible else Outcome.RUNS_NEITHER
+    later = new.latency_s - old.latency_s if not isclose(old.latency_s, new.latency_s, rel_tol=_LEAST_SHARE) else 0
+    signs = {(delta > 0) - (delta < 0) for delta in (new.spill_bytes - old.spill_bytes, later)} - {0}
+    if not signs:
+        return Outcome.SAME
+    return Outcome.MIXED if len(signs) > 1 else Outcome.WORSE if signs == {1} else Outcome.BETTER
+
+
+def _causes(old: Result, new: Result) -> tuple[CauseChange, ...]:
+    """By cause where both runs were simulated again for it; else by kind where both know that; else nothing."""
+    if (old.causes is None) != (new.causes is None):
+        return ()
+    parts = dict(why_parts(old)), dict(why_parts(new))
+    return tuple(
+        CauseChange(cause=cause, before_bytes=parts[0].get(cause, 0), after_bytes=parts[1].get(cause, 0))
+        for cause in dict.fromkeys([*parts[0], *parts[1]])
+    )
+
+
+class _Costs:
+    """Operators of one strategy by step, in both runs."""
+
+    def __init__(self, both: _Both) -> None:
+        self.both = both
+        self.old = {cost.step: cost for cost in both.old.operators}
+        self.new = {cost.step: cost for cost in both.new.operators}
+        self.names = {  # of buffers after, by those before
+            buffer.name: both.after.buffers[partner].name
+            for buffer, partner in zip(both.before.buffers, both.pairs.after_of_buffer, strict=True)
+            if partner is not None
+        }
+
+    def rises(self) -> tuple[list[int], list[int]]:
+        """Bytes that each step of ``after`` forces out more than its partner, and each step of ``before``."""
+        pairs = self.both.pairs
+        rise, fall = [0] * len(self.both.after.steps), [0] * len(self.both.before.steps)
+        for step, cost in self.new.items():
+            partner = pairs.before_of_step[step]
+            rise[step] = max(0, _bytes(cost) - _bytes(None if partner is None else self.old.get(partner)))
+        for step, cost in self.old.items():
+            partner = pairs.after_of_step[step]
+            fall[step] = max(0, _bytes(cost) - _bytes(None if partner is None else self.new.get(partner)))
+        return rise, fall
+
+    def changes(self) -> tuple[OperatorChange, ...]:
+        """Steps whose spill bytes or stall differ, largest change first."""
+        pairs = self.both.pairs
+        rows: list[tuple[int | None, int | None]] = [(pairs.before_of_step[step], step) for step in self.new]
+        rows += [
+            (step, pairs.after_of_step[step])
+            for step in self.old
+            if pairs.after_of_step[step] not in self.new
+        ]  # fmt: skip
+        found = [self._change(old, new) for old, new in rows]
+        least_s = _LEAST_STALL * max(self.both.old.latency_s, self.both.new.latency_s)
+        moved = [c for c in found if c.delta_bytes or abs(c.delta_s) > least_s]
+        return tuple(
+            sorted(moved, key=lambda c: (-abs(c.delta_bytes), -abs(c.delta_s), _first(c.step_after, c.step_before)))
+        )
+
+    def _change(self, old_step: int | None, new_step: int | None) -> OperatorChange:
+        old = None if old_step is None else self.old.get(old_step)
+        new = None if new_step is None else self.new.get(new_step)
+        before = None if old_step is None else self.both.before.steps[old_step]
+        after = None if new_step is None else self.both.after.steps[new_step]
+        step = after or before
+        assert step is not None
+        gained, lost = self._victims(old, new)
+        return OperatorChange(
+            name=step.name,
+            name_before=None if before is None else before.name,
+            op_type=step.op_type,
+            fate=fate(None if before is None else before.name, None if after is None else after.name),
+            step_before=old_step,
+            step_after=new_step,
+            spill_bytes_before=_bytes(old),
+            spill_bytes_after=_bytes(new),
+            stall_s_before=0.0 if old is None else old.stall_s,
+            stall_s_after=0.0 if new is None else new.stall_s,
+            cause_before=_cause(old),
+            cause_after=_cause(new),
+            victims_gained=gained,
+            victims_lost=lost,
+        )
+
+    def _victims(self, old: OperatorCost | None, new: OperatorCost | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of buffers forced out in one run alone; renamed ones count as the same."""
+        was = {} if old is None else {self.names.get(name, name): name for name in old.victims}
+        now = () if new is None else new.victims
+        return tuple(n for n in now if n not in was), tuple(was[n] for n in was if n not in set(now))
+
+
+def _bytes(cost: OperatorCost | None) -> int:
+    return 0 if cost is None else cost.spill_write_bytes + cost.spill_read_bytes + cost.streamed_bytes
+
+
+def _cause(cost: OperatorCost | None) -> str | None:
+    if cost is None:
+        return None
+    return "oversized" if cost.cause == "capacity" and cost.kind == "oversized" else cost.cause
+
+
+def _first(*steps: int | None) -> int:
+    return next((step for step in steps if step is not None), 0)
+
+
+def _swapped(pairs: Pairs) -> Pairs:
+    return Pairs(
+        after_of_step=pairs.before_of_step,
+        before_of_step=pairs.after_of_step,
+        after_of_buffer=pairs.before_of_buffer,
+        before_of_buffer=pairs.after_of_buffer,
+    )
+
+
+def _matching(before: Profile, after: Profile, pairs: Pairs) -> Matching:
+    order = [step for step in pairs.before_of_step if step is not None]
+    same = sum(
+        1
+        for step, partner in zip(after.steps, pairs.before_of_step, strict=True)
+        if partner is not None and before.steps[partner].name == step.name
+    )
+    return Matching(
+        by_name=same,
+        by_structure=len(order) - same,
+        is_reordered=any(first > second for first, second in pairwise(order)),
+        added=_alone(after, pairs.before_of_step),
+        removed=_alone(before, pairs.after_of_step),
+    )
+
+
+def _alone(profile: Profile, partners: Sequence[int | None]) -> tuple[Named, ...]:
+    return tuple(
+        Named(step=i, name=step.name, op_type=step.op_type)
+        for i, (step, partner) in enumerate(zip(profile.steps, partners, strict=True))
+        if partner is None
+    )
+
+
+def _run(profile: Profile) -> Run:
+    model = profile.model
+    return Run(
+        path=model.path,
+        model=model.name,
+        sha256=model.sha256,
+        target=profile.target.name,
+        sram_bytes=profile.target.sram_bytes,
+        steps=len(profile.steps),
+        macs=model.macs,
+        weight_bytes=model.weight_bytes,
+        peak_live_bytes=model.peak_live_bytes,
+        min_sram_bytes=model.min_sram_bytes,
+        ideal_latency_s=profile.ideal.latency_s,
+        spill_bytes_lower=None if profile.bounds is None else profile.bounds.spill_bytes_lower,
+        spillprof_version=profile.spillprof_version,
+        command=profile.command,
+        live_bytes=profile.live_bytes,
+    )
+
+
+def _totals(result: Result) -> Totals:
+    return Totals(**{name: getattr(result, name) for name in Totals.__dataclass_fields__})

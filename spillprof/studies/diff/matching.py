@@ -1,0 +1,258 @@
+"""Which step of one run is which step of the other: by name, then by place in the graph. Linear in the steps.
+
+A step's *place* is what it computes from (everything before it) or what it computes for (everything after it), as
+nested types and sizes; equal places get equal numbers, so that no hash can collide. Steps that were paired stand for
+themselves in the places of their neighbours: an operator between two pairs is found whatever changed elsewhere.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import BufferFact
+from spillprof.studies.diff.skeleton import Detail, Numbers, Skeleton, size_in
+
+_LOOKS = ((2, True, True), (1, True, True), (1, True, False), (1, False, True))
+"""(edges around a step, whether those that write for it count, whether those that read from it do): the last resort."""
+
+_MOST_ROUNDS = 8
+"""Of the last resort: each may find what stands beside that which the one before found, nearest likeness first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Steps and buffers of two runs, paired. None: without a partner."""
+
+    after_of_step: tuple[int | None, ...]  # by step of the run before
+    before_of_step: tuple[int | None, ...]  # by step of the run after
+    after_of_buffer: tuple[int | None, ...]
+    before_of_buffer: tuple[int | None, ...]
+
+
+def match(before: Profile, after: Profile) -> Pairs:
+    """The partner of each step and of each buffer."""
+    sides = Skeleton(before), Skeleton(after)
+    steps = _Pairing(*sides)
+    steps.pair(lambda side: side.reliable_names())
+    numbers = Numbers()
+    for detail in Detail:
+        _pair_by_place(steps, numbers, detail)
+    steps.pair(lambda side: [(name, op_type) for name, op_type in zip(side.names, side.op_types, strict=True)])
+    for _ in range(_MOST_ROUNDS):
+        if not _pair_by_likeness(steps, numbers):
+            break
+        for detail in Detail:
+            _pair_by_end(steps, numbers, detail)
+    buffers = _match_buffers(*sides, steps.partner[0])
+    return Pairs(
+        after_of_step=tuple(steps.partner[0]),
+        before_of_step=tuple(steps.partner[1]),
+        after_of_buffer=tuple(buffers[0]),
+        before_of_buffer=tuple(buffers[1]),
+    )
+
+
+class _Pairing:
+    """Pairs of steps, made round by round."""
+
+    def __init__(self, before: Skeleton, after: Skeleton) -> None:
+        self.sides = (before, after)
+        self.partner: tuple[list[int | None], list[int | None]] = (
+            [None] * len(before.names), [None] * len(after.names)
+        )  # fmt: skip
+
+    @property
+    def count(self) -> int:
+        """Pairs so far."""
+        return sum(partner is not None for partner in self.partner[0])
+
+    def pair(self, keys_of: Callable[[Skeleton], Sequence[Hashable]], *, only_even: bool = False) -> None:
+        """Pair what is left by equal keys: those of equal names first, then in order.
+
+        A key of None pairs with nothing. ``only_even``: only where both sides have the same number of steps.
+        """
+        if any(None not in partners for partners in self.partner):
+            return
+        waiting = [self._by_key(i, keys_of(side)) for i, side in enumerate(self.sides)]
+        for key, old in waiting[0].items():
+            new = waiting[1].get(key, [])
+            if not new or (only_even and len(old) != len(new)):
+                continue
+            old, new = self._pair_namesakes(old, new)
+            for b, a in zip(old, new, strict=False):
+                self._join(b, a)
+
+    def number(self, side: Skeleton, step: int) -> int | None:
+        """The same for both steps of a pair; None for a step that is alone."""
+        if side is self.sides[0]:
+            return None if self.partner[0][step] is None else step
+        return self.partner[1][step]
+
+    def _by_key(self, which: int, keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
+        found: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for step, key in enumerate(keys):
+            if key is not None and self.partner[which][step] is None:
+                found[key].append(step)
+        return found
+
+    def _pair_namesakes(self, old: list[int], new: list[int]) -> tuple[list[int], list[int]]:
+        named = {self.sides[0].names[b]: b for b in reversed(old)}
+        rest = []
+        for a in new:
+            b = named.pop(self.sides[1].names[a], None)
+            if b is None:
+                rest.append(a)
+            else:
+                self._join(b, a)
+        return [b for b in old if self.partner[0][b] is None], rest
+
+    def _join(self, before: int, after: int) -> None:
+        self.partner[0][before] = after
+        self.partner[1][after] = before
+
+
+def _pair_by_place(steps: _Pairing, numbers: Numbers, detail: Detail) -> None:
+    """Pair steps that agree in all before and all after them, then in one of the two."""
+    if not all(side.buffers for side in steps.sides):
+        return  # nothing ties the steps together
+    steps.pair(
+        lambda side: [
+            None if up is None or down is None else (up, down)
+            for up, down in zip(
+                _origins(side, steps, numbers, detail), _ends(side, steps, numbers, detail), strict=True
+            )
+        ]
+    )
+    _pair_by_end(steps, numbers, detail)
+
+
+def _pair_by_end(steps: _Pairing, numbers: Numbers, detail: Detail) -> None:
+    """Pair steps that agree in all before them, then such as agree in all after them."""
+    if all(side.buffers for side in steps.sides):
+        steps.pair(lambda side: _origins(side, steps, numbers, detail))
+        steps.pair(lambda side: _ends(side, steps, numbers, detail))
+
+
+def _pair_by_likeness(steps: _Pairing, numbers: Numbers) -> bool:
+    """Pair steps with the same surroundings, by the closest look that finds any; False if none does."""
+    paired = steps.count
+    for detail, look in product(Detail, _LOOKS):
+        steps.pair(partial(_neighbourhoods, steps=steps, numbers=numbers, detail=detail, look=look), only_even=True)
+        if steps.count > paired:
+            return True
+    return False
+
+
+def _origins(side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail) -> list[int | None]:
+    """What each step computes from, as a number; None for one that reads nothing."""
+    places: list[int] = []
+    for step in range(len(side.names)):
+        sources = []
+        for b in side.reads[step]:
+            writer = side.buffers[b].written_by
+            if writer is None or writer >= step:  # a graph input
+                sources.append(numbers(("input", size_in(side.buffers[b], detail))))
+            else:
+                sources.append(numbers(("from", _known(side, steps, writer, places[writer]), side.rank[b])))
+        places.append(numbers(("up", side.signatures[detail][step], tuple(sorted(sources)))))
+    return [place if side.reads[step] else None for step, place in enumerate(places)]
+
+
+def _ends(side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail) -> list[int | None]:
+    """What each step computes for, as a number; None for one whose results nobody wants."""
+    places = [0] * len(side.names)
+    for step in reversed(range(len(side.names))):
+        readers = [
+            tuple(sorted(_known(side, steps, r, places[r]) for r in side.buffers[b].read_by if r > step))
+            for b in side.writes[step]
+        ]
+        places[step] = numbers(("down", side.signatures[detail][step], tuple(readers)))
+    return [place if _is_wanted(side, step) else None for step, place in enumerate(places)]
+
+
+def _is_wanted(side: Skeleton, step: int) -> bool:
+    return any(side.buffers[b].read_by or side.buffers[b].kind == "output" for b in side.writes[step])
+
+
+def _neighbourhoods(
+    side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail, look: tuple[int, bool, bool]
+) -> list[int | None]:
+    """What lies around each step, a few edges far."""
+    if not side.buffers:
+        return [None] * len(side.names)
+    edges, above, below = look
+    places = [numbers(("at", side.signatures[detail][step])) for step in range(len(side.names))]
+    for _ in range(edges):
+        known = [_known(side, steps, step, place) for step, place in enumerate(places)]
+        places = [
+            numbers(
+                (
+                    places[step],
+                    _above(side, known, step) if above else None,
+                    _below(side, known, step) if below else None,
+                )
+            )
+            for step in range(len(side.names))
+        ]
+    return list(places)
+
+
+def _above(side: Skeleton, known: Sequence[int], step: int) -> tuple[int, ...]:
+    writers = (side.buffers[b].written_by for b in side.reads[step])
+    return tuple(sorted(known[w] if w is not None else -1 for w in writers))
+
+
+def _below(side: Skeleton, known: Sequence[int], step: int) -> tuple[int, ...]:
+    return tuple(sorted(known[r] for b in side.writes[step] for r in side.buffers[b].read_by))
+
+
+def _known(side: Skeleton, steps: _Pairing, step: int, place: int) -> int:
+    """What stands for a step in the places of its neighbours: its pair, below 0, else its own place."""
+    pair = steps.number(side, step)
+    return place if pair is None else -2 - pair
+
+
+def _match_buffers(
+    before: Skeleton, after: Skeleton, after_of_step: Sequence[int | None]
+) -> tuple[list[int | None], list[int | None]]:
+    """Buffers by who writes them; inputs and what is left by name, then inputs in order."""
+    old: list[int | None] = [None] * len(before.buffers)
+    new: list[int | None] = [None] * len(after.buffers)
+
+    def join(b: int, a: int) -> None:
+        old[b], new[a] = a, b
+
+    for step, partner in enumerate(after_of_step):
+        if partner is not None:
+            for b, a in zip(before.writes[step], after.writes[partner], strict=False):
+                join(b, a)
+    _join_equal(before, after, old, new, join, lambda buffer: buffer.name)
+    _join_equal(
+        before, after, old, new, join,
+        lambda buffer: (buffer.kind, buffer.size_bytes) if buffer.written_by is None else None,
+    )  # fmt: skip
+    return old, new
+
+
+def _join_equal(
+    before: Skeleton,
+    after: Skeleton,
+    old: Sequence[int | None],
+    new: Sequence[int | None],
+    join: Callable[[int, int], None],
+    key_of: Callable[[BufferFact], Hashable],
+) -> None:
+    waiting: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for b in reversed(_alone(old)):
+        waiting[key_of(before.buffers[b])].append(b)
+    for a in _alone(new):
+        key = key_of(after.buffers[a])
+        if key is not None and waiting[key]:
+            join(waiting[key].pop(), a)
+
+
+def _alone(partners: Iterable[int | None]) -> list[int]:
+    return [i for i, partner in enumerate(partners) if partner is None]

@@ -1,0 +1,23 @@
+"""Gate: models on targets against absolute budgets and a committed baseline."""
+
+from spillprof.studies.gate.baseline import baseline_text, merged, parse_baseline, read_baseline
+from spillprof.studies.gate.lock import locked
+from spillprof.studies.gate.measure import Case
+from spillprof.studies.gate.run import accept, run_gate
+from spillprof.studies.gate.values import Check, GateReport, Policy, Rules, Verdict
+
+__all__ = [
+    "Case",
+    "Check",
+    "GateReport",
+    "Policy",
+    "Rules",
+    "Verdict",
+    "accept",
+    "baseline_text",
+    "locked",
+    "merged",
+    "parse_baseline",
+    "read_baseline",
+    "run_gate",
+]

@@ -1,0 +1,150 @@
+"""Who is to blame for a cliff: both sizes are planned once more, and set side by side buffer by buffer."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spillprof.analysis.attribution import charges
+from spillprof.analysis.hotspots import streamed_beyond_compulsory
+from spillprof.engine.simulation import fitted_to, on_machine, planned, prepare
+from spillprof.ir.kept import Kept
+from spillprof.ir.program import Program
+from spillprof.planning.planner import IDEAL
+from spillprof.studies.sweep.curves import Cliff, scenario
+from spillprof.studies.sweep.rows import Case, Row
+from spillprof.studies.sweep.work import Runner, Study
+
+MOST_BLAMED = 12
+"""Cliffs that are looked into, of each place the worst: each takes two runs of its strategy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Costs:
+    """What one run moves and waits for."""
+
+    program: Program
+    moved: Mapping[tuple[int, int], int]  # bytes by (buffer, step that forced them)
+    kinds: Mapping[tuple[int, int], str]
+    waits: Mapping[int, tuple[float, int]]  # by step: seconds, and the buffer waited for or -1
+
+    def by_buffer(self) -> dict[int, int]:
+        total: defaultdict[int, int] = defaultdict(int)
+        for (buffer, _), nbytes in self.moved.items():
+            total[buffer] += nbytes
+        return dict(total)
+
+
+def blame(runner: Runner, cases: Sequence[Case], found: Sequence[Cliff]) -> tuple[Cliff, ...]:
+    """The cliffs, the worst ones with the buffer and the operator to blame.
+
+    The buffer is the one whose spill bytes rise most, the operator the step that forces most of that rise. Where no
+    buffer spills more, a longer run is put down to the step whose wait grows most and the buffer that it waits for.
+    """
+    by_group = {_group(case): case for case in cases}
+    places: dict[tuple[Any, ...], int] = {}
+    for k, cliff in enumerate(found):
+        places.setdefault(cliff.place, k)
+    pairs: dict[tuple[Any, ...], list[int]] = {}  # by the two runs: both metrics may have their cliff there
+    for k in list(places.values())[:MOST_BLAMED]:
+        cliff = found[k]
+        pairs.setdefault((*cliff.place[:-1], cliff.strategy, cliff.placement), []).append(k)
+    jobs = [
+        Comparison(number=own[0], case=by_group[_group(found[own[0]])], cliff=found[own[0]]) for own in pairs.values()
+    ]
+    blamed = dict(runner.run(jobs))
+    answers = list(found)
+    for own in pairs.values():
+        for k in own:
+            answers[k] = replace(found[k], **blamed[own[0]])
+    return tuple(answers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The two runs beside a cliff, set side by side."""
+
+    number: int
+    case: Case
+    cliff: Cliff
+
+    def do(self, study: Study) -> Mapping[str, Any]:
+        """The fields of the cliff that say who is to blame."""
+        return _who(study, self.case, self.cliff)
+
+    def lost(self) -> Mapping[str, Any]:
+        """Nobody is blamed."""
+        return {}
+
+
+def _group(of: Case | Cliff) -> tuple[Any, ...]:
+    shown = Row(model=of.model, target="", strategy="", placement="", sram_bytes=0, dims=of.dims, settings=of.settings)
+    return (of.model, *scenario(shown))
+
+
+def _who(study: Study, case: Case, cliff: Cliff) -> Mapping[str, Any]:
+    before, after = (_kept_costs(study, case, cliff, nbytes) for nbytes in (cliff.sram_bytes, cliff.larger_sram_bytes))
+    smaller, larger = before.by_buffer(), after.by_buffer()
+    buffer = _most({b: n - smaller.get(b, 0) for b, n in larger.items()})
+    if buffer is not None:
+        rises = {at: n - before.moved.get(at, 0) for at, n in after.moved.items() if at[0] == buffer}
+        at = max(rises, key=lambda key: (rises[key], -key[1]))
+        step, cause = at[1], after.kinds[at]
+    else:
+        grown = {i: s - before.waits.get(i, (0.0, -1))[0] for i, (s, _) in after.waits.items()}
+        waiting = _most(grown)
+        if waiting is None:
+            return {}
+        step, cause = waiting, "waits"
+        buffer = after.waits[step][1]
+    named = after.program.buffers[buffer] if buffer >= 0 else None
+    return {
+        "buffer": None if named is None else named.name,
+        "buffer_bytes": None if named is None else named.size_bytes,
+        "buffer_spill_bytes": smaller.get(buffer, 0),
+        "larger_buffer_spill_bytes": larger.get(buffer, 0),
+        "step": step,
+        "operator": after.program.steps[step].name,
+        "cause": cause,
+    }
+
+
+def _most(rises: Mapping[int, Any]) -> int | None:
+    """The index with the largest rise, the first of equal ones; None if nothing rises."""
+    best = max(rises, key=lambda k: (rises[k], -k), default=None)
+    return best if best is not None and rises[best] > 0 else None
+
+
+_found: Kept[_Costs] = Kept(4)  # cliffs stand one behind the other
+
+
+def _kept_costs(study: Study, case: Case, cliff: Cliff, sram_bytes: int) -> _Costs:
+    key = (study.token, case.digest, cliff.strategy, cliff.placement, sram_bytes)
+    return _found.get_or_make(key, lambda: _costs(study, case, cliff, sram_bytes))
+
+
+def _costs(study: Study, case: Case, cliff: Cliff, sram_bytes: int) -> _Costs:
+    assert case.graph is not None
+    target = case.target.with_overrides(sram_bytes=sram_bytes)
+    options = replace(case.planning, placement=cliff.placement)
+    prepared = prepare(study.graphs[case.graph], target, case.lowering)
+    if cliff.strategy == IDEAL:
+        ideal = on_machine(prepared, target, options).ideal
+        program, plan, timeline = ideal.program, ideal.plan, ideal.timeline
+    else:
+        program = fitted_to(prepared, target, case.planning)  # as for the rows: whatever the placement
+        plan, timeline = planned(program, target, cliff.strategy, options)
+    moved: defaultdict[tuple[int, int], int] = defaultdict(int)
+    kinds: dict[tuple[int, int], str] = {}
+    for at, nbytes in streamed_beyond_compulsory(program, plan).items():
+        moved[at] += nbytes
+        kinds[at] = "oversized"
+    for charge in charges(program, plan, options):
+        at = (charge.spill.buffer, charge.spill.forced_by_step)
+        moved[at] += charge.total_bytes
+        kinds.setdefault(at, charge.kind)
+    waits = {
+        i: (s, plan.transfers[t].buffer if t >= 0 else -1)
+        for i, (s, t) in enumerate(zip(timeline.stall_s.tolist(), timeline.stall_transfer.tolist(), strict=True))
+    }
+    return _Costs(program=program, moved=dict(moved), kinds=kinds, waits=waits)

@@ -1,0 +1,89 @@
+"""What a sweep found: rows, and what follows from them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spillprof import __version__
+from spillprof.studies.sweep.answers import Answer, Choice, pareto, smallest
+from spillprof.studies.sweep.blame import blame
+from spillprof.studies.sweep.curves import Cliff, Knee, cliffs, knees
+from spillprof.studies.sweep.local import InProcess
+from spillprof.studies.sweep.rows import Case, Row
+from spillprof.studies.sweep.work import LOST, Runner, Study
+
+SCHEMA = "spillprof-sweep/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFacts:
+    """A model and machine as swept, and the two sizes between which its curves move."""
+
+    model: str
+    sha256: str
+    dims: Mapping[str, int]
+    settings: Mapping[str, Any]
+    min_sram_bytes: int | None  # below it some operator is tiled, or nothing runs; None: the model could not be read
+    ideal_peak_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Everything that one ``sweep`` found. Field names are the keys of its JSON (schema ``spillprof-sweep/1``)."""
+
+    spillprof_version: str
+    command: str  # to reproduce
+    complete: bool  # False: it was interrupted, or points were lost
+    target: Mapping[str, Any]  # before any field was varied; its SRAM is on the axis
+    config: Mapping[str, Any]
+    cases: tuple[CaseFacts, ...]
+    rows: tuple[Row, ...]
+    knees: tuple[Knee, ...]
+    cliffs: tuple[Cliff, ...]
+    smallest: tuple[Answer, ...]
+    pareto: tuple[Choice, ...]
+    schema: str = field(default=SCHEMA)
+
+
+def conclude(
+    study: Study,
+    cases: Sequence[Case],
+    rows: Sequence[Row],
+    *,
+    within: float,
+    complete: bool,
+    target: Mapping[str, Any],
+    config: Mapping[str, Any],
+    command: str,
+    runner: Runner | None = None,
+) -> Sweep:
+    """The sweep with its knees, cliffs and answers. ``runner`` finds out who is to blame for the cliffs; else it is
+    done here. An interrupted one is not kept waiting for that, and nor is one of which points were lost.
+    """
+    complete = complete and not any(row.status == LOST for row in rows)
+    found = cliffs(rows)
+    return Sweep(
+        spillprof_version=__version__,
+        command=command,
+        complete=complete,
+        target=target,
+        config=config,
+        cases=tuple(_facts(case) for case in cases),
+        rows=tuple(rows),
+        knees=knees(rows),
+        cliffs=blame(runner or InProcess(study), cases, found) if complete else found,
+        smallest=smallest(rows, within),
+        pareto=pareto(rows),
+    )
+
+
+def _facts(case: Case) -> CaseFacts:
+    readable = case.graph is not None
+    return CaseFacts(
+        model=case.model,
+        sha256=case.sha256,
+        dims=case.dims,
+        settings=case.settings,
+        min_sram_bytes=case.min_sram_bytes if readable else None,
+        ideal_peak_bytes=case.ideal_peak_bytes if readable else None,
+    )
