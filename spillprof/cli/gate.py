@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spillprof.cli.config_keys import parse_budget, parse_floor, parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed
 from spillprof.cli.gate_cases import read_cases
 from spillprof.cli.option_values import is_given
@@ -22,7 +23,6 @@ from spillprof.cli.options import (
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
-from spillprof.config_keys import parse_budget, parse_floor, parse_metrics
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import parse_energy, parse_share, parse_size, parse_time
@@ -30,7 +30,7 @@ from spillprof.planning.options import STRATEGIES
 from spillprof.report.text import label
 
 if TYPE_CHECKING:
-    from spillprof.config import Config
+    from spillprof.cli.config import Config
     from spillprof.studies.gate import GateReport, Rules
 
 FORMATS = ("text", "json", "markdown", "junit", "github", "sarif")

@@ -13,7 +13,7 @@ from spillprof.ir.errors import UsageError
 from spillprof.planning.options import STRATEGIES
 
 if TYPE_CHECKING:
-    from spillprof.config import Config, ModelEntry
+    from spillprof.cli.config import Config, ModelEntry
     from spillprof.studies.gate import Case
 
 
@@ -36,7 +36,7 @@ def read_cases(models: Sequence[str], config: "Config", root: Path, values: Mapp
 
 def _entry(model: str, config: "Config", root: Path) -> "ModelEntry":
     """The entry of the configuration with that name or path; else one made up for the file."""
-    from spillprof.config import ModelEntry
+    from spillprof.cli.config import ModelEntry
 
     real = os.path.realpath(model)
     for entry in config.models:

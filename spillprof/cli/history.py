@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
+from spillprof.cli.config_keys import parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed
 from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.session import Session
-from spillprof.config_keys import parse_metrics
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 

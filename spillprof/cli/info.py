@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from spillprof.cli.config_keys import GATE_SETTINGS, SETTINGS
 from spillprof.cli.declaring import examples
 from spillprof.cli.options import config_options, session_options
 from spillprof.cli.output import print_result
-from spillprof.config_keys import GATE_SETTINGS, SETTINGS
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import builtin_target_names
 from spillprof.ir.units import format_energy, format_rate, format_size, format_size_exact, format_time
@@ -17,7 +17,7 @@ from spillprof.report.target_words import field_text
 from spillprof.report.text import label
 
 if TYPE_CHECKING:
-    from spillprof.config import Config
+    from spillprof.cli.config import Config
     from spillprof.ir.target import Target
 
 STRATEGY_RULES = {

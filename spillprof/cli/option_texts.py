@@ -84,7 +84,7 @@ def dtype_names() -> Sequence[str]:
 
 def target_names() -> Sequence[str]:
     """Built-in targets, and those of the configuration if it can be read."""
-    from spillprof.config import load_config
+    from spillprof.cli.config import load_config
 
     try:
         return sorted({*builtin_target_names(), *load_config().targets})

@@ -26,7 +26,7 @@ from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOpt
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Recomputing, Release, WriteBack
 
 if TYPE_CHECKING:
-    from spillprof.config import Config
+    from spillprof.cli.config import Config
 
 MOST_OPTIMIZE_SECONDS = 86_400.0
 
@@ -99,7 +99,7 @@ def config_options(read: "Callable[[Config], Mapping[str, Any]]" = lambda config
     """The file that sets what neither options nor the environment do; ``read`` says which of its settings."""
 
     def use(ctx: click.Context, param: click.Parameter, value: str | None) -> "Config":
-        from spillprof.config import load_config
+        from spillprof.cli.config import load_config
 
         config = load_config(Path(value) if value else None)
         ctx.default_map = {key.replace("-", "_"): setting for key, setting in read(config).items()}

@@ -10,7 +10,7 @@ from spillprof.cli.declaring import ENVIRONMENT_PREFIX
 from spillprof.cli.session import Session
 
 if TYPE_CHECKING:
-    from spillprof.config import Config
+    from spillprof.cli.config import Config
 
 
 def reproduce(session: Session, command: click.Command, config: "Config") -> str:

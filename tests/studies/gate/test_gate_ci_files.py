@@ -16,8 +16,8 @@ from gate_models import CONFIG, Project, chain
 from hatchling.builders.wheel import WheelBuilder
 
 from spillprof.cli import run
+from spillprof.cli.config import parse_config
 from spillprof.cli.group import COMMANDS
-from spillprof.config import parse_config
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs" / "ci.md"

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spillprof.cli import run
-from spillprof.config import parse_config
-from spillprof.config_keys import GATE_SETTINGS, MODEL_KEYS, SETTINGS, TARGET_KEYS
+from spillprof.cli.config import parse_config
+from spillprof.cli.config_keys import GATE_SETTINGS, MODEL_KEYS, SETTINGS, TARGET_KEYS
 from spillprof.ir.errors import UsageError
 
 ODD = ("1", "-1", "0", "1.5", "nan", "inf", "true", '""', '"x"', '"1MiB"', "[]", "[1]", '["a", 1]', "{}", "{ a = 1 }",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spillprof.config_keys import BUDGETS, GATE_SETTINGS, MODEL_KEYS, SETTINGS, TARGET_FIELDS, TARGET_KEYS, Setting
+from spillprof.cli.config_keys import BUDGETS, GATE_SETTINGS, MODEL_KEYS, SETTINGS, TARGET_FIELDS, TARGET_KEYS, Setting
 from spillprof.frontends.targets import open_target, resolve_path
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Budgets

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spillprof.cli import run
-from spillprof.config import Config, find_config, load_config, parse_config
+from spillprof.cli.config import Config, find_config, load_config, parse_config
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import load_target
 
