@@ -135,6 +135,6 @@ def test_no_clock_is_read_and_no_solver_is_timed_but_by_a_budget() -> None:
             if isinstance(node, ast.Constant) and node.value == "time_limit":
                 limited.add(module)
     assert limited == {"planning/highs.py"}
-    assert {name for name in timed if not name.startswith("timing/calibration/")} == {
-        "planning/budget.py", "cli/calibrate.py", "cli/progress.py", "gate/lock.py", "sweep/cluster.py",
+    assert {name for name in timed if not name.startswith("frontends/calibration/")} == {
+        "planning/budget.py", "cli/calibrate.py", "cli/progress.py", "studies/gate/lock.py", "studies/sweep/cluster.py",
     }  # fmt: skip

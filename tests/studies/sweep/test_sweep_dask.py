@@ -226,7 +226,7 @@ def _another_spillprof(folder: Path) -> Path:
     """A folder with this package as it stands, but of the next revision of the simulator, and another version."""
     shutil.copytree(PACKAGE, folder / "spillprof", ignore=shutil.ignore_patterns("__pycache__"))
     for name, text in (
-        ("model/revision.py", f"SIMULATOR_REVISION = {SIMULATOR_REVISION + 1}\n"),
+        ("ir/revision.py", f"SIMULATOR_REVISION = {SIMULATOR_REVISION + 1}\n"),
         ("__init__.py", '__version__ = "0.0.7"\n'),
     ):
         file = folder / "spillprof" / name
