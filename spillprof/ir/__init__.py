@@ -1,1 +1,1 @@
-"""The nouns that every other room shares: graphs, programs, targets, plans, timelines, profiles, and their JSON."""
+"""The nouns that every room shares, their JSON, units and errors, and how files beside the model are opened."""

@@ -1,0 +1,1 @@
+"""From what the model says (Graph) to what the machine runs (Program)."""

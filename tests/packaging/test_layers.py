@@ -1,6 +1,7 @@
 """Imports point down the layers, and heavy libraries stay where they belong."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,6 +106,17 @@ def test_the_verifier_shares_no_code_with_the_planner() -> None:
         if module.split(".")[0] == "verify":
             own = {name for name, _ in _imports(path) if name.startswith("spillprof.")}
             assert all(name.startswith(("spillprof.ir", "spillprof.verify")) for name in own), module
+
+
+def test_the_page_lists_the_rooms_in_order_each_with_its_sentence() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
+    rooms = [room for layer in LAYERS for room in layer if (PACKAGE / room).is_dir()]
+    sentences = {}
+    for room in rooms:
+        text = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text("utf-8")))
+        assert text, room
+        sentences[room] = text.splitlines()[0]
+    assert re.findall(r"^\| \[`(\w+)`\]\(.*?\) \| (.*) \|$", page, re.MULTILINE) == list(sentences.items())
 
 
 def test_every_part_of_the_package_has_a_layer() -> None:
