@@ -8,7 +8,7 @@ from spillprof.ir.profile_facts import LiveBuffer
 from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
 from spillprof.ir.result import Residency
 from spillprof.ir.timeline import JobKind, Seconds, Timeline
-from spillprof.planning.liveness import held_until, lifetimes, live_intervals
+from spillprof.planning.liveness import held_until, lifetimes, live_bytes_by_step, live_intervals
 from spillprof.timing.addresses import AddressMap
 
 
@@ -79,6 +79,15 @@ def _cut_short(program: Program, plan: Plan, starts: Seconds, ends: Seconds) -> 
         for owner in owners.claim(s.address, size):
             ends[owner] = min(ends[owner], starts[k])
         owners.put(s.address, size, k)
+
+
+def live_bytes(program: Program) -> tuple[int, ...]:
+    """What is live at each step as it is stored, at its fullest phase, with workspaces. By step.
+
+    A shared workspace block counts whole at every step: no tensor gets it, whoever works.
+    """
+    block = sum(r.size_bytes for r in program.reservations if r.what == "shared workspace")
+    return tuple((block + live_bytes_by_step(program, stored=True)).tolist())
 
 
 def live_at(program: Program, step: int) -> tuple[LiveBuffer, ...]:

@@ -15,7 +15,7 @@ from spillprof.analysis.facts import (
     oversized_operators,
     target_facts,
 )
-from spillprof.analysis.occupancy import in_use_by_step, live_at
+from spillprof.analysis.occupancy import in_use_by_step, live_at, live_bytes
 from spillprof.analysis.results import against_ideal, result_of
 from spillprof.analysis.roofline import step_facts
 from spillprof.engine.case import Case
@@ -39,7 +39,6 @@ from spillprof.ir.stages import Stage, unheard
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Timeline
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.liveness import live_bytes_by_step
 from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dma, PlanningOptions, Recomputing
 from spillprof.planning.planner import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
@@ -121,7 +120,7 @@ def analyze(
         target=target_facts(target, fitted),
         config=configuration(options),
         steps=step_facts(infinite.program, infinite.plan, target),
-        live_bytes=tuple(live_bytes_by_step(infinite.program, stored=True).tolist()),
+        live_bytes=live_bytes(infinite.program),
         peak_buffers=live_at(program, model.peak_step),
         oversized=oversized_operators(program, fitted),
         op_times=op_time_facts(program, options.lowering),

@@ -85,7 +85,7 @@ class Profile:
     target: TargetFacts
     config: Mapping[str, Any]
     steps: tuple[StepFact, ...]
-    live_bytes: tuple[int, ...]  # live buffers + workspaces of each step as stored, at its fullest phase
+    live_bytes: tuple[int, ...]  # of each step as stored, at its fullest phase; workspaces, or their block, included
     peak_buffers: tuple[LiveBuffer, ...]  # at model.peak_step, largest first
     oversized: tuple[StreamedOperator, ...]
     ideal: Ideal

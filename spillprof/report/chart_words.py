@@ -134,7 +134,7 @@ def _passing(result: Result) -> str:
     inside_s = waits_s - sum(times.stall_s)
     if inside_s <= _NOISE * result.latency_s:
         return f"{text}, which computing hides."
-    return f"{text}, which wait {format_time(inside_s)} for what they stream."
+    return f"{text}; inside of steps {format_time(inside_s)} are waited for operands and weights that stream."
 
 
 def _addresses(result: Result) -> str:

@@ -6,19 +6,18 @@ from spillprof.ir.profile import Profile
 def wanted_bytes(profile: Profile) -> tuple[int, ...]:
     """What each step asks of the SRAM before any eviction: what is live, and what is reserved all the time.
 
-    That is weight staging, the shared workspace, weights that stay, and what the runtime keeps. Pinned buffers are part
-    of what is live, and so are workspaces that no block is reserved for.
+    That is weight staging, weights that stay, and what the runtime keeps. Workspaces, or the block that they share, and
+    pinned buffers are part of what is live already.
     """
     target = profile.target
-    always = target.runtime_bytes + target.weight_staging_bytes + target.shared_workspace_bytes
-    always += _staying_weight_bytes(profile)
+    always = target.runtime_bytes + target.weight_staging_bytes + _staying_weight_bytes(profile)
     return tuple([live + always for live in profile.live_bytes])
 
 
 def wanted_in_words(profile: Profile) -> str:
     """What ``wanted_bytes`` counts: ``what is live, with weight staging``."""
     kept = ["what the runtime keeps"] if profile.target.runtime_bytes else []
-    kept += ["the shared workspace"] if profile.target.shared_workspace_bytes else []
+    kept += ["the shared workspace block"] if profile.target.shared_workspace_bytes else []
     kept.append("the weights" if _staying_weight_bytes(profile) else "weight staging")
     listed = " and ".join([", ".join(kept[:-1]), kept[-1]]) if len(kept) > 1 else kept[0]
     return f"what is live, with {listed}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
-from spillprof.ir.units import format_size_pair
+from spillprof.ir.units import format_size, format_size_pair
 from spillprof.report.demand import wanted_bytes
 from spillprof.report.text import BARS, count_of, label
 
@@ -46,7 +46,9 @@ def sentence(profile: Profile) -> str:
     over = sum(w > profile.target.sram_bytes for w in wanted)
     most, sram = format_size_pair(wanted[step], profile.target.sram_bytes)
     many = f"More is live than fits at {over:,} of {count_of(len(wanted), 'step')}" if over else "All that is live fits"
-    return f"{many}; most at #{step} {label(profile.steps[step].name, 40)}: {most} in {sram}."
+    shared = profile.target.shared_workspace_bytes
+    block = f", {format_size(shared)} of it the shared workspace block" if shared else ""
+    return f"{many}; most at #{step} {label(profile.steps[step].name, 40)}: {most} in {sram}{block}."
 
 
 def _columns(steps: int, width: int) -> int:
