@@ -1,129 +1,221 @@
-"""How analyze grows on models that are wide where others are long: CPU seconds by size, as ratios in one run.
+"""How the time of an analysis grows in models that are wide rather than deep: CPU seconds, and ratios in one run.
 
-    python benchmarks/wide.py [--kinds calls,concat,...] [--folder DIR]
+    python benchmarks/wide.py [--kinds calls,concat] [--share 0.1]
 
-calls: calls of one function; fan: functions that call others ten times;
-concat: one operator that reads the results of all others; outputs: a graph
-output each; long_lived: operators in a chain, each tenth result read at the end of the model. Each model is analysed
-under ``lru`` in a process of its own; a kind that grows like n log n shows ratios a little above that of the sizes.
+Each kind is built at a quarter of its size and at its size. Reading, `analyze`, the JSON, the HTML report
+and the text are measured apart; what grows like n log n shows ratios a little above 4. A refusal is printed.
 """
 
 import argparse
-import subprocess
-import sys
-import tempfile
+import gc
+import hashlib
+import itertools
+import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
 
 import onnx
 from onnx import TensorProto, helper
 
-SHAPE = [1, 64]
-Parts = tuple[list[onnx.NodeProto], list[str]]  # nodes, and the outputs of the graph
+from spillprof.cli.analyze import FEW_STRATEGIES
+from spillprof.explain.pipeline import AnalyzeOptions, WhatIf, analyze
+from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.ir.errors import SpillprofError
+from spillprof.ir.target import load_target
+from spillprof.report import html, json_report, terminal
+
+OPSETS = (helper.make_opsetid("", 17), helper.make_opsetid("own", 1))
 
 
-def calls(n: int) -> Parts:
-    """``n`` calls of a function of two operators, one after the other."""
-    nodes = [helper.make_node("F", ["x" if i == 0 else f"t{i - 1}"], [f"t{i}"], domain="local") for i in range(n)]
-    return nodes, [f"t{n - 1}"]
+def value(name: str, *shape: int) -> onnx.ValueInfoProto:
+    """A float32 tensor."""
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
-def fan(n: int) -> Parts:
-    """``n`` operators in a function that calls another ten times, which calls another ten times, and so on."""
-    return [helper.make_node(f"F{len(str(n)) - 2}", ["x"], ["y"], domain="local")], ["y"]
+def bytes_of(
+    nodes: list[onnx.NodeProto],
+    inputs: list[onnx.ValueInfoProto],
+    outputs: list[onnx.ValueInfoProto],
+    functions: list[onnx.FunctionProto] | None = None,
+) -> bytes:
+    """A model file."""
+    graph = helper.make_graph(nodes, "wide", inputs, outputs)
+    return helper.make_model(graph, opset_imports=OPSETS, functions=functions or []).SerializeToString()
 
 
-def concat(n: int) -> Parts:
-    """``n`` results that one Concat reads."""
-    names = [f"t{i}" for i in range(n)]
-    nodes = [helper.make_node("Relu", ["x"], [name]) for name in names]
-    return [*nodes, helper.make_node("Concat", names, ["y"], axis=0)], ["y"]
+def block() -> onnx.FunctionProto:
+    """A function of two operators."""
+    nodes = [helper.make_node("Relu", ["a"], ["b"]), helper.make_node("Exp", ["b"], ["c"])]
+    return helper.make_function("own", "Block", ["a"], ["c"], nodes, OPSETS[:1])
 
 
-def outputs(n: int) -> Parts:
-    """``n`` results, each an output."""
-    names = [f"t{i}" for i in range(n)]
-    return [helper.make_node("Relu", ["x"], [name]) for name in names], names
+def calls(n: int) -> bytes:
+    """A fan of calls of one function, whose results are concatenated."""
+    nodes = [helper.make_node("Block", ["x"], [f"t{i}"], domain="own", name=f"call{i}") for i in range(n)]
+    nodes.append(helper.make_node("Concat", [f"t{i}" for i in range(n)], ["y"], axis=0, name="join"))
+    return bytes_of(nodes, [value("x", 1, 16)], [value("y", n, 16)], [block()])
 
 
-def long_lived(n: int) -> Parts:
-    """A chain of ``n`` operators; every tenth result is read again at the end, the last one first."""
-    nodes = [helper.make_node("Neg", ["x" if i == 0 else f"t{i - 1}"], [f"t{i}"]) for i in range(n)]
-    last = f"t{n - 1}"
-    for i in reversed(range(0, n, 10)):
-        nodes.append(helper.make_node("Add", [last, f"t{i}"], [f"s{i}"]))
-        last = f"s{i}"
-    return nodes, [last]
+def calls_out(n: int) -> bytes:
+    """A fan of calls of one function, each of whose results is an output of the graph."""
+    nodes = [helper.make_node("Block", ["x"], [f"t{i}"], domain="own", name=f"call{i}") for i in range(n)]
+    return bytes_of(nodes, [value("x", 1, 16)], [value(f"t{i}", 1, 16) for i in range(n)], [block()])
 
 
-KINDS: dict[str, tuple[Callable[[int], Parts], tuple[int, ...]]] = {
-    "calls": (calls, (12_500, 25_000, 50_000, 100_000)),
-    "fan": (fan, (1_000, 10_000, 100_000)),
-    "concat": (concat, (2_500, 5_000, 10_000, 20_000)),
-    "outputs": (outputs, (2_500, 5_000, 10_000, 20_000)),
-    "long_lived": (long_lived, (12_500, 25_000, 50_000, 100_000)),
+def calls_nested(n: int) -> bytes:
+    """Functions that call each other ten times, down to operators."""
+    functions, size = [block()], 1
+    while size < n:
+        inner = functions[-1].name
+        names = ["a", *(f"{inner}{k}" for k in range(10))]
+        nodes = [helper.make_node(inner, [a], [b], domain="own") for a, b in itertools.pairwise(names)]
+        functions.append(helper.make_function("own", f"Of{len(functions)}", ["a"], names[-1:], nodes, OPSETS))
+        size *= 10
+    nodes = [helper.make_node(functions[-1].name, ["x"], ["y"], domain="own", name="main")]
+    return bytes_of(nodes, [value("x", 1, 16)], [value("y", 1, 16)], functions)
+
+
+def concat(n: int) -> bytes:
+    """One Concat of many inputs of the graph."""
+    names = [f"x{i}" for i in range(n)]
+    nodes = [helper.make_node("Concat", names, ["y"], axis=0, name="join")]
+    return bytes_of(nodes, [value(name, 1, 256) for name in names], [value("y", n, 256)])
+
+
+def concat_made(n: int) -> bytes:
+    """One Concat of many results."""
+    nodes = [helper.make_node("Exp", ["x"], [f"t{i}"], name=f"e{i}") for i in range(n)]
+    nodes.append(helper.make_node("Concat", [f"t{i}" for i in range(n)], ["y"], axis=0, name="join"))
+    return bytes_of(nodes, [value("x", 1, 256)], [value("y", n, 256)])
+
+
+def outputs(n: int) -> bytes:
+    """Many outputs of the graph, each of an operator of its own."""
+    nodes = [helper.make_node("Exp", ["x"], [f"y{i}"], name=f"e{i}") for i in range(n)]
+    return bytes_of(nodes, [value("x", 1, 4096)], [value(f"y{i}", 1, 4096) for i in range(n)])
+
+
+def split(n: int) -> bytes:
+    """One Split into many outputs of the graph."""
+    names = [f"y{i}" for i in range(n)]
+    nodes = [helper.make_node("Split", ["x"], names, axis=0, name="split")]
+    return bytes_of(nodes, [value("x", n, 256)], [value(name, 1, 256) for name in names])
+
+
+def shared(n: int) -> bytes:
+    """A tensor that every operator reads, and that has to leave between each two of them."""
+    nodes, last = [], "s"
+    for i in range(n // 2):
+        nodes.append(helper.make_node("Concat", [last, "x"], [f"a{i}"], axis=1, name=f"a{i}"))
+        nodes.append(helper.make_node("ReduceMax", [f"a{i}"], [f"b{i}"], axes=[1], name=f"b{i}"))
+        last = f"b{i}"
+    return bytes_of(nodes, [value("s", 1, 1), value("x", 1, 4000)], [value(last, 1, 1)])
+
+
+def too_large(n: int) -> bytes:
+    """A tensor larger than the memory, which every operator streams."""
+    names = [f"y{i}" for i in range(n)]
+    nodes = [helper.make_node("Exp", ["x"], ["t"], name="t")]
+    nodes += [helper.make_node("ReduceMax", ["t"], [name], axes=[1], name=name) for name in names]
+    nodes.append(helper.make_node("Concat", names, ["y"], axis=0, name="join"))
+    return bytes_of(nodes, [value("x", 1, 1 << 22)], [value("y", n, 1)])
+
+
+def long_lived(n: int) -> bytes:
+    """Operators that each read the result before them and one from anywhere before."""
+    rng, names, nodes = Random(0), ["x"], []
+    for i in range(n):
+        other = rng.choice(names)
+        nodes.append(helper.make_node("Add", [names[-1], other], [f"t{i}"], name=f"op{i}"))
+        names.append(f"t{i}")
+    return bytes_of(nodes, [value("x", 4096)], [value(names[-1], 4096)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A way to be wide."""
+
+    build: Callable[[int], bytes]
+    size: int  # the size that is measured, beside a quarter of it
+    sram_bytes: int = 0
+    sram_bytes_each: int = 0  # added for each of ``size``
+
+    def sram(self, n: int) -> int:
+        """The memory for a model of size ``n``, in bytes."""
+        return -(-(self.sram_bytes + n * self.sram_bytes_each) // 64) * 64
+
+
+KINDS = {
+    "calls": Kind(build=calls, size=100_000, sram_bytes_each=84),
+    "calls_nested": Kind(build=calls_nested, size=100_000, sram_bytes_each=84),
+    "calls_out": Kind(build=calls_out, size=100_000, sram_bytes_each=84),
+    "concat": Kind(build=concat, size=10_000, sram_bytes_each=840),
+    "concat_made": Kind(build=concat_made, size=10_000, sram_bytes_each=840),
+    "outputs": Kind(build=outputs, size=5_000, sram_bytes=1 << 20),
+    "split": Kind(build=split, size=5_000, sram_bytes_each=840),
+    "shared": Kind(build=shared, size=20_000, sram_bytes=24 << 10),
+    "too_large": Kind(build=too_large, size=20_000, sram_bytes=4 << 20),
+    "long_lived": Kind(build=long_lived, size=100_000, sram_bytes=8 << 20),
 }
 
 
-def save(kind: str, n: int, path: Path) -> None:
-    """The model of a kind and size."""
-    nodes, names = KINDS[kind][0](n)
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, kind, [value("x", TensorProto.FLOAT, SHAPE)], [value(name, TensorProto.FLOAT, None) for name in names]
-    )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
-    inner = [helper.make_node("Relu", ["a"], ["b"]), helper.make_node("Neg", ["b"], ["c"])]
-    functions = [helper.make_function("local", "F", ["a"], ["c"], inner, opsets)] if kind == "calls" else []
-    for level in range(len(str(n)) - 1 if kind == "fan" else 0):
-        called = ("Neg", "") if level == 0 else (f"F{level - 1}", "local")
-        inner = [helper.make_node(called[0], [f"a{i}"], [f"a{i + 1}"], domain=called[1]) for i in range(10)]
-        functions.append(helper.make_function("local", f"F{level}", ["a0"], ["a10"], inner, opsets))
-    onnx.save(helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=10), path)
+def measure(data: bytes, sram_bytes: int) -> tuple[dict[str, float], str]:
+    """(CPU seconds of each stage, the start of the SHA-256 of the JSON, or the error)."""
+    seconds: dict[str, float] = {}
 
+    def timed(what: str, call: Callable[[], Any]) -> Any:
+        start = time.process_time()
+        try:
+            return call()
+        finally:
+            seconds[what] = time.process_time() - start
 
-def cpu_seconds(path: Path) -> float:
-    """Of one analysis, imports included."""
-    code = (
-        "import time; start = time.process_time()\n"
-        "from spillprof.cli import run\n"
-        f"code = run(['analyze', {str(path)!r}, '--sram', '64KiB', '--strategy', 'lru', '--json', '-q'])\n"
-        "import sys; print(time.process_time() - start, file=sys.stderr); sys.exit(code)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return float(done.stderr.split()[-1])
-
-
-def rows(kinds: list[str], folder: Path) -> Iterator[tuple[str, int, float, float | None]]:
-    """(kind, size, CPU seconds, ratio to the size before)."""
-    for kind in kinds:
-        before = None
-        for n in KINDS[kind][1]:
-            path = folder / f"{kind}-{n}.onnx"
-            if not path.exists():
-                save(kind, n, path)
-            seconds = cpu_seconds(path)
-            yield kind, n, seconds, before and seconds / before
-            before = seconds
+    target = load_target("generic-npu").with_overrides(sram_bytes=sram_bytes)
+    try:
+        graph = timed("read", lambda: read_onnx_bytes(data, name="wide.onnx"))
+        n = len(graph.operators)
+        strategies = next((few for many, few in FEW_STRATEGIES if n > many), ())  # as the command does
+        options = AnalyzeOptions(strategies=strategies, what_if=WhatIf.ON)
+        profile = timed("analyze", lambda: analyze(graph, target, options))
+        text = timed("json", lambda: json_report.render(profile, events=True))
+        timed("html", lambda: html.render(profile))
+        timed("text", lambda: terminal.render(profile, color=False))
+    except SpillprofError as error:
+        return seconds, f"refused: {error.message}"
+    return seconds, hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def main() -> None:
-    """The table, row by row."""
+    """Print the table, or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--folder", type=Path, help="where models are kept for the next time")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary, suppress(BrokenPipeError):
-        folder = arguments.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        began = time.monotonic()
-        for kind, n, seconds, ratio in rows(arguments.kinds.split(","), folder):
-            print(f"{kind:10} {n:>7,} {seconds:7.2f} s {'' if ratio is None else f'x {ratio:.2f}'}", flush=True)
-        print(f"in {time.monotonic() - began:.0f} s")
+    parser.add_argument("--share", type=float, default=1.0, help="of each kind's size")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    gc.disable()  # as the command does
+    found = {}
+    for name in args.kinds.split(","):
+        kind = KINDS[name]
+        size = round(kind.size * args.share)
+        found[name] = [(n, *measure(kind.build(n), kind.sram(n))) for n in (size // 4, size)]
+        if not args.json:
+            print(row(name, *found[name]), flush=True)
+    if args.json:
+        print(json.dumps(found))
+
+
+Measured = tuple[int, dict[str, float], str]
+
+
+def row(name: str, small: Measured, large: Measured) -> str:
+    """A line of the table: the sizes, the seconds of all and of each stage, with ratios."""
+    stages = [f"{k} {s:.2f} ({s / max(small[1].get(k, 0), 0.01):.1f}x)" for k, s in large[1].items()]
+    before, after = sum(small[1].values()), sum(large[1].values())
+    total = f"{name:13}{small[0]:>8,}{before:8.2f} s{large[0]:>9,}{after:8.2f} s{after / before:6.1f}x"
+    return f"{total}  {'  '.join(stages)}  {large[2]}"
 
 
 if __name__ == "__main__":
