@@ -41,7 +41,7 @@ from spillprof.ir.dtypes import AS_IN_FILE
 from spillprof.ir.errors import CapacityError, SpillprofError
 from spillprof.ir.interrupts import EXIT_CODE as INTERRUPTED
 from spillprof.ir.interrupts import check, raised
-from spillprof.planning.options import CHEAP_STRATEGIES, PLACEMENTS, STRATEGIES, PlanningOptions
+from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, PLACEMENTS, STRATEGIES, PlanningOptions
 
 if TYPE_CHECKING:
     from spillprof.studies.sweep.result import Sweep
@@ -108,6 +108,8 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     if values["resume"]:
         session.files.reads(values["resume"])
     study, cases = read_study(list(dict.fromkeys(models)), values, session)
+    if OPTIMAL in strategies and values["optimize_seconds"] is not None:
+        session.note("where --optimize-seconds cuts a search off, the figures of optimal depend on this machine")
 
     from spillprof.studies.sweep.resume import read_rows
     from spillprof.studies.sweep.run import Run

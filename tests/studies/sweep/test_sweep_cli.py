@@ -274,3 +274,11 @@ def test_an_extra_that_is_missing_is_named(
     out, err = capsys.readouterr()
     assert out == ""
     assert f"hint: pip install 'spillprof[{extra}]'" in err
+
+
+def test_a_time_limit_for_the_optimum_is_said_to_shape_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["sweep", UNET, "--sram", "12MB", "-j", "1", "--strategy", "lru,optimal"]
+    assert run([*arguments, "--optimize-seconds", "1"]) == 0
+    assert "the figures of optimal depend on this machine" in capsys.readouterr().err
+    assert run(arguments) == 0
+    assert "depend on this machine" not in capsys.readouterr().err
