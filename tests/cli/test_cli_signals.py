@@ -12,7 +12,7 @@ import pytest
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 UNET = str(SAMPLES / "unet.onnx")
 TRANSFORMER = str(SAMPLES / "transformer_blocks.onnx")
-SWEEP = ["sweep", UNET, "--sram", "1MB..32MB/256KB", "--strategy", "optimal,lru", "--quiet"]
+SWEEP = ["sweep", UNET, "--sram", "1MB..32MB/32KB", "--strategy", "optimal,lru", "--quiet"]
 SPILLPROF = [sys.executable, "-m", "spillprof"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and descriptors are others there")
