@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from spillprof.ir.kept import Kept
+from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
@@ -24,12 +24,12 @@ _MOST_BOUNDS = 64
 Plans = tuple[tuple[Plan, ...], int]
 """Plans that spill the same bytes, transfers on demand; how often their course was the strategy's choice."""
 
-_plans: Kept[tuple[Program, Target, Plans]] = Kept(_MOST_PLANS)
-_optima: Kept[tuple[Program, Target, Optimum]] = Kept(_MOST_PLANS)
-_searched: Kept[tuple[Program, Target, Optimum]] = Kept(_MOST_PLANS)
-_bounds: Kept[tuple[Program, Bound]] = Kept(_MOST_BOUNDS)
-_fitted: Kept[tuple[Program, Program]] = Kept(_MOST_PROGRAMS)
-_runs: Kept[tuple[Program, Plan, Target, tuple[Plan, Timeline]]] = Kept(_MOST_RUNS)
+_plans: LruCache[tuple[Program, Target, Plans]] = LruCache(_MOST_PLANS)
+_optima: LruCache[tuple[Program, Target, Optimum]] = LruCache(_MOST_PLANS)
+_searched: LruCache[tuple[Program, Target, Optimum]] = LruCache(_MOST_PLANS)
+_bounds: LruCache[tuple[Program, Bound]] = LruCache(_MOST_BOUNDS)
+_fitted: LruCache[tuple[Program, Program]] = LruCache(_MOST_PROGRAMS)
+_runs: LruCache[tuple[Program, Plan, Target, tuple[Plan, Timeline]]] = LruCache(_MOST_RUNS)
 
 
 def fitted_of(program: Program, target: Target, lowering: LoweringOptions) -> Program:

@@ -14,7 +14,7 @@ from spillprof.engine.known import fitted_of, plans_of, run_of
 from spillprof.engine.recompute.search import Recomputation, recomputed
 from spillprof.engine.scheduling import scheduled
 from spillprof.ir.graph import Graph
-from spillprof.ir.kept import Kept
+from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
@@ -82,7 +82,7 @@ class Totals:
     energy_j: float
 
 
-_lowered: Kept[tuple[Graph, Prepared]] = Kept(32)
+_lowered: LruCache[tuple[Graph, Prepared]] = LruCache(32)
 
 
 def prepare(graph: Graph, target: Target, options: LoweringOptions) -> Prepared:

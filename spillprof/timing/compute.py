@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spillprof.ir.kept import Kept
+from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Seconds
@@ -13,13 +13,13 @@ def step_times_s(program: Program, target: Target) -> Seconds:
     where it was measured, what was measured.
 
     Shape (n_steps,), float64, seconds, not to be changed. Transfers and waits are not in it (the roofline of one
-    operator). Kept for the next plan of the same program and target.
+    operator). LruCache for the next plan of the same program and target.
     """
     key = (id(program), id(target))  # both are kept too: nothing else gets their ids meanwhile
     return _found.get_or_make(key, lambda: (program, target, _step_times_s(program, target)))[2]
 
 
-_found: Kept[tuple[Program, Target, Seconds]] = Kept(4)
+_found: LruCache[tuple[Program, Target, Seconds]] = LruCache(4)
 
 
 def _step_times_s(program: Program, target: Target) -> Seconds:

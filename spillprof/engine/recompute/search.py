@@ -10,7 +10,7 @@ from spillprof.engine.recompute.joint import joint_choice
 from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.engine.recompute.rules import judged_gaps
 from spillprof.ir.errors import CapacityError
-from spillprof.ir.kept import Kept
+from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.plan import Plan
 from spillprof.ir.profile import RecomputedOperator, RecomputeFacts
 from spillprof.ir.program import Program
@@ -69,7 +69,7 @@ class Recomputation:
     search: str  # "complete", or what cut it short; empty: nothing was searched
 
 
-_found: Kept[tuple[Program, Target, Recomputation | None]] = Kept(8)
+_found: LruCache[tuple[Program, Target, Recomputation | None]] = LruCache(8)
 
 
 def recomputed(
@@ -78,7 +78,7 @@ def recomputed(
     """The (not yet fitted) program with what the options ask for computed again.
 
     None if they ask for nothing. Where they name no tensor it is None too if no plan is possible, nothing spills, or
-    the program is too long to be searched. Kept: to ask again with the same program and target costs nothing.
+    the program is too long to be searched. LruCache: to ask again with the same program and target costs nothing.
     ``UsageError`` for a tensor that cannot be computed again.
     """
     if planning.recompute is Recomputing.OFF and not planning.recompute_tensor:

@@ -27,7 +27,7 @@ from spillprof.frontends.onnx.wire import strip_payloads
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ModelError, ShapeError, SpillprofError
 from spillprof.ir.graph import Assumption, Graph, TensorKind
-from spillprof.ir.kept import Kept
+from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.units import format_size
 
 MAX_FILE_BYTES = 1 << 32
@@ -40,7 +40,7 @@ _NO_DIMS: Mapping[str, int] = {}
 _NO_SHAPES: Mapping[str, tuple[int, ...]] = {}
 _NO_BRANCHES: Mapping[str, str] = {}
 
-_read: Kept[Graph | tuple[Stored, ...]] = Kept(16)
+_read: LruCache[Graph | tuple[Stored, ...]] = LruCache(16)
 """Graphs by the hash of their file and what bound their dimensions; where sizes follow from other files, what to read
 of those, and the graphs by its contents too."""
 

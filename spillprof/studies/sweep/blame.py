@@ -8,7 +8,7 @@ from typing import Any
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
 from spillprof.engine.simulation import fitted_to, on_machine, planned, prepare
-from spillprof.ir.kept import Kept
+from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.program import Program
 from spillprof.planning.planner import IDEAL
 from spillprof.studies.sweep.curves import Cliff, scenario
@@ -115,7 +115,7 @@ def _most(rises: Mapping[int, Any]) -> int | None:
     return best if best is not None and rises[best] > 0 else None
 
 
-_found: Kept[_Costs] = Kept(4)  # cliffs stand one behind the other
+_found: LruCache[_Costs] = LruCache(4)  # cliffs stand one behind the other
 
 
 def _kept_costs(study: Study, case: Case, cliff: Cliff, sram_bytes: int) -> _Costs:

@@ -13,7 +13,7 @@ from spillprof.engine.known import bound_of
 from spillprof.engine.simulation import Ideal, Points, Totals, on_machine, prepare
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph
-from spillprof.ir.kept import Kept
+from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
@@ -118,7 +118,7 @@ def describe(error: Exception) -> str:
     return f"{BUG}{type(error).__name__}: {error}"
 
 
-_ideals: Kept[Ideal] = Kept(64)
+_ideals: LruCache[Ideal] = LruCache(64)
 
 
 def _outcome(points: Points, placement: str, strategy: str) -> Outcome:
