@@ -1,10 +1,11 @@
-"""Values kept with a program."""
+"""Values memoized on a program."""
 
 import gc
+import pickle
 from dataclasses import replace
 
+from spillprof.ir.memo import once_per_program, once_per_steps
 from spillprof.ir.program import Program, Step
-from spillprof.planning.once import once_per_program, once_per_steps
 
 STEPS = (Step(name="s", op_type="Relu", operators=("s",), reads=(), writes=()),)
 EMPTY = Program(name="p", steps=(), buffers=(), alignment_bytes=64)
@@ -60,3 +61,15 @@ def test_steps_that_follow_each_other_in_memory_are_not_mistaken() -> None:
         assert n_steps(program) == count
         del program
         gc.collect(0)
+
+
+def test_a_memo_is_not_pickled() -> None:
+    @once_per_steps
+    def n_steps(program: Program) -> int:
+        return len(program.steps)
+
+    program = replace(EMPTY, steps=STEPS)
+    assert n_steps(program) == 1
+    copy = pickle.loads(pickle.dumps(program))
+    assert copy == program
+    assert not copy.memo_of_steps.values
