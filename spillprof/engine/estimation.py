@@ -11,7 +11,7 @@ from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
-from spillprof.lowering.reordering import reordered
+from spillprof.lowering.transforms import reordered
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import IDEAL, check_strategy, make_plan
 from spillprof.planning.traffic import count_traffic
