@@ -30,12 +30,13 @@ from spillprof.ir.target import Target, load_target
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.planning.bounding.certify import certificate_of
-from spillprof.planning.bounding.reduction import reduce
-from spillprof.planning.covering import planners_covering
+from spillprof.planning.bounds.covering import planners_covering
+from spillprof.planning.bounds.reduction import reduce
+from spillprof.planning.bounds.rows import certificate_of
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
-from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 from spillprof.verify.certificate import check_certificate

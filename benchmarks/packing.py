@@ -14,7 +14,7 @@ from pathlib import Path
 from spillprof.frontends.minimalloc import read_minimalloc
 from spillprof.ir.units import parse_size
 from spillprof.planning.budget import Budget
-from spillprof.planning.layout.search import WORK, Effort, greedy_peaks, lay_out
+from spillprof.planning.layout.search import LAYOUT_WORK, LayoutEffort, greedy_peaks, lay_out
 from spillprof.verify.layout import layout_faults
 
 
@@ -33,7 +33,7 @@ def main() -> None:
         problem = read_minimalloc(path)
         greedy = greedy_peaks(problem)
         start = time.process_time()
-        layout = lay_out(problem, args.sram, Effort(budget=Budget(WORK, seconds=args.seconds)))
+        layout = lay_out(problem, args.sram, LayoutEffort(budget=Budget(LAYOUT_WORK, seconds=args.seconds)))
         seconds = time.process_time() - start
         assert layout_faults(problem, layout.offsets) == ()
         shares = [

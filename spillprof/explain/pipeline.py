@@ -39,8 +39,8 @@ from spillprof.ir.stages import Stage, unheard
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Timeline
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dma, PlanningOptions, Recomputing
-from spillprof.planning.planner import IDEAL, check_strategy
+from spillprof.planning.options import Dma, PlanningOptions, Recomputing
+from spillprof.planning.strategies import CHEAP_STRATEGIES, IDEAL, OPTIMAL, STRATEGIES, check_strategy
 from spillprof.planning.traffic import count_traffic
 
 SEARCHED_STEPS = 2_000
