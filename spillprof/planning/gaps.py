@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from spillprof.ir.arrays import Ints
+from spillprof.ir.memo import once_per_program, once_per_steps
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.liveness import Lifetime, demand_by_step, lifetimes, release_steps, resident_inputs
-from spillprof.planning.once import once_per_program, once_per_steps
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 
 GapKey = tuple[int, int]

@@ -10,8 +10,8 @@ import numpy as np
 from spillprof.ir.arrays import Ints
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.fast_init import fast_init
+from spillprof.ir.memo import once_per_steps
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step, largest_phase_bytes
-from spillprof.planning.once import once_per_steps
 from spillprof.planning.options import Inputs, PlanningOptions, Release
 
 

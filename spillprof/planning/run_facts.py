@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spillprof.ir.memo import once_per_steps
 from spillprof.ir.program import IN_DRAM_AT_START, BufferKind, Phase, Program, Reservation, Step
 from spillprof.planning.gaps import GapKey
 from spillprof.planning.liveness import lifetimes, release_steps, resident_inputs
-from spillprof.planning.once import once_per_steps
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start
 from spillprof.planning.strategies import EvictionRule
 from spillprof.planning.traffic import TransferCosts

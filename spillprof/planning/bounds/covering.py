@@ -18,6 +18,7 @@ from math import gcd
 import numpy as np
 
 from spillprof.ir.arrays import Ints
+from spillprof.ir.memo import once_per_program
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.gaps import (
     GapOption,
@@ -30,7 +31,6 @@ from spillprof.planning.gaps import (
     unspilled_bytes,
 )
 from spillprof.planning.liveness import demand_by_step, least_by_step, lifetimes
-from spillprof.planning.once import once_per_program
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 
 Price = Callable[[int], int]
