@@ -23,7 +23,7 @@ from spillprof.planning.options import STRATEGIES
 from spillprof.report.text import count_of, label
 
 if TYPE_CHECKING:
-    from spillprof.explain.pipeline import AnalyzeOptions
+    from spillprof.explain.options import AnalyzeOptions
     from spillprof.ir.graph import Graph
     from spillprof.ir.profile import Profile
     from spillprof.ir.target import Target

@@ -166,7 +166,7 @@ def _configuration(
     values: Mapping[str, Any], strategies: Sequence[str], placements: Sequence[str]
 ) -> Mapping[str, Any]:
     """All options as the result names them: those that are swept with all of their values."""
-    from spillprof.explain.pipeline import AnalyzeOptions, configuration
+    from spillprof.explain.options import AnalyzeOptions, configuration
     from spillprof.studies.sweep.axes import OPTION_AXES
 
     options = AnalyzeOptions(

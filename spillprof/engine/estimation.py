@@ -53,7 +53,7 @@ def load_program(
 
         graph = read_onnx(model, **bindings)  # type: ignore[arg-type]
     program = lower(graph, target, options)
-    return LoadedProgram(lowering=options, **{f.name: getattr(program, f.name) for f in fields(program)})
+    return LoadedProgram(lowering=options, **{f.name: getattr(program, f.name) for f in fields(program) if f.init})
 
 
 def estimate(

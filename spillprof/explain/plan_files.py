@@ -9,7 +9,7 @@ from spillprof.analysis.results import against_ideal, result_of
 from spillprof.engine.case import Case
 from spillprof.engine.simulation import on_machine, planned, prepare, terms_of
 from spillprof.explain.counterfactuals import Counterfactuals
-from spillprof.explain.pipeline import AnalyzeOptions
+from spillprof.explain.options import AnalyzeOptions
 from spillprof.ir.certificate import Certificate
 from spillprof.ir.errors import PlanError
 from spillprof.ir.graph import Graph

@@ -17,6 +17,7 @@ from math import gcd
 
 import numpy as np
 
+from spillprof.ir.memo import once_per_program
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.gaps import (
     GapOption,
@@ -29,7 +30,6 @@ from spillprof.planning.gaps import (
     unspilled_bytes,
 )
 from spillprof.planning.liveness import Bytes, demand_by_step, least_by_step, lifetimes
-from spillprof.planning.once import once_per_program
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 
 Price = Callable[[int], int]

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spillprof.ir.memo import once_per_program, once_per_steps
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.liveness import Bytes, Lifetime, demand_by_step, lifetimes
-from spillprof.planning.once import once_per_program, once_per_steps
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start
 from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spillprof.ir.fast_init import fast_init
+from spillprof.ir.memo import once_per_steps
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step, largest_phase_bytes
-from spillprof.planning.once import once_per_steps
 from spillprof.planning.touches import Ints, flattened, reads, writes
 
 Bytes = npt.NDArray[np.int64]

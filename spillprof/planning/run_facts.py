@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spillprof.ir.memo import once_per_steps
 from spillprof.ir.program import IN_DRAM_AT_START, BufferKind, Phase, Program, Reservation, Step
 from spillprof.planning.liveness import lifetimes
-from spillprof.planning.once import once_per_steps
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start
 from spillprof.planning.release import release_steps
 from spillprof.planning.residents import resident_inputs

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spillprof.ir.memo import once_per_steps
 from spillprof.ir.program import Program
-from spillprof.planning.once import once_per_steps
 
 Ints = npt.NDArray[np.int64]
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from spillprof.engine.simulation import Points, Totals, lowering_key, on_machine, prepare, sram_limits
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.graph import Graph
 from spillprof.ir.target import Target, load_target

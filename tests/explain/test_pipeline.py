@@ -17,7 +17,8 @@ from graphs import MACHINE, graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.explain.plan_files import check_plan, plan_file
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.errors import CapacityError, UsageError

@@ -3,7 +3,8 @@
 import hashlib
 from dataclasses import dataclass, field
 
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.graph import Graph

@@ -8,7 +8,7 @@ import pytest
 from gate_models import Project
 
 from spillprof.cli import run
-from spillprof.explain.pipeline import AnalyzeOptions, configuration
+from spillprof.explain.options import AnalyzeOptions, configuration
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import Target, load_target
