@@ -17,9 +17,10 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 from scale import random_graph
 
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.ir.target import load_target
-from spillprof.report.html import render
+from spillprof.report.profile.html import render
 
 SRAM_BYTES = 256 << 10
 VIEW = "[data-view]:not([hidden])"

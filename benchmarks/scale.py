@@ -15,16 +15,18 @@ from random import Random
 from typing import Any
 
 from spillprof.analysis.occupancy import in_use_by_step
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
 from spillprof.ir.target import load_target
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.liveness import step_demand_bytes
-from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.report.json_report import render
+from spillprof.planning.strategies import CHEAP_STRATEGIES
+from spillprof.report.json_text import render
 from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify

@@ -21,11 +21,13 @@ import onnx
 from onnx import TensorProto, helper
 
 from spillprof.cli.analyze import FEW_STRATEGIES
-from spillprof.explain.pipeline import AnalyzeOptions, WhatIf, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.frontends.onnx import read_onnx_bytes
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.target import load_target
-from spillprof.report import html, json_report, terminal
+from spillprof.report import json_text as json_report
+from spillprof.report.profile import html, terminal
 
 OPSETS = (helper.make_opsetid("", 17), helper.make_opsetid("own", 1))
 
@@ -178,7 +180,7 @@ def measure(data: bytes, sram_bytes: int) -> tuple[dict[str, float], str]:
         graph = timed("read", lambda: read_onnx_bytes(data, name="wide.onnx"))
         n = len(graph.operators)
         strategies = next((few for many, few in FEW_STRATEGIES if n > many), ())  # as the command does
-        options = AnalyzeOptions(strategies=strategies, what_if=WhatIf.ON)
+        options = AnalyzeOptions(strategies=strategies, what_if=True)
         profile = timed("analyze", lambda: analyze(graph, target, options))
         text = timed("json", lambda: json_report.render(profile, events=True))
         timed("html", lambda: html.render(profile))

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 from corpus_models import MODELS, graph_of, needs_models
 
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import TensorKind
 from spillprof.ir.profile import Profile
@@ -14,7 +15,9 @@ from spillprof.ir.program import BufferKind
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Views, WeightsPolicy
-from spillprof.planning.options import PLACEMENTS, STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.strategies import STRATEGIES
 
 MIB8 = 8 << 20
 MANY_OPERATORS = 3000

@@ -32,7 +32,7 @@ from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
-from spillprof.planning.options import OPTIMAL, STRATEGIES
+from spillprof.planning.strategies import OPTIMAL, STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.explain.whatif.change import SmallerBatch
@@ -102,9 +102,10 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         graph = read_model(model, values, session)
 
     from spillprof.explain import pipeline, plan_files
+    from spillprof.explain.options import AnalyzeOptions
 
-    options = pipeline.AnalyzeOptions(
-        strategies=strategies, lowering=lowering, planning=planning, what_if=pipeline.WhatIf(values["what_if"])
+    options = AnalyzeOptions(
+        strategies=strategies, lowering=lowering, planning=planning, what_if=values["what_if"] == "on"
     )
     few = next((names for above, names in FEW_STRATEGIES if len(graph.operators) > above), ())
     if few and not strategies:

@@ -14,7 +14,7 @@ from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOpt
 from spillprof.planning.options import Dma, Inputs, Order, PlanningOptions, Recomputing, Release, Start, WriteBack
 
 if TYPE_CHECKING:
-    from spillprof.explain.pipeline import AnalyzeOptions
+    from spillprof.explain.options import AnalyzeOptions
 
 
 def read_target(values: Mapping[str, Any], name: str | None = None) -> Target:
@@ -53,7 +53,7 @@ def is_given(parameter: str) -> bool:
 
 def read_simulation(values: Mapping[str, Any], strategies: Sequence[str] = ()) -> "AnalyzeOptions":
     """What ``simulation_options`` ask for, under the strategies; none: all that are affordable."""
-    from spillprof.explain.pipeline import AnalyzeOptions
+    from spillprof.explain.options import AnalyzeOptions
 
     return AnalyzeOptions(strategies=tuple(strategies), lowering=read_lowering(values), planning=read_planning(values))
 

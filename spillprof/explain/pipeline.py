@@ -1,8 +1,6 @@
 """From a Graph and a Target to a Profile: the one function that strings everything together."""
 
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any
+from dataclasses import replace
 
 from spillprof import __version__
 from spillprof.analysis.attribution import charges
@@ -23,6 +21,7 @@ from spillprof.engine.recompute.search import recompute_facts
 from spillprof.engine.scheduling import scheduled
 from spillprof.engine.simulation import on_machine, planned, prepare
 from spillprof.explain.counterfactuals import Counterfactuals
+from spillprof.explain.options import AnalyzeOptions, configuration
 from spillprof.explain.oscillation import oscillations
 from spillprof.explain.proven import bounds_facts
 from spillprof.explain.whatif.answers import Comparison, over_sizes, story_of, what_would_help
@@ -38,30 +37,11 @@ from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.stages import Stage, unheard
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Timeline
-from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES, Dma, PlanningOptions, Recomputing
-from spillprof.planning.planner import IDEAL, check_strategy
+from spillprof.planning.strategies import CHEAP_STRATEGIES, IDEAL, STRATEGIES, check_strategy
 from spillprof.planning.traffic import count_traffic
 
 SEARCHED_STEPS = 2_000
 """Steps up to which strategy ``optimal`` is compared without being asked for."""
-
-
-class WhatIf(StrEnum):
-    """Whether changes are tried, each by a run of its own."""
-
-    ON = "on"
-    OFF = "off"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalyzeOptions:
-    """What to simulate."""
-
-    strategies: tuple[str, ...] = ()  # none named: all, but "optimal" only up to SEARCHED_STEPS
-    lowering: LoweringOptions = field(default_factory=LoweringOptions)
-    planning: PlanningOptions = field(default_factory=PlanningOptions)
-    what_if: WhatIf = WhatIf.OFF  # changes no figure: dozens of runs more, for Profile.suggestions
 
 
 def analyze(
@@ -111,7 +91,7 @@ def analyze(
     traffic = count_traffic(ideal.program, ideal.plan)
     model = model_facts(graph, program, target, options.lowering, options.planning)
     asked = Comparison(graph=graph, case=case, results=results, plans=plans)
-    tries_changes = options.what_if is WhatIf.ON
+    tries_changes = options.what_if
     stage(total - 1, total, "what would help" if tries_changes else "the profile")
     tried = what_would_help(asked, lambda: causes.better_order, smaller_batch) if tries_changes else Tried()
     return Profile(
@@ -151,44 +131,6 @@ def tensor_ranks(graph: Graph, target: Target, options: AnalyzeOptions) -> dict[
     program = prepare(graph, target, options.lowering).program
     program = scheduled(program, target, options.lowering, options.planning)
     return {name: i for i, step in enumerate(program.steps) for b in step.writes for name in program.buffers[b].tensors}
-
-
-def configuration(options: AnalyzeOptions) -> dict[str, Any]:
-    """The options under the names that reports show."""
-    lowering, planning = options.lowering, options.planning
-    times = lowering.op_times
-    return {
-        **({} if times is None else {"op_times": times.digest}),
-        "strategies": list(options.strategies),
-        "placement": planning.placement,
-        "weights": str(lowering.weights),
-        "inputs": str(planning.inputs),
-        "order": str(planning.order),
-        "recompute": str(planning.recompute),
-        **({"recompute_tensor": list(planning.recompute_tensor)} if planning.recompute_tensor else {}),
-        "oversized": str(lowering.oversized),
-        "fuse": str(lowering.fuse),
-        **({"fuse_tensor": list(lowering.fuse_tensor)} if lowering.fuse_tensor else {}),
-        "conv": str(lowering.conv),
-        "inplace": lowering.inplace,
-        "views": str(lowering.views),
-        "fold": lowering.fold,
-        "control_flow": str(lowering.control),
-        "pin": list(lowering.pin),
-        "act_dtype": lowering.act_dtype,
-        "weight_dtype": lowering.weight_dtype,
-        "prefetch": planning.dma is Dma.PREFETCH,
-        "writeback": str(planning.writeback),
-        "release": str(planning.release),
-        "start": str(planning.start),
-        **({"optimize_seconds": planning.optimize_seconds} if _is_timed(options) else {}),
-    }
-
-
-def _is_timed(options: AnalyzeOptions) -> bool:
-    """Whether there are searches, and a time for them is given."""
-    searches = OPTIMAL in options.strategies or options.planning.recompute is not Recomputing.OFF
-    return searches and options.planning.optimize_seconds is not None
 
 
 def _played(case: Case, strategy: str) -> tuple[Plan, Timeline] | CapacityError:

@@ -9,14 +9,14 @@ from spillprof.analysis.results import against_ideal, result_of
 from spillprof.engine.case import Case
 from spillprof.engine.simulation import on_machine, planned, prepare, terms_of
 from spillprof.explain.counterfactuals import Counterfactuals
-from spillprof.explain.pipeline import AnalyzeOptions
+from spillprof.explain.options import AnalyzeOptions
 from spillprof.ir.certificate import Certificate
 from spillprof.ir.errors import PlanError
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan_json import plan_from_json, plan_to_json
 from spillprof.ir.result import Result
 from spillprof.ir.target import Target
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.timeline import simulate
 from spillprof.verify import Violation, verify

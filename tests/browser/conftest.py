@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from browsing import SAMPLES, Opened
 
-from spillprof.explain.pipeline import AnalyzeOptions, WhatIf, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import load_target
-from spillprof.report.html import render
+from spillprof.report.profile.html import render
 
 
 @pytest.fixture(scope="session")
@@ -65,5 +66,5 @@ def _analyzed(name: str) -> Profile:
     graph = read_onnx(str(Path(__file__).parents[2] / "sample_models" / f"{name}.onnx"), dims={}, shapes={}, batch=None)
     target = load_target("generic-npu").with_overrides(sram_bytes=SAMPLES[name])
     return analyze(
-        graph, target, AnalyzeOptions(strategies=("lru", "interval"), what_if=WhatIf.ON), command="spillprof analyze"
+        graph, target, AnalyzeOptions(strategies=("lru", "interval"), what_if=True), command="spillprof analyze"
     )

@@ -8,7 +8,8 @@ from graphs import MACHINE, chain
 
 from spillprof.cli import progress
 from spillprof.cli.progress import stages
-from spillprof.explain.pipeline import AnalyzeOptions, WhatIf, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 
 
 class Terminal(io.StringIO):
@@ -87,7 +88,7 @@ def test_failure_inside_takes_the_line_away_and_goes_on(at_once):
 
 def test_analysis_tells_its_stages_in_order_and_how_many_there_are():
     told = []
-    options = AnalyzeOptions(strategies=("none", "lru", "cost"), what_if=WhatIf.ON)
+    options = AnalyzeOptions(strategies=("none", "lru", "cost"), what_if=True)
     analyze(chain(3), MACHINE, options, stage=lambda *stage: told.append(stage))
     assert told == [
         (0, 1, "the program"),

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 import spillprof
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
-from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
+from spillprof.planning.options import Dma, PlanningOptions
+from spillprof.planning.strategies import STRATEGIES
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = sorted((ROOT / "sample_models").glob("*.onnx"))

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from spillprof.engine.simulation import Points, Totals, lowering_key, on_machine, prepare, sram_limits
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.graph import Graph
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
-from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
+from spillprof.planning.options import Dma, PlanningOptions
+from spillprof.planning.strategies import STRATEGIES
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 TARGET = load_target("generic-npu")

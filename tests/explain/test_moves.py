@@ -5,12 +5,13 @@ from functools import cache
 import pytest
 from graphs import MACHINE, graph
 
-from spillprof.explain.pipeline import AnalyzeOptions, WhatIf, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.ir.profile import Profile
-from spillprof.report import html, markdown, terminal
-from spillprof.report.chart_words import chart_sentences
-from spillprof.report.story import story_paragraphs
-from spillprof.report.verdict import verdict
+from spillprof.report.profile import html, markdown, terminal
+from spillprof.report.profile.chart_words import chart_sentences
+from spillprof.report.profile.story import story_paragraphs
+from spillprof.report.profile.verdict import verdict
 
 EXPAND = graph(
     {"x": (64,)},
@@ -24,7 +25,7 @@ EXPAND = graph(
 @cache
 def profile(strategy: str = "lru", sram_bytes: int = 1024) -> Profile:
     target = MACHINE.with_overrides(sram_bytes=sram_bytes, sram_bytes_per_s=1e6)
-    return analyze(EXPAND, target, AnalyzeOptions(strategies=(strategy,), what_if=WhatIf.ON), why="e")
+    return analyze(EXPAND, target, AnalyzeOptions(strategies=(strategy,), what_if=True), why="e")
 
 
 def test_the_run_moves_one_buffer_and_spills_nothing() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
-from spillprof.explain.pipeline import AnalyzeOptions, WhatIf, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.explain.whatif.size_curve import MOST_SIZES
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.graph import Graph
@@ -27,7 +28,7 @@ def transformer() -> Graph:
 
 def _analyzed(graph: Graph, sram_bytes: int, **options: object) -> Profile:
     target = GENERIC.with_overrides(sram_bytes=sram_bytes)
-    return analyze(graph, target, AnalyzeOptions(strategies=STRATEGIES, what_if=WhatIf.ON, **options))  # type: ignore[arg-type]
+    return analyze(graph, target, AnalyzeOptions(strategies=STRATEGIES, what_if=True, **options))  # type: ignore[arg-type]
 
 
 def test_each_point_is_what_analyze_finds_in_that_size(transformer: Graph) -> None:

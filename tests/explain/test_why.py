@@ -5,14 +5,15 @@ from functools import cache
 import pytest
 from graphs import MACHINE, graph
 
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.explain.whatif.names import resolve
 from spillprof.ir.errors import UsageError
 from spillprof.ir.story import OperatorStory, Story, TensorStory
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions, Release
-from spillprof.report.story import story_paragraphs
+from spillprof.report.profile.story import story_paragraphs
 
 SKIP = graph(
     {"x": (100,)},

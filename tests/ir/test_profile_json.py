@@ -12,13 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import make_profile, without_spills
 
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.frontends.onnx.reader import read_onnx
 from spillprof.ir.errors import ProfileError, SpillprofError
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_json import profile_from_json
 from spillprof.ir.target import load_target
-from spillprof.report import chrome_trace, html, json_report, markdown, netron, packing, speedscope, terminal
+from spillprof.report import json_text as json_report
+from spillprof.report import packing
+from spillprof.report.exports import chrome_trace, netron, speedscope
+from spillprof.report.profile import html, markdown, terminal
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 DATA = json.loads(json_report.render(make_profile(40), events=True))

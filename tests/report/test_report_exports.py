@@ -11,7 +11,8 @@ from corpus_models import graph_of
 from profiles import make_profile, without_spills
 from trace_rules import check_trace
 
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.frontends.minimalloc import read_minimalloc
 from spillprof.frontends.onnx.reader import read_onnx
 from spillprof.ir.errors import ProfileError
@@ -20,7 +21,8 @@ from spillprof.ir.profile_facts import StepFact
 from spillprof.ir.result import Event, Residency, Result, RunTimes
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.report import chrome_trace, netron, packing, speedscope, tables
+from spillprof.report import packing
+from spillprof.report.exports import chrome_trace, netron, speedscope, tables
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 MACHINES: dict[str, dict[str, Any]] = {

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from spillprof.explain.pipeline import AnalyzeOptions, configuration
+from spillprof.explain.options import AnalyzeOptions, configuration
 from spillprof.ir.bindings import Bindings, written_shape
 from spillprof.ir.fingerprint import changed_fields, default_of, has_default
 from spillprof.ir.revision import SIMULATOR_REVISION

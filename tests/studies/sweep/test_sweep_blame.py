@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from corpus_models import graph_of
 
-from spillprof.explain.pipeline import AnalyzeOptions, analyze
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
 from spillprof.ir.graph import Graph
 from spillprof.ir.result import Result
 from spillprof.ir.target import load_target
