@@ -10,7 +10,7 @@ import click
 
 from spillprof.cli.declaring import completing, examples, option, switch
 from spillprof.cli.formats import destination, write_all
-from spillprof.cli.model_file import read_model
+from spillprof.cli.model_file import load_graph
 from spillprof.cli.option_texts import strategy_names
 from spillprof.cli.option_values import read_lowering, read_planning, read_target
 from spillprof.cli.options import (
@@ -32,7 +32,7 @@ from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
-from spillprof.planning.options import OPTIMAL, STRATEGIES
+from spillprof.planning.strategies import OPTIMAL, STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.explain.whatif.change import SmallerBatch
@@ -99,7 +99,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     target, lowering, planning = read_target(values), read_lowering(values), read_planning(values)
     with stages(sys.stderr, shown=not session.quiet) as stage:
         stage(0, 1, "reading the model")
-        graph = read_model(model, values, session)
+        graph = load_graph(model, values, session)
 
     from spillprof.explain import pipeline, plan_files
     from spillprof.explain.options import AnalyzeOptions
@@ -156,7 +156,7 @@ def _smaller_batch(model: str, values: Mapping[str, Any], session: Session) -> "
     if batch is None or batch % 2 or model == "-":
         return None
     half = {**values, "batch": batch // 2}
-    return SmallerBatch(argument=f"--batch {batch // 2}", runs=2, read=lambda: read_model(model, half, session))
+    return SmallerBatch(argument=f"--batch {batch // 2}", runs=2, read=lambda: load_graph(model, half, session))
 
 
 def _strategies(text: str | None) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from spillprof.ir.nearest import nearest
 from spillprof.ir.target_fields import field_names, read_fields
 from spillprof.ir.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
-from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, Recomputing, Release, WriteBack
+from spillprof.planning.options import Dma, Inputs, Order, Recomputing, Release, WriteBack
+from spillprof.planning.placements import PLACEMENTS
 
 Setting = str | int | bool | tuple[str, ...]
 

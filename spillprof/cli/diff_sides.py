@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spillprof.cli.json_file import read_json
-from spillprof.cli.model_file import read_model
+from spillprof.cli.model_file import load_graph
 from spillprof.cli.option_texts import strategy_names
 from spillprof.cli.option_values import read_simulation, read_target
 from spillprof.cli.profile_file import read_profile
@@ -19,7 +19,7 @@ from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.ir.errors import PlanError, SpillprofError, UsageError
 from spillprof.ir.side_files.kinds import PLAN
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.report.text import count_of, label
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _simulated(command: click.Command, session: Session, side: Side, strategies:
         values = ctx.params
         asked = strategies if values["strategy"] is None else strategy_names(values["strategy"])
         options = read_simulation(values, asked)
-        target, graph = read_target(values), read_model(side.path, values, session)
+        target, graph = read_target(values), load_graph(side.path, values, session)
         if values["plan"] is not None:
             return _of_plan(graph, target, options, values["plan"])
         with stages(sys.stderr, shown=not session.quiet) as stage:

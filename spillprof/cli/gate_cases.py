@@ -10,7 +10,7 @@ from spillprof.cli.option_texts import unknown_name
 from spillprof.cli.option_values import is_given, read_simulation, read_target
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config, ModelEntry

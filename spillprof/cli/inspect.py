@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from spillprof.cli.declaring import examples, option
-from spillprof.cli.model_file import read_model
+from spillprof.cli.model_file import load_graph
 from spillprof.cli.option_values import read_lowering, read_target
 from spillprof.cli.options import (
     config_options,
@@ -47,7 +47,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     from spillprof.analysis.inspection import inspect_graph
 
     target, lowering = read_target(values), read_lowering(values)
-    inspection = inspect_graph(read_model(model, values, session), target, lowering)
+    inspection = inspect_graph(load_graph(model, values, session), target, lowering)
     if values["as_json"]:
         print_result(json.dumps(inspection.to_json(), indent=1))
         return

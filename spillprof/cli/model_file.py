@@ -2,17 +2,19 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spillprof.cli.session import Session
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
-from spillprof.ir.graph import Graph
+
+if TYPE_CHECKING:
+    from spillprof.ir.graph import Graph
 
 
-def read_model(model: str, values: Mapping[str, Any], session: Session) -> Graph:
-    """The graph in a file, or on stdin for ``-``. Every file is read as ONNX: there is no other front end yet."""
-    from spillprof.frontends.onnx import read_onnx, read_onnx_stream
+def load_graph(model: str, values: Mapping[str, Any], session: Session) -> "Graph":
+    """The graph in a file, or on stdin for ``-``; equal reads of one command share it."""
+    from spillprof.frontends import read_model
 
     given = read_bindings(values)
     session.files.reads(model)
@@ -20,11 +22,8 @@ def read_model(model: str, values: Mapping[str, Any], session: Session) -> Graph
     if model == "-":
         if sys.stdin is None:
             raise UsageError("there is no stdin to read a model from", hint="give the path of a file")
-        return read_onnx_stream(sys.stdin.buffer, name="-", bindings=given)
-    return read_onnx(
-        model, dims=given.dims, shapes=given.shapes, batch=given.batch, assume=given.assume, branches=given.branches,
-        trips=given.trips,
-    )  # fmt: skip
+        return read_model(sys.stdin.buffer, given, cache=session.graphs)
+    return read_model(model, given, cache=session.graphs)
 
 
 def read_bindings(values: Mapping[str, Any]) -> Bindings:

@@ -6,7 +6,8 @@ from spillprof.ir.dtypes import AS_IN_FILE, NUMBER_DTYPES, SHORT_NAMES
 from spillprof.ir.errors import SpillprofError, UsageError
 from spillprof.ir.nearest import nearest
 from spillprof.ir.target import builtin_target_names
-from spillprof.planning.options import PLACEMENTS, STRATEGIES
+from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.strategies import STRATEGIES
 
 _MAX_DIGITS = 18  # of a dimension: more than any tensor has elements
 

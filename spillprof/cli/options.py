@@ -23,7 +23,8 @@ from spillprof.ir.dtypes import parse_dtype
 from spillprof.ir.target_settings import parse_target_setting
 from spillprof.ir.units import parse_rate, parse_size
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
-from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Recomputing, Release, WriteBack
+from spillprof.planning.options import Dma, Inputs, Order, PlanningOptions, Recomputing, Release, WriteBack
+from spillprof.planning.placements import PLACEMENTS
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spillprof.cli.model_file import read_bindings, read_model
+from spillprof.cli.model_file import load_graph, read_bindings
 from spillprof.cli.option_values import read_lowering, read_planning, read_target, warn_of_units
 from spillprof.cli.session import Session
 from spillprof.ir.errors import ModelError, SpillprofError, UsageError
@@ -32,7 +32,7 @@ def read_study(models: Sequence[str], values: Mapping[str, Any], session: Sessio
             fixed = {**values, "dims": list(dims.items())}
             graph, message = None, ""
             try:
-                graph = read_model(model, fixed, session)
+                graph = load_graph(model, fixed, session)
             except (ModelError, UsageError) as error:
                 errors.append(error)
                 message = error.message

@@ -7,7 +7,7 @@ import click
 
 from spillprof.cli.declaring import examples, option
 from spillprof.cli.json_file import read_json
-from spillprof.cli.model_file import read_model
+from spillprof.cli.model_file import load_graph
 from spillprof.cli.option_values import read_simulation, read_target
 from spillprof.cli.options import (
     config_options,
@@ -56,7 +56,7 @@ def command(session: Session, /, model: str, plan: str | None, **values: Any) ->
         raise UsageError("there is nothing to check", hint="give a plan, or --certificate FILE")
     target = read_target(values)
     options = read_simulation(values)
-    graph = read_model(model, values, session)
+    graph = load_graph(model, values, session)
     lower = None
     if values["certificate"] is not None:
         certificate = certificate_from_json(read_json(values["certificate"], CERTIFICATE))

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import OPTIMAL, Dma, PlanningOptions, Recomputing
+from spillprof.planning.options import Dma, PlanningOptions, Recomputing
+from spillprof.planning.strategies import OPTIMAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,21 +55,6 @@ class Start(StrEnum):
     COLD = "cold"  # the first
 
 
-CHEAP_STRATEGIES = ("lru", "size", "belady", "cost", "interval")
-"""Strategies that plan in one pass or a few."""
-
-OPTIMAL = "optimal"
-"""The strategy that searches."""
-
-STRATEGIES = (*CHEAP_STRATEGIES, OPTIMAL)
-"""Strategies that spill, in the order of the strategy table; ``none`` (infinite SRAM) is always added as the ideal."""
-
-PLACEMENTS = ("first-fit", "best-fit", "recent-same-size", "size-classes")
-
-PERFECT = "perfect"
-"""The placement that counts bytes and gives no addresses: for comparison, as its plans cannot run."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningOptions:
     """All switches of planning, with their defaults."""

@@ -16,7 +16,7 @@ def render(report: GateReport) -> str:
 
 
 def _lines(report: GateReport) -> Iterator[str]:
-    rows = [(_word(report, c), str(c.verdict), label(c.key, 60), headline(c)) for c in report.checks]
+    rows = [(f"{_word(report, c):<4}", str(c.verdict), label(c.key, 60), headline(c)) for c in report.checks]
     for check, line in zip(report.checks, Table(cells=rows, align="llll").lines(), strict=True):
         yield line
         if check.failure is not None:

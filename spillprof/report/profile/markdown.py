@@ -103,7 +103,7 @@ def _operators(lead: Result) -> Iterable[str]:
         yield f"Why ({lead.strategy}): {why_line(lead)}"
         yield ""
     rows = lead.operators[:_TOP_OPERATORS]
-    spilled = size_column([o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes for o in rows])
+    spilled = size_column([o.spill_bytes for o in rows])
     stalls = time_column([o.stall_s for o in rows])
     heads = (f"top operators under {lead.strategy}", "spill bytes", "stall", "cause", "victims")
     cells = [

@@ -188,7 +188,7 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
     if not rows:
         return
     yield ""
-    spilled = size_column([o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes for o in rows])
+    spilled = size_column([o.spill_bytes for o in rows])
     stalls = time_column([o.stall_s for o in rows])
     for shown in (2, 1):
         figures = Table(

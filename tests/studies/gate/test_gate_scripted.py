@@ -128,7 +128,7 @@ def test_an_update_accepts_what_regressed(project: Project, capsys: Capture) -> 
     chain(project.folder / "models" / "a.onnx", skip=True)
     assert run(["gate", "--update"]) == 0
     out = capsys.readouterr().out
-    assert "taken regressed" in out
+    assert "taken  regressed" in out
     assert "baseline spillprof-baseline.json, written" in out
     assert run(["gate"]) == 0
 
