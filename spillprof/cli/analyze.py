@@ -31,7 +31,7 @@ from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
-from spillprof.planning.options import OPTIMAL, STRATEGIES
+from spillprof.planning.strategies import OPTIMAL, STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.explain.whatif.change import SmallerBatch

@@ -16,7 +16,7 @@ from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.studies.diff import Comparison
@@ -109,25 +109,25 @@ def _writer(path: str) -> Callable[["Comparison"], str]:
 
 
 def _page(comparison: "Comparison", top: int) -> str:
-    from spillprof.report.diff_text import render
+    from spillprof.report.diff.terminal import render
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return render(comparison, top=top, width=width)
 
 
 def _as_json(comparison: "Comparison") -> str:
-    from spillprof.report.diff_json import render
+    from spillprof.report.diff.json_format import render
 
     return render(comparison)
 
 
 def _as_markdown(comparison: "Comparison") -> str:
-    from spillprof.report.diff_markdown import render
+    from spillprof.report.diff.markdown import render
 
     return render(comparison)
 
 
 def _as_html(comparison: "Comparison") -> str:
-    from spillprof.report.diff_html import render
+    from spillprof.report.diff.html import render
 
     return render(comparison)

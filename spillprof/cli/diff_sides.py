@@ -16,7 +16,7 @@ from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.ir.errors import PlanError, SpillprofError, UsageError
 from spillprof.ir.side_files.kinds import PLAN
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.report.text import count_of, label
 
 if TYPE_CHECKING:

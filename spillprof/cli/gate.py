@@ -20,7 +20,7 @@ from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import parse_energy, parse_share, parse_size, parse_time
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.report.text import label
 
 if TYPE_CHECKING:

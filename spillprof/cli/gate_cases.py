@@ -9,7 +9,7 @@ from spillprof.cli.declaring import unknown_name
 from spillprof.cli.inputs import is_given, read_bindings, read_simulation, read_target
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config, ModelEntry

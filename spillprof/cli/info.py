@@ -13,28 +13,14 @@ from spillprof.cli.output import print_result
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import builtin_target_names
 from spillprof.ir.units import format_energy, format_rate, format_size, format_size_exact, format_time
+from spillprof.planning.placements import PLACEMENT_TABLE
+from spillprof.planning.strategies import STRATEGY_TABLE
 from spillprof.report.target_words import field_text
 from spillprof.report.text import label
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config
     from spillprof.ir.target import Target
-
-STRATEGY_RULES = {
-    "none": "infinite SRAM: the ideal that the others are compared with; always simulated",
-    "lru": "evict the buffer whose last read or write is oldest",
-    "size": "evict the largest size x distance to next use",
-    "belady": "evict the buffer whose next use is furthest",
-    "cost": "evict the largest min(size, bytes needed) x distance to next use / cost of the transfers",
-    "interval": "plan over the whole run: while a step is over capacity, spill its greatest length x size gap",
-    "optimal": "the best plan that many searches find, never worse than the others, beside a proven bound",
-}
-PLACEMENT_RULES = {
-    "first-fit": "the lowest address where it fits",
-    "best-fit": "the smallest hole where it fits",
-    "recent-same-size": "the hole of the same size that was freed last, else best fit",
-    "size-classes": "slots of their own for the commonest sizes, else best fit",
-}
 
 
 @click.command(
@@ -65,9 +51,12 @@ def command(topic: str, name: str | None, **values: Any) -> None:
     if topic == "config":
         print_result(_settings(config))
         return
-    rules = {"strategies": STRATEGY_RULES, "placements": PLACEMENT_RULES}
-    rows = rules[topic].items() if topic in rules else _targets(config)
-    print_result(_aligned(list(rows)))
+    tables = {
+        "strategies": [(row.name, row.help) for row in STRATEGY_TABLE],
+        "placements": [(row.name, row.help) for row in PLACEMENT_TABLE],
+    }
+    rows = tables[topic] if topic in tables else list(_targets(config))
+    print_result(_aligned(rows))
 
 
 def _targets(config: "Config") -> Iterable[tuple[str, str]]:

@@ -14,7 +14,8 @@ from spillprof.ir.target import builtin_target_names
 from spillprof.ir.target_settings import parse_target_setting
 from spillprof.ir.units import parse_rate, parse_size
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config

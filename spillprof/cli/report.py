@@ -14,7 +14,7 @@ from spillprof.cli.output import default_report, print_result, render_json
 from spillprof.cli.page import summary
 from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.ir.profile import Profile

@@ -32,7 +32,9 @@ from spillprof.ir.errors import CapacityError, SpillprofError
 from spillprof.ir.interrupts import EXIT_CODE as INTERRUPTED
 from spillprof.ir.interrupts import check, raised
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, PLACEMENTS, STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.strategies import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.studies.sweep.result import Sweep

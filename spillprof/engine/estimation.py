@@ -13,7 +13,8 @@ from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.reordering import reordered
 from spillprof.planning.options import PlanningOptions
-from spillprof.planning.planner import IDEAL, check_strategy, make_plan
+from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.timeline import simulate
 
@@ -53,7 +54,7 @@ def load_program(
 
         graph = read_onnx(model, **bindings)  # type: ignore[arg-type]
     program = lower(graph, target, options)
-    return LoadedProgram(lowering=options, **{f.name: getattr(program, f.name) for f in fields(program)})
+    return LoadedProgram(lowering=options, **{f.name: getattr(program, f.name) for f in fields(program) if f.init})
 
 
 def estimate(

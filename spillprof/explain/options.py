@@ -5,7 +5,8 @@ from typing import Any
 
 from spillprof.ir.option_rows import config_json, option_field
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import OPTIMAL, PlanningOptions, Recomputing
+from spillprof.planning.options import PlanningOptions, Recomputing
+from spillprof.planning.strategies import OPTIMAL
 
 _FIRST = (
     "op_times", "strategies", "placement", "weights", "inputs", "order", "recompute", "recompute_tensor", "oversized"

@@ -6,9 +6,10 @@ ticks are half-open. An operand that a step reads is held ``[3i, 3i + 2)``, one 
 ``[3i + 1, 3i + 3)``, a workspace the phases it names.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from typing import Any
 
 from spillprof.ir.control_flow import ControlFlow
 from spillprof.ir.fast_init import fast_init
@@ -143,7 +144,20 @@ class Reservation:
     buffer: int | None = None  # the buffer that a dedicated slot belongs to
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
+class Memo:
+    """Values derived from a program, or from its steps and buffers: see ``spillprof.ir.memo``. Never pickled."""
+
+    __slots__ = ("buffers", "steps", "values")
+
+    def __init__(self, steps: tuple[Step, ...] = (), buffers: tuple[Buffer, ...] = ()) -> None:
+        self.steps, self.buffers = steps, buffers
+        self.values: dict[Hashable, Any] = {}
+
+    def __reduce__(self) -> tuple[type["Memo"], tuple[tuple[Step, ...], tuple[Buffer, ...]]]:
+        return Memo, (self.steps, self.buffers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """Scheduled steps over buffers. ``capacity_bytes`` is None until it was fitted to a memory (or is infinite)."""
 
@@ -160,6 +174,12 @@ class Program:
     assumptions: tuple[Assumption, ...] = ()
     control_flow: tuple[ControlFlow, ...] = ()  # of the model, as it was simulated
     notes: tuple[str, ...] = ()
+    memo_of_steps: Memo = field(default_factory=Memo, repr=False, compare=False)  # shared by copies of the same steps
+    memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.memo_of_steps.steps is not self.steps or self.memo_of_steps.buffers is not self.buffers:
+            object.__setattr__(self, "memo_of_steps", Memo(self.steps, self.buffers))
 
     @property
     def reserved_bytes(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from spillprof.ir.option_rows import internal_field, option_field
+from spillprof.planning.placements import PLACEMENTS
 
 
 class Inputs(StrEnum):
@@ -58,21 +59,6 @@ class Start(StrEnum):
 
     STEADY = "steady"  # one in steady state
     COLD = "cold"  # the first
-
-
-CHEAP_STRATEGIES = ("lru", "size", "belady", "cost", "interval")
-"""Strategies that plan in one pass or a few."""
-
-OPTIMAL = "optimal"
-"""The strategy that searches."""
-
-STRATEGIES = (*CHEAP_STRATEGIES, OPTIMAL)
-"""Strategies that spill, in the order of the strategy table; ``none`` (infinite SRAM) is always added as the ideal."""
-
-PLACEMENTS = ("first-fit", "best-fit", "recent-same-size", "size-classes")
-
-PERFECT = "perfect"
-"""The placement that counts bytes and gives no addresses: for comparison, as its plans cannot run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from spillprof.ir.lru_cache import LruCache
+from spillprof.ir.memo import once_per_steps
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Seconds
+
+_Rates = tuple[tuple[str, float], ...]
 
 
 def step_times_s(program: Program, target: Target) -> Seconds:
@@ -13,22 +15,20 @@ def step_times_s(program: Program, target: Target) -> Seconds:
     where it was measured, what was measured.
 
     Shape (n_steps,), float64, seconds, not to be changed. Transfers and waits are not in it (the roofline of one
-    operator). LruCache for the next plan of the same program and target.
+    operator). Memoized on the program, by the rates of the target.
     """
-    key = (id(program), id(target))  # both are kept too: nothing else gets their ids meanwhile
-    return _found.get_or_make(key, lambda: (program, target, _step_times_s(program, target)))[2]
+    rates = tuple((dtype, target.macs_rate(dtype)) for dtype in sorted({step.mac_dtype for step in program.steps}))
+    return _step_times_s(program, rates, target.sram_bytes_per_s, target.launch_overhead_s)
 
 
-_found: LruCache[tuple[Program, Target, Seconds]] = LruCache(4)
-
-
-def _step_times_s(program: Program, target: Target) -> Seconds:
+@once_per_steps
+def _step_times_s(program: Program, rates: _Rates, sram_bytes_per_s: float, launch_overhead_s: float) -> Seconds:
     macs = np.array([step.macs * step.macs_time_factor for step in program.steps], dtype=np.float64)
-    rates = {dtype: target.macs_rate(dtype) for dtype in {step.mac_dtype for step in program.steps}}
-    rate = np.array([rates[step.mac_dtype] for step in program.steps], dtype=np.float64)
+    rate_of = dict(rates)
+    rate = np.array([rate_of[step.mac_dtype] for step in program.steps], dtype=np.float64)
     touched = np.array([step.touched_bytes for step in program.steps], dtype=np.float64)
     launches = np.array([step.launches for step in program.steps], dtype=np.float64)
-    estimated = np.maximum(macs / rate, touched / target.sram_bytes_per_s) + target.launch_overhead_s * launches
+    estimated = np.maximum(macs / rate, touched / sram_bytes_per_s) + launch_overhead_s * launches
     measured = np.array([step.measured_s for step in program.steps], dtype=np.float64)  # None is nan
     seconds = np.where(np.isnan(measured), estimated, measured)
     seconds.flags.writeable = False

@@ -11,7 +11,8 @@ from spillprof.explain.pipeline import analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
-from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
+from spillprof.planning.options import Dma, PlanningOptions
+from spillprof.planning.strategies import STRATEGIES
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = sorted((ROOT / "sample_models").glob("*.onnx"))

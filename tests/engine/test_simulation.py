@@ -13,7 +13,8 @@ from spillprof.ir.graph import Graph
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
-from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
+from spillprof.planning.options import Dma, PlanningOptions
+from spillprof.planning.strategies import STRATEGIES
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 TARGET = load_target("generic-npu")

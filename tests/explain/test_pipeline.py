@@ -28,7 +28,8 @@ from spillprof.ir.result import Result
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
-from spillprof.planning.options import STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.timing.compute import step_times_s
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
