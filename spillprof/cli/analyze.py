@@ -10,7 +10,7 @@ import click
 
 from spillprof.cli.declaring import completing, examples, option, switch
 from spillprof.cli.formats import destination, write_all
-from spillprof.cli.inputs import read_graph, read_simulation, read_target
+from spillprof.cli.inputs import load_graph, read_simulation, read_target
 from spillprof.cli.options import (
     config_options,
     model_options,
@@ -99,7 +99,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     options = read_simulation(values, strategies, what_if=values["what_if"] == "on")
     with stages(sys.stderr, shown=not session.quiet) as stage:
         stage(0, 1, "reading the model")
-        graph = read_graph(model, values, session)
+        graph = load_graph(model, values, session)
 
     from spillprof.explain import pipeline, plan_files
 
@@ -152,7 +152,7 @@ def _smaller_batch(model: str, values: Mapping[str, Any], session: Session) -> "
     if batch is None or batch % 2 or model == "-":
         return None
     half = {**values, "batch": batch // 2}
-    return SmallerBatch(argument=f"--batch {batch // 2}", runs=2, read=lambda: read_graph(model, half, session))
+    return SmallerBatch(argument=f"--batch {batch // 2}", runs=2, read=lambda: load_graph(model, half, session))
 
 
 def _strategies(text: str | None) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spillprof.cli.inputs import read_graph, read_json, read_saved_profile, read_simulation, read_target
+from spillprof.cli.inputs import load_graph, read_json, read_saved_profile, read_simulation, read_target
 from spillprof.cli.options import strategy_names
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
@@ -122,7 +122,7 @@ def _simulated(command: click.Command, session: Session, side: Side, strategies:
         values = ctx.params
         asked = strategies if values["strategy"] is None else strategy_names(values["strategy"])
         options = read_simulation(values, asked)
-        target, graph = read_target(values), read_graph(side.path, values, session)
+        target, graph = read_target(values), load_graph(side.path, values, session)
         if values["plan"] is not None:
             return _of_plan(graph, target, options, values["plan"])
         with stages(sys.stderr, shown=not session.quiet) as stage:

@@ -11,7 +11,6 @@ from spillprof.cli.session import Session
 from spillprof.frontends.targets import open_target
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ProfileError, UsageError
-from spillprof.ir.graph import Graph
 from spillprof.ir.side_files.json_text import parse_json
 from spillprof.ir.side_files.kinds import PROFILE, Kind
 from spillprof.ir.side_files.opening import decoded_stdin, read_text
@@ -22,12 +21,13 @@ from spillprof.planning.options import PlanningOptions
 
 if TYPE_CHECKING:
     from spillprof.explain.options import AnalyzeOptions
+    from spillprof.ir.graph import Graph
     from spillprof.ir.profile import Profile
 
 
-def read_graph(model: str, values: Mapping[str, Any], session: Session) -> Graph:
-    """The graph in a file, or on stdin for ``-``. Every file is read as ONNX: there is no other front end yet."""
-    from spillprof.frontends.onnx import read_onnx, read_onnx_stream
+def load_graph(model: str, values: Mapping[str, Any], session: Session) -> "Graph":
+    """The graph in a file, or on stdin for ``-``; equal reads of one command share it."""
+    from spillprof.frontends import read_model
 
     given = read_bindings(values)
     session.files.reads(model)
@@ -35,11 +35,8 @@ def read_graph(model: str, values: Mapping[str, Any], session: Session) -> Graph
     if model == "-":
         if sys.stdin is None:
             raise UsageError("there is no stdin to read a model from", hint="give the path of a file")
-        return read_onnx_stream(sys.stdin.buffer, name="-", bindings=given)
-    return read_onnx(
-        model, dims=given.dims, shapes=given.shapes, batch=given.batch, assume=given.assume, branches=given.branches,
-        trips=given.trips,
-    )  # fmt: skip
+        return read_model(sys.stdin.buffer, given, cache=session.graphs)
+    return read_model(model, given, cache=session.graphs)
 
 
 def read_bindings(values: Mapping[str, Any]) -> Bindings:

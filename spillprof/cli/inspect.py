@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from spillprof.cli.declaring import examples, option, options_of, read_options
-from spillprof.cli.inputs import read_graph, read_target
+from spillprof.cli.inputs import load_graph, read_target
 from spillprof.cli.options import config_options, model_options, session_options, target_options
 from spillprof.cli.output import print_result
 from spillprof.cli.session import Session
@@ -39,7 +39,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     from spillprof.analysis.inspection import inspect_graph
 
     target, lowering = read_target(values), read_options(LoweringOptions, values)
-    inspection = inspect_graph(read_graph(model, values, session), target, lowering)
+    inspection = inspect_graph(load_graph(model, values, session), target, lowering)
     if values["as_json"]:
         print_result(json.dumps(inspection.to_json(), indent=1))
         return

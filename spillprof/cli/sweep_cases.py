@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spillprof.cli.declaring import read_options
-from spillprof.cli.inputs import read_bindings, read_graph, read_target, warn_of_units
+from spillprof.cli.inputs import load_graph, read_bindings, read_target, warn_of_units
 from spillprof.cli.session import Session
 from spillprof.ir.errors import ModelError, SpillprofError, UsageError
 from spillprof.ir.target_settings import with_fields
@@ -33,7 +33,7 @@ def read_study(models: Sequence[str], values: Mapping[str, Any], session: Sessio
             fixed = {**values, "dims": list(dims.items())}
             graph, message = None, ""
             try:
-                graph = read_graph(model, fixed, session)
+                graph = load_graph(model, fixed, session)
             except (ModelError, UsageError) as error:
                 errors.append(error)
                 message = error.message

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from spillprof.cli.declaring import examples, option
-from spillprof.cli.inputs import read_graph, read_json, read_simulation, read_target
+from spillprof.cli.inputs import load_graph, read_json, read_simulation, read_target
 from spillprof.cli.options import config_options, model_options, session_options, simulation_options, target_options
 from spillprof.cli.output import print_result
 from spillprof.cli.session import Session
@@ -48,7 +48,7 @@ def command(session: Session, /, model: str, plan: str | None, **values: Any) ->
         raise UsageError("there is nothing to check", hint="give a plan, or --certificate FILE")
     target = read_target(values)
     options = read_simulation(values)
-    graph = read_graph(model, values, session)
+    graph = load_graph(model, values, session)
     lower = None
     if values["certificate"] is not None:
         certificate = certificate_from_json(read_json(values["certificate"], CERTIFICATE))

@@ -17,7 +17,7 @@ from onnx import numpy_helper
 
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.pipeline import analyze
-from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.frontends import read_model
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.ir.dtypes import UNSIZED_DTYPES
 from spillprof.ir.errors import ModelError, ShapeError
@@ -97,7 +97,7 @@ def test_every_model_is_sized_as_recorded_or_refused_with_a_reason() -> None:
     wrong: list[str] = []
     for number, case in enumerate(cases()):
         try:
-            graph = read_onnx_bytes(with_known_sizes(case).SerializeToString(), name=case.name)
+            graph = read_model(with_known_sizes(case).SerializeToString(), name=case.name)
         except (ModelError, ShapeError) as error:
             is_open = "stays unknown" in error.message
             producers = {line.rsplit("(", 1)[-1].rstrip(")") for line in error.where[1:]}

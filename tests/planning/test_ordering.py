@@ -12,7 +12,7 @@ from programs import program, target
 from random_programs import random_program
 from test_bounds import cheapest_cover
 
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.program import Program, Update
 from spillprof.ir.target import load_target
 from spillprof.lowering.lower import lower
@@ -181,7 +181,7 @@ def test_perfect_placement_needs_no_more_than_the_pool_and_never_says_fragmentat
 @pytest.mark.parametrize("weights", WeightsPolicy)
 @pytest.mark.parametrize("model", sorted(SAMPLES.glob("*.onnx")), ids=lambda path: path.stem)
 def test_file_order_gives_the_program_as_it_was_lowered(model, weights):
-    p = lower(read_onnx(model), load_target("generic-npu"), LoweringOptions(weights=weights))
+    p = lower(read_model(model), load_target("generic-npu"), LoweringOptions(weights=weights))
     assert reordered(p, range(len(p.steps))) == p
 
 
