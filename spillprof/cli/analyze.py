@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, option, switch
-from spillprof.cli.formats import destination, write_all
+from spillprof.cli.formats import as_json, completing_suffixes, destination, destinations, suffix_list, write_all
 from spillprof.cli.inputs import load_graph, read_simulation, read_target
 from spillprof.cli.options import (
     config_options,
@@ -22,7 +22,6 @@ from spillprof.cli.options import (
 from spillprof.cli.output import (
     default_report,
     print_result,
-    render_json,
     write_file,
 )
 from spillprof.cli.page import summary
@@ -32,6 +31,7 @@ from spillprof.cli.session import Session
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
 from spillprof.planning.strategies import OPTIMAL, STRATEGIES
+from spillprof.report.exports.registry import Subject
 
 if TYPE_CHECKING:
     from spillprof.explain.whatif.change import SmallerBatch
@@ -66,8 +66,8 @@ FEW_STRATEGIES = ((50_000, ("lru",)), (10_000, ("lru", "cost", "interval")))
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write a report: .html, .json, .md, .csv, .trace.json (Perfetto), .speedscope.json, .netron.json, .spill.onnx "
-    "(the model with notes), .TABLE.csv, .minimalloc.csv; '-' for JSON on stdout. Repeatable.",
+    shell_complete=completing_suffixes(Subject.PROFILE),
+    help=f"Write a report: {suffix_list(Subject.PROFILE)}; '-' for JSON on stdout. Repeatable.",
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @switch("--what-if", True, "Try changes, each by a run of its own, and list those that would help.")
@@ -91,10 +91,10 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     plan_path = _plan_path(values["plan"], strategies, session)
     order_path = _order_path(values, model, session)
     to_stdout = values["as_json"] or "-" in values["outputs"]
-    destinations = [destination(path, session, events=values["events"]) for path in values["outputs"] if path != "-"]
+    events, targets = values["events"], destinations(Subject.PROFILE, values["outputs"], session)
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     if wants_default and model != "-":
-        destinations.append(destination(default_report(model, ""), session, events=False))
+        targets.append(destination(Subject.PROFILE, default_report(model, ""), session))
     target = read_target(values)
     options = read_simulation(values, strategies, what_if=values["what_if"] == "on")
     with stages(sys.stderr, shown=not session.quiet) as stage:
@@ -111,7 +111,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         )
         options = replace(options, strategies=few)
     if wants_default and model == "-":
-        destinations.append(destination(default_report(model, graph.name), session, events=False))
+        targets.append(destination(Subject.PROFILE, default_report(model, graph.name), session))
     if plan_path is not None:
         import json
 
@@ -132,10 +132,9 @@ def command(session: Session, /, model: str, **values: Any) -> None:
             stage=stage,
         )
     print_result(
-        render_json(profile, events=values["events"]) if to_stdout else summary(profile, values["top"], session)
+        as_json(Subject.PROFILE, profile, events=events) if to_stdout else summary(profile, values["top"], session)
     )
-    sys.stdout.flush()
-    write_all(destinations, profile, session)
+    write_all(targets, profile, session, events=events)
     if not any(result.feasible for result in profile.results):
         raise CapacityError(
             "no strategy can be planned in this memory",

@@ -2,21 +2,21 @@
 
 import shutil
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from spillprof.cli.declaring import completing, examples, option
 from spillprof.cli.diff_sides import Side, read_sides
+from spillprof.cli.formats import as_json, completing_suffixes, destinations, suffix_list, write_all
 from spillprof.cli.options import binding_options, config_options, session_options, simulation_options, target_options
-from spillprof.cli.output import print_result, write_file
+from spillprof.cli.output import print_result
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
 from spillprof.planning.strategies import STRATEGIES
+from spillprof.report.exports.registry import Subject
 
 if TYPE_CHECKING:
     from spillprof.studies.diff import Comparison
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write the comparison: .html, .json or .md; '-' for JSON on stdout. Repeatable.",
+    shell_complete=completing_suffixes(Subject.DIFF),
+    help=f"Write the comparison: {suffix_list(Subject.DIFF)}; '-' for JSON on stdout. Repeatable.",
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the page.")
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N",
@@ -71,7 +72,7 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
     """
     session = ctx.ensure_object(Session)
     to_stdout = values["as_json"] or "-" in values["outputs"]
-    writers = [(session.files.writes(path), _writer(path)) for path in values["outputs"] if path != "-"]
+    targets = destinations(Subject.DIFF, values["outputs"], session)
     if before == "-" and after == "-":
         raise UsageError("both runs cannot be read from stdin", hint="save one of the models to a file")
     old, new = read_sides(
@@ -84,11 +85,8 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
     from spillprof.studies.diff import compare
 
     comparison = compare(old, new, command=reproduce(session, command, values["config"]))
-    print_result(_as_json(comparison) if to_stdout else _page(comparison, values["top"]))
-    texts = [(path, write(comparison)) for path, write in writers]
-    sys.stdout.flush()
-    for path, text in texts:
-        write_file(path, text, session)
+    print_result(as_json(Subject.DIFF, comparison) if to_stdout else _page(comparison, values["top"]))
+    write_all(targets, comparison, session)
     if not any(result.feasible for profile in (old, new) for result in profile.results):
         raise CapacityError(
             "neither run can be planned in its memory",
@@ -97,37 +95,8 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
         )
 
 
-def _writer(path: str) -> Callable[["Comparison"], str]:
-    """What makes the file's content, by suffix. Asked before the work, which may be long."""
-    writers = {".html": _as_html, ".json": _as_json, ".md": _as_markdown}
-    suffix = Path(path).suffix.lower()
-    if suffix not in writers:
-        raise UsageError(
-            f"'{path}' has no suffix that names a format", hint=f"end it with {', '.join(writers)}; or '-' for JSON"
-        )
-    return writers[suffix]
-
-
 def _page(comparison: "Comparison", top: int) -> str:
     from spillprof.report.diff.terminal import render
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return render(comparison, top=top, width=width)
-
-
-def _as_json(comparison: "Comparison") -> str:
-    from spillprof.report.diff.json_format import render
-
-    return render(comparison)
-
-
-def _as_markdown(comparison: "Comparison") -> str:
-    from spillprof.report.diff.markdown import render
-
-    return render(comparison)
-
-
-def _as_html(comparison: "Comparison") -> str:
-    from spillprof.report.diff.html import render
-
-    return render(comparison)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import click
 
 from spillprof.cli.config_keys import parse_budget, parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed
+from spillprof.cli.formats import completing_suffixes, destination, suffix_list, write_all
 from spillprof.cli.gate_cases import read_cases
 from spillprof.cli.inputs import is_given
 from spillprof.cli.options import binding_options, config_options, session_options, simulation_options, target_options
@@ -21,14 +22,13 @@ from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import parse_energy, parse_share, parse_size, parse_time
 from spillprof.planning.strategies import STRATEGIES
+from spillprof.report.exports.registry import Subject, exports_of, named_export
 from spillprof.report.text import label
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config
     from spillprof.studies.gate import GateReport, Rules
 
-FORMATS = ("text", "json", "markdown", "junit", "github", "sarif")
-SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif", ".txt": "text"}
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
@@ -115,7 +115,7 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 @option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=click.Choice([export.name for export in exports_of(Subject.GATE)]),
     default="text",
     show_default=True,
     help="What goes to stdout; github also writes the job summary.",
@@ -126,7 +126,8 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Also write .json, .md, .xml (JUnit), .sarif or .txt. Repeatable.",
+    shell_complete=completing_suffixes(Subject.GATE),
+    help=f"Also write {suffix_list(Subject.GATE)}. Repeatable.",
 )
 @option("--record", metavar="FILE", help="Append the figures to a history; see 'spillprof history'.")
 @option("--commit", metavar="ID", help="What --record calls this state. Default: the commit checked out.")
@@ -145,7 +146,7 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         raise UsageError("--update writes the baseline in the folder, --against reads another", hint="drop one of them")
     config: Config = values["config"]
     path = Path(values["baseline"] if is_given("baseline") else os.path.relpath(config.baseline))
-    writers = [(session.files.writes(name), _format_of(name)) for name in values["outputs"]]
+    targets = [destination(Subject.GATE, name, session) for name in values["outputs"]]
     _name_updated(values, path, session)
     cases = read_cases(models, config, path.parent, values)
     for case in cases:
@@ -166,10 +167,8 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         report = _updated(report, baseline, path, session)
     elif not baseline:
         session.note(f"there is no baseline in {shown}: 'spillprof gate --update' makes one")
-    texts = [(target, _render(report, form)) for target, form in writers]
     _print(report, values["form"])
-    for target, text in texts:
-        write_file(target, text, session)
+    write_all(targets, report, session)
     if values["record"]:
         _record(report, values["record"], commit, session)
     return 0 if report.exit_code == 1 and values["exit_zero"] else report.exit_code
@@ -228,32 +227,13 @@ def _updated(report: "GateReport", baseline: Mapping[str, Any], path: Path, sess
     return accepted
 
 
-def _format_of(name: str) -> str:
-    suffix = Path(name).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise UsageError(
-            f"'{name}' has no suffix that names a format of a gate", hint=f"end it with {', '.join(SUFFIXES)}"
-        )
-    return SUFFIXES[suffix]
-
-
-def _render(report: "GateReport", form: str) -> str:
-    from spillprof.report import gate as formats
-
-    renderers: dict[str, Callable[[GateReport], str]] = {
-        "text": formats.text, "json": formats.json, "markdown": formats.markdown, "junit": formats.junit,
-        "github": formats.github, "sarif": formats.sarif,
-    }  # fmt: skip
-    return renderers[form](report)
-
-
 def _print(report: "GateReport", form: str) -> None:
-    print_result(_render(report, form))
+    print_result(str(named_export(Subject.GATE, form).render(report)))
     summary = os.environ.get(SUMMARY_VARIABLE)
     if form == "github" and summary:
         try:
             with open(summary, "a", encoding="utf-8", newline="\n") as file:
-                file.write(_render(report, "markdown"))
+                file.write(str(named_export(Subject.GATE, "markdown").render(report)))
         except OSError as error:
             raise UsageError("cannot write the job summary", where=(f"{summary}: {error.strerror or error}",)) from None
 

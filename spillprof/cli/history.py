@@ -7,11 +7,13 @@ import click
 
 from spillprof.cli.config_keys import parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed
+from spillprof.cli.formats import completing_suffixes, destination, suffix_list, write_all
 from spillprof.cli.options import config_options, session_options
-from spillprof.cli.output import print_result, write_file
+from spillprof.cli.output import print_result
 from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
+from spillprof.report.exports.registry import Subject
 
 
 @click.command(
@@ -35,7 +37,8 @@ from spillprof.ir.metric import Metric
 )
 @option("--model", metavar="TEXT", help="Only models whose name contains this.")
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Changes to list, each.")
-@option("-o", "--output", metavar="FILE", help="Also write the trend as .html.")
+@option("-o", "--output", metavar="FILE", shell_complete=completing_suffixes(Subject.HISTORY),
+        help=f"Also write the trend as {suffix_list(Subject.HISTORY)}.")  # fmt: skip
 @option("--json", "as_json", is_flag=True, help="Every row and change as JSON.")
 @config_options()
 @session_options
@@ -48,7 +51,8 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     from spillprof.report.gate import history
     from spillprof.studies.history import read_history
 
-    output = None if values["output"] is None else _html_path(values["output"], session)
+    paths = [] if values["output"] is None else [values["output"]]
+    targets = [destination(Subject.HISTORY, path, session) for path in paths]
     series = [s for s in read_history(Path(file)) if values["model"] is None or values["model"] in s.model]
     if not series:
         raise UsageError("the history holds no such model", where=(file,), hint="leave out --model to see them all")
@@ -56,11 +60,4 @@ def command(session: Session, /, file: str, **values: Any) -> None:
         print_result(history.json_text(series, values["metrics"]))
     else:
         print_result(history.text(series, values["metrics"], top=values["top"]))
-    if output is not None:
-        write_file(output, history.html(series, values["metrics"]), session)
-
-
-def _html_path(name: str, session: Session) -> Path:
-    if Path(name).suffix.lower() != ".html":
-        raise UsageError(f"'{name}' has no suffix that names a format of a history", hint="end it with .html")
-    return session.files.writes(name)
+    write_all(targets, series, session, metrics=values["metrics"])

@@ -15,7 +15,6 @@ from spillprof.cli.session import Session
 from spillprof.cli.streams import say
 from spillprof.ir.errors import UsageError
 from spillprof.ir.interrupts import raised
-from spillprof.ir.profile import Profile
 from spillprof.ir.units import format_size
 
 _RESERVED_ON_WINDOWS = {"CON", "PRN", "AUX", "NUL", *(f"{port}{i}" for port in ("COM", "LPT") for i in range(1, 10))}
@@ -63,13 +62,6 @@ def print_result(text: str) -> None:
     """The result on stdout, as it stands."""
     shown = with_whole_bars(text, sys.stdout.encoding)
     say(shown if shown.endswith("\n") else shown + "\n")
-
-
-def render_json(profile: Profile, *, events: bool) -> str:
-    """The profile as JSON text."""
-    from spillprof.report.json_text import render
-
-    return render(profile, events=events)
 
 
 def _replace(real: str, pieces: Iterable[bytes]) -> int:

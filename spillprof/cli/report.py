@@ -1,20 +1,20 @@
 """``spillprof report``: a saved profile rendered again."""
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from spillprof.cli.declaring import completing, examples, option
-from spillprof.cli.formats import destination, has_events, write_all
+from spillprof.cli.formats import as_json, completing_suffixes, destinations, suffix_list, write_all
 from spillprof.cli.inputs import read_saved_profile
 from spillprof.cli.options import config_options, session_options
-from spillprof.cli.output import default_report, print_result, render_json
+from spillprof.cli.output import default_report, print_result
 from spillprof.cli.page import summary
 from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
 from spillprof.planning.strategies import STRATEGIES
+from spillprof.report.exports.registry import Subject
 
 if TYPE_CHECKING:
     from spillprof.ir.profile import Profile
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 @option("--strategy", metavar="A,B", shell_complete=completing(lambda: STRATEGIES),
         help="Only these of the saved strategies. Default: all of them; reports explain the fastest.")  # fmt: skip
 @option("-o", "--output", "outputs", multiple=True, metavar="FILE",
-        help="Write a report, format by suffix as 'analyze' does; '-' for JSON on stdout. Repeatable.")  # fmt: skip
+        shell_complete=completing_suffixes(Subject.PROFILE),
+        help=f"Write a report: {suffix_list(Subject.PROFILE)}; '-' for JSON on stdout. Repeatable.")  # fmt: skip
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @option("--no-report", is_flag=True, help="Do not write PROFILE.spill.html where no -o is given.")
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Operators to list.")
@@ -47,15 +48,14 @@ def command(session: Session, /, profile: str, **values: Any) -> None:
     """
     to_stdout = values["as_json"] or "-" in values["outputs"]
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
-    paths = [default_report(profile, "profile")] if wants_default else [p for p in values["outputs"] if p != "-"]
-    destinations = [destination(path, session, events=None) for path in paths]
+    paths = [default_report(profile, "profile")] if wants_default else values["outputs"]
+    targets = destinations(Subject.PROFILE, paths, session)
     saved = _chosen(read_saved_profile(profile), values["strategy"])
     if saved.model.path != "-":
         session.files.reads(saved.model.path)  # for notes in a copy of it
-    shown = render_json(saved, events=has_events(saved)) if to_stdout else summary(saved, values["top"], session)
+    shown = as_json(Subject.PROFILE, saved, events=None) if to_stdout else summary(saved, values["top"], session)
     print_result(shown)
-    sys.stdout.flush()
-    write_all(destinations, saved, session)
+    write_all(targets, saved, session, events=None)
 
 
 def _chosen(profile: "Profile", strategies: str | None) -> "Profile":

@@ -1,6 +1,7 @@
 """``spillprof sweep``: what-if grids, on this computer or on a Dask cluster."""
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, names_of_list, option, options_of, parsed
+from spillprof.cli.formats import as_json, completing_suffixes, destinations, suffix_list, write_all
 from spillprof.cli.options import config_options, machine_options, session_options, shape_options
-from spillprof.cli.output import print_result, write_file
+from spillprof.cli.output import print_result
 from spillprof.cli.progress import Progress
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session
 from spillprof.cli.sweep_cases import base_target, first_lowering, first_planning, read_study
-from spillprof.cli.sweep_files import as_json, as_text, writer
 from spillprof.cli.sweep_texts import (
     AUTO,
     parse_dims,
@@ -35,6 +36,7 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.strategies import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES
+from spillprof.report.exports.registry import Subject
 
 if TYPE_CHECKING:
     from spillprof.studies.sweep.result import Sweep
@@ -78,7 +80,8 @@ if TYPE_CHECKING:
 @option("--dask", metavar="ADDRESS", help="Let a Dask cluster do the work; ADDRESS of its scheduler.")
 @option("--resume", metavar="FILE", help="Keep the points of an earlier sweep, from its .json or .csv.")
 @option("-o", "--output", "outputs", multiple=True, metavar="FILE",
-        help="Write the result: .csv, .json, .parquet or .html; '-' for JSON on stdout. Repeatable.")  # fmt: skip
+        shell_complete=completing_suffixes(Subject.SWEEP),
+        help=f"Write the result: {suffix_list(Subject.SWEEP)}; '-' for JSON on stdout. Repeatable.")  # fmt: skip
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the table.")
 @machine_options
 @shape_options
@@ -95,7 +98,7 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     """
     strategies = names_of_list(values["strategy"], (*STRATEGIES, "none"), "strategy")
     placements = names_of_list(values["placement"], PLACEMENTS, "placement")
-    writers = [(session.files.writes(path), writer(path)) for path in values["outputs"] if path != "-"]
+    targets = destinations(Subject.SWEEP, values["outputs"], session)
     to_stdout = values["as_json"] or "-" in values["outputs"]
     if values["resume"]:
         session.files.reads(values["resume"])
@@ -118,12 +121,15 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         runner.close()
     if known:
         session.note(f"{run.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
-    print_result(as_json(sweep) if to_stdout else as_text(sweep))
-    contents = [(path, render(sweep)) for path, render in writers]
-    sys.stdout.flush()
-    for path, content in contents:
-        write_file(path, content, session)
+    print_result(as_json(Subject.SWEEP, sweep) if to_stdout else _page(sweep))
+    write_all(targets, sweep, session)
     return _exit_code(sweep, finished)
+
+
+def _page(sweep: "Sweep") -> str:
+    from spillprof.report.sweep.terminal import render
+
+    return render(sweep, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
 
 
 def _simulate(run: Any, values: Mapping[str, Any], runner: "Runner", session: Session) -> bool:
