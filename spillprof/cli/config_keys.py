@@ -11,7 +11,7 @@ from spillprof.ir.dtypes import AS_IN_FILE, parse_dtype
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 from spillprof.ir.nearest import nearest
-from spillprof.ir.target_fields import field_names, read_fields
+from spillprof.ir.target import ROWS, read_fields, short_name
 from spillprof.ir.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
 from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
 from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, Recomputing, Release, WriteBack
@@ -184,17 +184,10 @@ MODEL_KEYS: Mapping[str, Callable[[Any], Any]] = {
 
 """What ``[[models]]`` says of each model."""
 
-_SHORT_NAMES = {
-    "sram": "sram_bytes", "align": "alignment_bytes", "dram-read": "dram_read_bytes_per_s",
-    "dram-write": "dram_write_bytes_per_s", "dram-read-setup": "dram_read_setup_s",
-    "dram-write-setup": "dram_write_setup_s", "dram-burst": "dram_burst_bytes",
-    "dram-bus": "dram_bus_bytes_per_s", "background": "background_bytes_per_s",
-    "sram-rate": "sram_bytes_per_s",
-    "launch-overhead": "launch_overhead_s", "weight-staging": "weight_staging_bytes",
-    "stream-staging": "stream_staging_bytes",
-}  # fmt: skip
-
-TARGET_FIELDS = {**{name.replace("_", "-"): name for name in field_names() if name != "name"}, **_SHORT_NAMES}
+TARGET_FIELDS = {
+    **{name.replace("_", "-"): name for name in ROWS if name != "name"},
+    **{row.short or short_name(name): name for name, row in ROWS.items() if name != "name"},
+}
 """Keys of ``[targets.NAME]`` besides ``inherit``, and the fields of a Target that they set."""
 
 TARGET_KEYS: Mapping[str, Callable[[Any], Any]] = {
