@@ -234,7 +234,7 @@ def absences_table(title: str, absences: Sequence[Absence]) -> DataTable:
 
 def spill_bytes(operator: OperatorCost) -> int:
     """Write-backs, reloads and streamed bytes that a step is charged with."""
-    return operator.spill_write_bytes + operator.spill_read_bytes + operator.streamed_bytes
+    return operator.spill_bytes
 
 
 def make_table(

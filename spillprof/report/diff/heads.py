@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size_pair
-from spillprof.report.diff.wording import path_labels, strategy_title, whole
+from spillprof.report.diff.wording import path_labels, strategy_title
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.text import label
 from spillprof.studies.diff import Comparison, Named, OperatorChange, Source, StrategyChange
@@ -44,7 +44,7 @@ def both_run(change: StrategyChange) -> bool:
 def strategy_figures(change: StrategyChange) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
     """(before, after, change) of spill bytes, then of latency; of a strategy that runs on both sides."""
     spilled = change.before.spill_bytes, change.after.spill_bytes
-    times = whole(Metric.LATENCY, change.before.latency_s), whole(Metric.LATENCY, change.after.latency_s)
+    times = Metric.LATENCY.whole(change.before.latency_s), Metric.LATENCY.whole(change.after.latency_s)
     return (
         (*figures(Metric.SPILL_BYTES, *spilled), growth(Metric.SPILL_BYTES, *spilled)),
         (*figures(Metric.LATENCY, *times), growth(Metric.LATENCY, *times)),

@@ -77,7 +77,7 @@ def figure_rows(comparison: Comparison, change: StrategyChange) -> list[tuple[st
     rows: list[tuple[str, str, str, str]] = []
 
     def add(name: str, metric: Metric, first: float, second: float) -> None:
-        ends = whole(metric, first), whole(metric, second)
+        ends = metric.whole(first), metric.whole(second)
         rows.append((name, *figures(metric, *ends), growth(metric, *ends)))
 
     add("spill bytes", Metric.SPILL_BYTES, old.spill_bytes, new.spill_bytes)
@@ -98,14 +98,9 @@ def figure_rows(comparison: Comparison, change: StrategyChange) -> list[tuple[st
 
 def changed(metric: Metric, before: float, after: float) -> str:
     """``20.5 MiB → 24.8 MiB, +4.25 MiB (+20.7 %)``; seconds, joules or bytes by the metric."""
-    old, new = whole(metric, before), whole(metric, after)
+    old, new = metric.whole(before), metric.whole(after)
     shown = figures(metric, old, new)
     return f"{shown[1]}, unchanged" if old == new else f"{shown[0]} → {shown[1]}, {growth(metric, old, new)}"
-
-
-def whole(metric: Metric, value: float) -> int:
-    """The value in whole units: bytes, nanoseconds, picojoules."""
-    return round(value * {Metric.LATENCY: 1e9, Metric.ENERGY: 1e12}.get(metric, 1))
 
 
 def source_sentence(source: Source) -> str:

@@ -59,7 +59,7 @@ def operators_table(profile: Profile) -> pd.DataFrame:
         (
             (
                 result.strategy, rank, o.step, printable(o.name), printable(o.op_type),
-                o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes, o.spill_write_bytes, o.spill_read_bytes,
+                o.spill_bytes, o.spill_write_bytes, o.spill_read_bytes,
                 o.streamed_bytes, o.stall_s, None if o.stall_buffer is None else printable(o.stall_buffer),
                 shown_cause(o),
                 " ".join(printable(victim) for victim in o.victims), o.dram_bytes, o.bound,

@@ -33,7 +33,7 @@ def lines(profile: Profile, result: Result | None, width: int) -> Iterator[tuple
     yield "in use", "".join(_of_capacity(v, capacity) for v in _thinned(result.in_use_bytes, columns, max))
     spilled = [0] * len(profile.live_bytes)
     for o in result.operators:
-        spilled[o.step] += o.spill_write_bytes + o.spill_read_bytes + o.streamed_bytes
+        spilled[o.step] += o.spill_bytes
     if any(spilled):
         shown = _thinned(spilled, columns, sum)
         yield "spills", "".join(_bar(v, max(shown), BARS) for v in shown)
