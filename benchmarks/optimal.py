@@ -26,7 +26,7 @@ from scale import random_graph
 
 from spillprof.analysis.occupancy import in_use_by_step
 from spillprof.engine.known import bound_of, optimum_of, plans_of
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph
 from spillprof.ir.program import Program
@@ -34,12 +34,13 @@ from spillprof.ir.target import Target, load_target
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.planning.bounding.certify import certificate_of
-from spillprof.planning.bounding.reduction import reduce
-from spillprof.planning.covering import planners_covering
+from spillprof.planning.bounds.covering import planners_covering
+from spillprof.planning.bounds.reduction import reduce
+from spillprof.planning.bounds.rows import certificate_of
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
-from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 from spillprof.verify.certificate import check_certificate
@@ -59,7 +60,7 @@ def cases(models: Path, dims: Path | None, shares: list[float], seconds: float |
     bindings = _dims(dims)
     for path in sorted(models.glob("*.onnx")):
         try:
-            graph = read_onnx(path, dims=bindings.get(path.name, {}))
+            graph = read_model(path, dims=bindings.get(path.name, {}))
         except SpillprofError:
             continue
         for weights in (WeightsPolicy.STREAM, WeightsPolicy.CACHED):

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spillprof.cli.json_file import read_json
-from spillprof.cli.model_file import read_model
-from spillprof.cli.option_texts import strategy_names
-from spillprof.cli.option_values import read_simulation, read_target
-from spillprof.cli.profile_file import read_profile
+from spillprof.cli.inputs import load_graph, read_json, read_saved_profile, read_simulation, read_target
+from spillprof.cli.options import strategy_names
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.ir.errors import PlanError, SpillprofError, UsageError
 from spillprof.ir.side_files.kinds import PLAN
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.report.text import count_of, label
 
 if TYPE_CHECKING:
@@ -89,7 +86,7 @@ def _saved(side: Side) -> "Profile":
             f"--{side.which} changes a run that is over",
             hint="a saved profile keeps its options: give the model instead, or drop the option",
         )
-    profile = read_profile(side.path)
+    profile = read_saved_profile(side.path)
     wanted = click.get_current_context().params["strategy"]
     if wanted is None:
         return profile
@@ -125,7 +122,7 @@ def _simulated(command: click.Command, session: Session, side: Side, strategies:
         values = ctx.params
         asked = strategies if values["strategy"] is None else strategy_names(values["strategy"])
         options = read_simulation(values, asked)
-        target, graph = read_target(values), read_model(side.path, values, session)
+        target, graph = read_target(values), load_graph(side.path, values, session)
         if values["plan"] is not None:
             return _of_plan(graph, target, options, values["plan"])
         with stages(sys.stderr, shown=not session.quiet) as stage:

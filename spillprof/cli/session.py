@@ -2,10 +2,14 @@
 
 import os
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from spillprof.cli.files import Files
 from spillprof.cli.streams import tell
+from spillprof.ir.lru_cache import LruCache
+
+if TYPE_CHECKING:
+    from spillprof.frontends.models import GraphCache
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,6 +22,7 @@ class Session:
     color: str = "auto"
     files: Files = field(default_factory=Files)
     warned: set[str] = field(default_factory=set)
+    graphs: "GraphCache" = field(default_factory=lambda: LruCache(16))
 
     def colored(self, stream: TextIO) -> bool:
         """Whether to colour what goes to the stream: ``--color``, then NO_COLOR, FORCE_COLOR, then the terminal."""

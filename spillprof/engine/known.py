@@ -9,10 +9,11 @@ from spillprof.ir.target import Target
 from spillprof.ir.timeline import Timeline
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.bounds import Bound, lower_bound
+from spillprof.planning.bounds.methods import LowerBound, lower_bound
 from spillprof.planning.optimal.search import Optimum, find_optimum
-from spillprof.planning.options import OPTIMAL, Dma, Order, PlanningOptions, Recomputing
+from spillprof.planning.options import Dma, Order, PlanningOptions, Recomputing
 from spillprof.planning.planner import plan_and_choices
+from spillprof.planning.strategies import OPTIMAL
 from spillprof.timing.issue_times import best_issue_times
 from spillprof.timing.timeline import simulate
 
@@ -27,7 +28,7 @@ Plans = tuple[tuple[Plan, ...], int]
 _plans: LruCache[tuple[Program, Target, Plans]] = LruCache(_MOST_PLANS)
 _optima: LruCache[tuple[Program, Target, Optimum]] = LruCache(_MOST_PLANS)
 _searched: LruCache[tuple[Program, Target, Optimum]] = LruCache(_MOST_PLANS)
-_bounds: LruCache[tuple[Program, Bound]] = LruCache(_MOST_BOUNDS)
+_bounds: LruCache[tuple[Program, LowerBound]] = LruCache(_MOST_BOUNDS)
 _fitted: LruCache[tuple[Program, Program]] = LruCache(_MOST_PROGRAMS)
 _runs: LruCache[tuple[Program, Plan, Target, tuple[Plan, Timeline]]] = LruCache(_MOST_RUNS)
 
@@ -81,7 +82,7 @@ def optimum_of(program: Program, target: Target, options: PlanningOptions) -> Op
     return _optima.get_or_make((id(program), id(target), options), search)[2]
 
 
-def bound_of(program: Program, options: PlanningOptions) -> Bound:
+def bound_of(program: Program, options: PlanningOptions) -> LowerBound:
     """The best lower bound on spill bytes that is known so far. Raises as ``lower_bound`` does."""
     return _bounds.get_or_make(_bound_key(program, options), lambda: (program, lower_bound(program, options)))[1]
 

@@ -23,13 +23,13 @@ from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.fitting import min_sram, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
-from spillprof.planning.covering import Price, Prices
+from spillprof.planning.bounds.covering import Price, Prices
 from spillprof.planning.gaps import locked_bytes
+from spillprof.planning.interval import choose_gaps
 from spillprof.planning.options import Inputs, Order, PlanningOptions, Start, WriteBack
-from spillprof.planning.planner import IDEAL, INTERVAL, make_plan
+from spillprof.planning.planner import make_plan
 from spillprof.planning.recorder import streamed_operands
-from spillprof.planning.strategies.interval import choose_gaps
-from spillprof.planning.strategies.online import ONLINE_RULES
+from spillprof.planning.strategies import IDEAL, INTERVAL, ONLINE_RULES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.dma import Link, read_link, write_link
 from spillprof.verify import Terms, verify

@@ -16,7 +16,7 @@ from spillprof.ir.graph import Graph
 from spillprof.ir.plan_json import plan_from_json, plan_to_json
 from spillprof.ir.result import Result
 from spillprof.ir.target import Target
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.timeline import simulate
 from spillprof.verify import Violation, verify

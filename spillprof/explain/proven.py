@@ -9,9 +9,9 @@ from spillprof.explain.counterfactuals import Counterfactuals
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.profile import Bounds
 from spillprof.ir.result import Result
-from spillprof.planning.bounding.certify import certificate_of
-from spillprof.planning.bounds import lower_cost
-from spillprof.planning.planner import IDEAL
+from spillprof.planning.bounds.methods import lower_cost
+from spillprof.planning.bounds.rows import certificate_of
+from spillprof.planning.strategies import IDEAL
 
 
 def bounds_facts(case: Case, results: Sequence[Result], causes: Counterfactuals) -> Bounds | None:

@@ -55,9 +55,9 @@ class Target:
     name: str = field(metadata=row(read_name, "", "what reports call the machine", not_set="it changes no result"))
     sram_bytes: int = field(metadata=row(read_size, "bytes", "on-chip memory", short="sram", not_set="use --sram"))
     reserved_bytes: int = field(default=0, metadata=row(read_whole, "bytes",
-        "what the runtime keeps of it", in_profile=False))
+        "of it, kept by the runtime", in_profile=False))
     alignment_bytes: int = field(default=64, metadata=row(read_size, "bytes",
-        "buffers are rounded up to it", short="align"))
+        "buffer sizes are rounded up to it", short="align"))
     channel_align: int = field(default=1, metadata=row(read_size, "channels",
         "channels of feature maps are rounded up to it (below)"))
     dram_read_bytes_per_s: float = field(metadata=row(read_rate, "bytes/s",
@@ -70,13 +70,13 @@ class Target:
         "fixed cost of a transfer to DRAM", replaces="dram_write_curve"))
     dram_burst_bytes: int = field(default=64, metadata=row(read_size, "bytes", "bytes on the bus are rounded up to it"))
     dram_read_curve: TransferCurve = field(default=(), metadata=row(read_curve, "[bytes, s]",
-        "calibrated points, in place of set-up + bytes / bandwidth: "
-        "linear between them, beyond as the nearest piece",
+        "calibrated points, instead of set-up + bytes / bandwidth: "
+        "linear between them, beyond them the nearest piece continues",
         left_out="none", not_set="give dram-read and dram-read-setup"))
     dram_write_curve: TransferCurve = field(default=(), metadata=row(read_curve, "[bytes, s]",
         "the same, to DRAM", left_out="none", not_set="give dram-write and dram-write-setup"))
     dram_bus_bytes_per_s: float | None = field(default=None, metadata=row(optional(read_rate), "bytes/s",
-        "what all transfers of both directions share", left_out="they do not limit each other"))
+        "shared by all transfers of both directions", left_out="directions do not limit each other"))
     background_bytes_per_s: float = field(default=0.0, metadata=row(read_rate_from_0, "bytes/s",
         "other traffic, always on that bus"))
     dram_outstanding: int | None = field(default=None, metadata=row(optional(read_count_from_1), "transfers",
@@ -84,9 +84,9 @@ class Target:
     dma_read_channels: int = field(default=1, metadata=row(read_count_from_1, "channels", "that read from DRAM"))
     dma_write_channels: int = field(default=1, metadata=row(read_count_from_1, "channels", "that write to DRAM"))
     dma_shared_channels: int = field(default=0, metadata=row(read_count, "channels",
-        "if any, they serve both directions, and those above do not count"))
+        "if any, they serve both directions, and the two fields above are ignored"))
     sram_bytes_per_s: float = field(metadata=row(read_rate, "bytes/s",
-        "what operators reach on-chip", short="sram-rate"))
+        "on-chip bandwidth of operators", short="sram-rate"))
     cores: int = field(default=1, metadata=row(read_count_from_1, "", "compute units that share SRAM and bus"))
     clock_hz: float | None = field(default=None, metadata=row(optional(read_frequency), "Hz",
         "of the compute units", left_out="not stated"))
@@ -96,7 +96,7 @@ class Target:
     macs_per_cycle: Mapping[str, float] = field(default_factory=dict, metadata=row(read_rates_by_dtype, "MAC",
         "the same as a multiple of `clock_hz`",
         left_out="this or the one above is required", replaces="macs_per_s", by_dtype=True, in_profile=False))
-    utilisation: float = field(default=1.0, metadata=row(read_positive, "share", "of that rate, what operators reach"))
+    utilisation: float = field(default=1.0, metadata=row(read_positive, "share", "of that rate that operators reach"))
     conv_time_factors: Mapping[str, float] = field(default_factory=dict, metadata=row(read_conv_factors, "",
         "relative time of a convolution's multiply-accumulates by `direct`, `im2col`, `winograd` "
         "([which are taken](model.md#from-the-model-to-a-program))",

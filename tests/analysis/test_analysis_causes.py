@@ -17,8 +17,9 @@ from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.result import CauseBytes
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import STRATEGIES, Order, PlanningOptions, Release
+from spillprof.planning.options import Order, PlanningOptions, Release
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 

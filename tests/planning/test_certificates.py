@@ -15,9 +15,9 @@ from spillprof.ir.certificate import Certificate
 from spillprof.ir.certificate_json import certificate_from_json
 from spillprof.ir.errors import CapacityError, PlanError
 from spillprof.ir.program import Program
-from spillprof.planning.bounding.certify import certificate_of
-from spillprof.planning.bounds import lower_bound
-from spillprof.planning.covering import covering
+from spillprof.planning.bounds.covering import covering
+from spillprof.planning.bounds.methods import lower_bound
+from spillprof.planning.bounds.rows import certificate_of
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.verify.certificate import check_certificate
 from spillprof.verify.covering import gather

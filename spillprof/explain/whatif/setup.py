@@ -12,10 +12,10 @@ from spillprof.ir.plan import Traffic
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.lowering.reordering import reordered
-from spillprof.planning.covering import covering
+from spillprof.lowering.transforms import reordered
+from spillprof.planning.bounds.covering import covering
 from spillprof.planning.options import Order, PlanningOptions, Recomputing
-from spillprof.planning.ordering.search import effort
+from spillprof.planning.ordering import order_effort
 from spillprof.planning.traffic import count_traffic
 
 _NEVER = 1 << 40
@@ -101,7 +101,7 @@ def runs_in_one(setup: Setup, program: Program) -> int:
         return _NEVER
     runs = 1
     if setup.planning.order is Order.MEMORY and setup.order is None:
-        trials = effort(steps_to_judge(program))
+        trials = order_effort(steps_to_judge(program))
         runs += trials.restarts + trials.changes
     if setup.planning.recompute is not Recomputing.OFF:
         runs += most_trials(setup.planning.recompute, len(program.steps))

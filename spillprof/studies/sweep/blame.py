@@ -10,7 +10,7 @@ from spillprof.analysis.hotspots import streamed_beyond_compulsory
 from spillprof.engine.simulation import fitted_to, on_machine, planned, prepare
 from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.program import Program
-from spillprof.planning.planner import IDEAL
+from spillprof.planning.strategies import IDEAL
 from spillprof.studies.sweep.curves import Cliff, scenario
 from spillprof.studies.sweep.rows import Case, Row
 from spillprof.studies.sweep.work import Runner, Study
