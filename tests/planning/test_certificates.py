@@ -19,8 +19,7 @@ from spillprof.planning.bounds.covering import covering
 from spillprof.planning.bounds.methods import lower_bound
 from spillprof.planning.bounds.rows import certificate_of
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
-from spillprof.verify.certificate import check_certificate
-from spillprof.verify.covering import gather
+from spillprof.verify.certificate import check_certificate, cover_facts
 
 OPTIONS = st.builds(
     PlanningOptions,
@@ -38,7 +37,7 @@ def certificate(p: Program, options: PlanningOptions) -> Certificate:
 
 def agree(p: Program, options: PlanningOptions) -> None:
     """The verifier's facts are the planner's."""
-    facts = gather(
+    facts = cover_facts(
         p,
         inputs_resident=options.inputs is Inputs.RESIDENT,
         steady_state=options.start is Start.STEADY,
