@@ -14,6 +14,7 @@ from random_programs import random_program
 from spillprof.ir.certificate import Certificate
 from spillprof.ir.certificate_json import certificate_from_json
 from spillprof.ir.errors import CapacityError, PlanError
+from spillprof.ir.json_values import json_values
 from spillprof.ir.program import Program
 from spillprof.planning.bounds.covering import covering
 from spillprof.planning.bounds.methods import lower_bound
@@ -179,9 +180,7 @@ def test_a_streamed_input_after_a_fetch_is_read_again() -> None:
 
 
 def as_json(c: Certificate) -> Any:
-    from spillprof.ir.profile import _to_plain
-
-    return json.loads(json.dumps(_to_plain(c)))
+    return json.loads(json.dumps(json_values(c)))
 
 
 def test_a_certificate_survives_its_file() -> None:
