@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, option, switch
-from spillprof.cli.formats import as_json, completing_suffixes, destination, destinations, suffix_list, write_all
+from spillprof.cli.formats import completing_suffixes, destination, destinations, suffix_list, write_all
 from spillprof.cli.inputs import load_graph, read_simulation, read_target
 from spillprof.cli.options import (
     config_options,
@@ -21,13 +21,11 @@ from spillprof.cli.options import (
 )
 from spillprof.cli.output import (
     default_report,
-    print_result,
+    print_profile,
     write_file,
 )
-from spillprof.cli.page import summary
 from spillprof.cli.progress import stages
-from spillprof.cli.reproduce import reproduce
-from spillprof.cli.session import Session
+from spillprof.cli.session import Session, reproduce
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
 from spillprof.planning.strategies import OPTIMAL, STRATEGIES
@@ -91,7 +89,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     plan_path = _plan_path(values["plan"], strategies, session)
     order_path = _order_path(values, model, session)
     to_stdout = values["as_json"] or "-" in values["outputs"]
-    events, targets = values["events"], destinations(Subject.PROFILE, values["outputs"], session)
+    targets = destinations(Subject.PROFILE, values["outputs"], session)
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     if wants_default and model != "-":
         targets.append(destination(Subject.PROFILE, default_report(model, ""), session))
@@ -131,10 +129,8 @@ def command(session: Session, /, model: str, **values: Any) -> None:
             why=values["why"],
             stage=stage,
         )
-    print_result(
-        as_json(Subject.PROFILE, profile, events=events) if to_stdout else summary(profile, values["top"], session)
-    )
-    write_all(targets, profile, session, events=events)
+    print_profile(profile, session, as_json=to_stdout, events=values["events"], top=values["top"])
+    write_all(targets, profile, session, events=values["events"])
     if not any(result.feasible for result in profile.results):
         raise CapacityError(
             "no strategy can be planned in this memory",

@@ -3,18 +3,19 @@
 import errno
 import os
 import secrets
+import shutil
 import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from spillprof.cli.encoding import with_whole_bars
 from spillprof.cli.files import descriptor_of, real_path
 from spillprof.cli.session import Session
-from spillprof.cli.streams import say
+from spillprof.cli.streams import say, with_whole_bars
 from spillprof.ir.errors import UsageError
 from spillprof.ir.interrupts import raised
+from spillprof.ir.profile import Profile
 from spillprof.ir.units import format_size
 
 _RESERVED_ON_WINDOWS = {"CON", "PRN", "AUX", "NUL", *(f"{port}{i}" for port in ("COM", "LPT") for i in range(1, 10))}
@@ -62,6 +63,19 @@ def print_result(text: str) -> None:
     """The result on stdout, as it stands."""
     shown = with_whole_bars(text, sys.stdout.encoding)
     say(shown if shown.endswith("\n") else shown + "\n")
+
+
+def print_profile(profile: Profile, session: Session, *, as_json: bool, events: bool | None, top: int) -> None:
+    """The profile on stdout: as JSON, or as a summary, as wide as the terminal. ``events``: JSON has times."""
+    if as_json:
+        from spillprof.report.json_text import profile_json
+
+        print_result(profile_json(profile, events=events))
+    else:
+        from spillprof.report.profile import terminal
+
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print_result(terminal.render(profile, top=top, width=width, color=session.colored(sys.stdout)))
 
 
 def _replace(real: str, pieces: Iterable[bytes]) -> int:

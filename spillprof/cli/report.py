@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, option
-from spillprof.cli.formats import as_json, completing_suffixes, destinations, suffix_list, write_all
+from spillprof.cli.formats import completing_suffixes, destinations, suffix_list, write_all
 from spillprof.cli.inputs import read_saved_profile
 from spillprof.cli.options import config_options, session_options
-from spillprof.cli.output import default_report, print_result
-from spillprof.cli.page import summary
+from spillprof.cli.output import default_report, print_profile
 from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
 from spillprof.planning.strategies import STRATEGIES
@@ -53,8 +52,7 @@ def command(session: Session, /, profile: str, **values: Any) -> None:
     saved = _chosen(read_saved_profile(profile), values["strategy"])
     if saved.model.path != "-":
         session.files.reads(saved.model.path)  # for notes in a copy of it
-    shown = as_json(Subject.PROFILE, saved, events=None) if to_stdout else summary(saved, values["top"], session)
-    print_result(shown)
+    print_profile(saved, session, as_json=to_stdout, events=None, top=values["top"])
     write_all(targets, saved, session, events=None)
 
 

@@ -16,17 +16,16 @@ from spillprof.cli.formats import as_json, completing_suffixes, destinations, su
 from spillprof.cli.options import config_options, machine_options, session_options, shape_options
 from spillprof.cli.output import print_result
 from spillprof.cli.progress import Progress
-from spillprof.cli.reproduce import reproduce
-from spillprof.cli.session import Session
-from spillprof.cli.sweep_cases import base_target, first_lowering, first_planning, read_study
-from spillprof.cli.sweep_texts import (
+from spillprof.cli.session import Session, reproduce
+from spillprof.cli.sweep_cases import (
     AUTO,
+    base_target,
+    first_lowering,
+    first_planning,
     parse_dims,
-    parse_dtype_names,
-    parse_order_names,
     parse_sizes,
-    parse_varied,
     parse_within,
+    read_study,
 )
 from spillprof.ir.dtypes import AS_IN_FILE, dtype_names
 from spillprof.ir.errors import CapacityError, SpillprofError
@@ -37,6 +36,7 @@ from spillprof.planning.options import PlanningOptions
 from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.strategies import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES
 from spillprof.report.exports.registry import Subject
+from spillprof.studies.sweep.axes import parse_dtypes, parse_orders, parse_variation
 
 if TYPE_CHECKING:
     from spillprof.studies.sweep.result import Sweep
@@ -62,17 +62,17 @@ if TYPE_CHECKING:
         help="Strategies to sweep; optimal searches at every point.")  # fmt: skip
 @option("--placement", default="best-fit", show_default=True, metavar="A,B",
         shell_complete=completing(lambda: PLACEMENTS), help="Rules for addresses to sweep.")  # fmt: skip
-@option("--vary", "variations", multiple=True, callback=parsed(parse_varied), metavar="FIELD=A,B",
+@option("--vary", "variations", multiple=True, callback=parsed(parse_variation), metavar="FIELD=A,B",
         help="Values of a target field, named as in its file: --vary dram-read=30GB/s,60GB/s. Repeatable.")  # fmt: skip
 @option("--dim", "dims", multiple=True, callback=parsed(parse_dims), metavar="NAME=A,B",
         help="Sizes of a dimension: --dim batch=1,2,4, 1..8 (doubling) or 1..8/1 (step). Repeatable.")  # fmt: skip
-@option("--act-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(parse_dtype_names), metavar="A,B",
+@option("--act-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(parse_dtypes), metavar="A,B",
         shell_complete=completing(dtype_names),
         help="Element types of float activations to sweep: file,fp16,int8.")  # fmt: skip
-@option("--weight-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(parse_dtype_names), metavar="A,B",
+@option("--weight-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(parse_dtypes), metavar="A,B",
         shell_complete=completing(dtype_names),
         help="Element types of float weights to sweep; below 16 bits biases and norms keep theirs.")  # fmt: skip
-@option("--order", default=str(PlanningOptions().order), show_default=True, callback=parsed(parse_order_names),
+@option("--order", default=str(PlanningOptions().order), show_default=True, callback=parsed(parse_orders),
         metavar="A,B", help="Orders of operators to sweep: file,memory. Each search takes seconds.")  # fmt: skip
 @option("--within", default="5%", show_default=True, callback=parsed(parse_within), metavar="SHARE",
         help="Also ask for the smallest SRAM that is at most so much slower than the ideal.")  # fmt: skip
@@ -121,15 +121,9 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         runner.close()
     if known:
         session.note(f"{run.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
-    print_result(as_json(Subject.SWEEP, sweep) if to_stdout else _page(sweep))
+    print_result(as_json(Subject.SWEEP, sweep) if to_stdout else _terminal(sweep))
     write_all(targets, sweep, session)
     return _exit_code(sweep, finished)
-
-
-def _page(sweep: "Sweep") -> str:
-    from spillprof.report.sweep.terminal import render
-
-    return render(sweep, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
 
 
 def _simulate(run: Any, values: Mapping[str, Any], runner: "Runner", session: Session) -> bool:
@@ -195,8 +189,14 @@ def _conclude(
         return make(complete=False)
 
 
+def _terminal(sweep: "Sweep") -> str:
+    from spillprof.report.sweep.terminal import render
+
+    return render(sweep, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+
+
 def _exit_code(sweep: "Sweep", finished: bool) -> int:
-    from spillprof.cli.failures import BUG_EXIT_CODE
+    from spillprof.cli.running import BUG_EXIT_CODE
     from spillprof.studies.sweep.work import BUG, LOST
 
     lost = sum(row.status == LOST for row in sweep.rows)

@@ -6,6 +6,7 @@ from importlib import resources
 from typing import Any
 
 from spillprof.ir.profile import Profile
+from spillprof.ir.target import PROFILE_FIELDS, ROWS
 
 
 def profile_json(profile: Profile, *, events: bool | None) -> str:
@@ -26,6 +27,10 @@ def published_schema(subject: str) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the JSON of a ``profile``, ``diff``, ``sweep`` or ``gate``."""
     text = (resources.files("spillprof.report") / f"{subject}.schema.json").read_text("utf-8")
     loaded: dict[str, Any] = json.loads(text)
+    if subject == "profile":  # fields of the target are described where they are registered
+        machine = loaded["$defs"]["TargetFacts"]["properties"]
+        for name in PROFILE_FIELDS:
+            machine.setdefault(name, {"description": ROWS[name].doc})
     return loaded
 
 
