@@ -1,14 +1,14 @@
 """The buffers that may be evicted: as columns, so that a rule ranks all of them at once, or ranked as they come."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from spillprof.ir.arrays import Floats
+from spillprof.planning.strategies import EvictionRule
 from spillprof.planning.traffic import TransferCosts
 
 
@@ -65,10 +65,6 @@ class Candidates:
     def write_cost_s(self) -> Floats:
         """Time of a write-back, alone."""
         return self._table.write_cost_s[self._rows]
-
-
-EvictionRule = Callable[[Any], tuple[Any, ...]]
-"""Sort keys, of ``Candidates`` or of one ``Candidate``."""
 
 
 class Evictable(Protocol):
