@@ -26,7 +26,7 @@ from scale import random_graph
 
 from spillprof.analysis.occupancy import in_use_by_step
 from spillprof.engine.known import bound_of, optimum_of, plans_of
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph
 from spillprof.ir.program import Program
@@ -60,7 +60,7 @@ def cases(models: Path, dims: Path | None, shares: list[float], seconds: float |
     bindings = _dims(dims)
     for path in sorted(models.glob("*.onnx")):
         try:
-            graph = read_onnx(path, dims=bindings.get(path.name, {}))
+            graph = read_model(path, dims=bindings.get(path.name, {}))
         except SpillprofError:
             continue
         for weights in (WeightsPolicy.STREAM, WeightsPolicy.CACHED):

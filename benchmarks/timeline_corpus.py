@@ -26,7 +26,7 @@ from pathlib import Path
 
 from spillprof.analysis.breakdown import breakdown
 from spillprof.engine.simulation import Machine, on_machine, planned, prepare, sram_limits
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.result import Breakdown
 from spillprof.ir.target import Target, load_target
@@ -75,7 +75,7 @@ class Run:
 
 def runs(folder: Path, file: str, dims: dict[str, int], target: Target, strategies: Sequence[str]) -> Iterator[Run]:
     """Every memory and strategy of one model."""
-    graph = read_onnx(folder / "models" / file, dims=dims)
+    graph = read_model(folder / "models" / file, dims=dims)
     lowering, prefetch = LoweringOptions(), PlanningOptions()
     prepared = prepare(graph, target, lowering)
     smallest, most = sram_limits(prepared, target, prefetch)

@@ -8,7 +8,7 @@ from types import FrameType
 import pytest
 
 from spillprof.engine.simulation import on_machine, planned, prepare
-from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.frontends import read_model
 from spillprof.ir.program import Phase
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
@@ -46,7 +46,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], Callable[
         target = load_target("generic-npu").with_overrides(sram_bytes=kind.sram(n))
 
         def run() -> None:
-            graph = read_onnx_bytes(data, name=f"{name}.onnx")
+            graph = read_model(data, name=f"{name}.onnx")
             machine = on_machine(prepare(graph, target, LoweringOptions()), target, PlanningOptions())
             planned(machine.fitted, target, "lru", PlanningOptions())
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from profiles import make_profile
 
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.metric import Metric
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
@@ -44,7 +44,7 @@ INTRUDE = """() => {
 
 
 def _sweep() -> str:
-    graph = read_onnx(BLOCKS, dims={}, shapes={}, batch=None)
+    graph = read_model(BLOCKS)
     sources = [Source(model="blocks", graph=graph, dims={}, binding={})]
     study, cases = make_study(sources, load_target("generic-npu"), [{}], LoweringOptions(), PlanningOptions())
     run = Run(cases, [("best-fit", "lru")], {})

@@ -8,7 +8,7 @@ import pytest
 from spillprof.engine.simulation import Points, Totals, lowering_key, on_machine, prepare, sram_limits
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.pipeline import analyze
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.graph import Graph
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
@@ -22,7 +22,7 @@ TARGET = load_target("generic-npu")
 
 @pytest.fixture(scope="module")
 def unet() -> Graph:
-    return read_onnx(str(SAMPLES / "unet.onnx"), dims={}, shapes={}, batch=None)
+    return read_model(str(SAMPLES / "unet.onnx"))
 
 
 @pytest.mark.parametrize("dma", list(Dma))
@@ -44,7 +44,7 @@ def test_totals_are_those_of_the_analysis(unet: Graph, sram_bytes: int, dma: Dma
 
 
 def test_limits_are_where_tiling_and_then_spilling_end() -> None:
-    branches = read_onnx(str(SAMPLES / "three_branch.onnx"), dims={}, shapes={}, batch=None)
+    branches = read_model(str(SAMPLES / "three_branch.onnx"))
     prepared = prepare(branches, TARGET, LoweringOptions())
     smallest, most = sram_limits(prepared, TARGET, PlanningOptions())
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.pipeline import analyze
 from spillprof.explain.plan_files import check_plan, plan_file
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.graph import Graph
 from spillprof.ir.profile import Profile
@@ -46,7 +46,7 @@ TIGHT = {
 
 @cache
 def sample(case: str) -> Graph:
-    return read_onnx(SAMPLES / f"{case.partition(',')[0]}.onnx")
+    return read_model(SAMPLES / f"{case.partition(',')[0]}.onnx")
 
 
 @cache

@@ -6,7 +6,7 @@ import pytest
 
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.pipeline import analyze
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import load_target
 from spillprof.ir.units import parse_size
@@ -18,7 +18,7 @@ UNET = Path(__file__).parents[2] / "sample_models" / "unet.onnx"
 def analysed(conv: ConvAlgorithm, sram: str) -> Profile:
     target = load_target("generic-npu").with_overrides(sram_bytes=parse_size(sram))
     options = AnalyzeOptions(strategies=("cost",), lowering=LoweringOptions(conv=conv))
-    return analyze(read_onnx(UNET), target, options)
+    return analyze(read_model(UNET), target, options)
 
 
 @pytest.mark.parametrize("sram", ["12MB", "32MB", "64MB"])
@@ -30,7 +30,7 @@ def test_convolutions_are_counted_by_algorithm_and_those_that_fell_back(sram: st
     counted = [step.algorithm for step in profile.steps if step.algorithm is not None]
     assert {name: counted.count(name) for name in facts} == {name: c.steps for name, c in facts.items()}
     assert 0 < facts["winograd"].workspace_bytes <= profile.target.sram_bytes // 2
-    assert profile.target.shared_workspace_bytes == facts["winograd"].workspace_bytes
+    assert profile.reserved.shared_workspace_bytes == facts["winograd"].workspace_bytes
     fell_back = facts["direct"].fell_back
     said = [note for note in profile.model.notes if "slower algorithm" in note]
     assert len(said) == (1 if fell_back else 0)
@@ -61,4 +61,4 @@ def test_direct_convolutions_say_nothing() -> None:
         ("direct", 15, 0, 0)
     ]
     assert not any("convolution" in note for note in profile.model.notes)
-    assert profile.target.shared_workspace_bytes == 0
+    assert profile.reserved.shared_workspace_bytes == 0

@@ -25,7 +25,7 @@ SECTION = MODEL.partition("## Limits by count")[2].partition("\n## ")[0]
 ROWS = {row.split("|")[1].strip(): row for row in SECTION.splitlines() if row.startswith("|")}
 
 LIMITS = {
-    "`optimal`, compared without being asked for": (pipeline.SEARCHED_STEPS,),
+    "`optimal`, compared by default": (pipeline.SEARCHED_STEPS,),
     "— exact search step by step": (dynamic_program._MOST_OPEN, dynamic_program._MOST_STATES),
     "— integer program": (milp.MOST_COLUMNS, milp.MANY_COLUMNS),
     "— local search": (local_search._ROUNDS_A_COLUMN, local_search._MOST_ROUNDS, local_search._MOST_COLUMNS),
@@ -44,7 +44,7 @@ LIMITS = {
     "`--recompute rules`: programs judged": tuple(n for pair in _TRIALS[Recomputing.RULES] for n in pair),
     "`--recompute joint`": (*(n for pair in _TRIALS[Recomputing.JOINT] for n in pair), joint.MOST_GAPS),
     "operands to tile: the smallest set": (streaming.EXACT_OPERANDS,),
-    "issue times: plays": tuple(n for pair in issue_times._TRIALS for n in pair),
+    "issue times: simulations": tuple(n for pair in issue_times._TRIALS for n in pair),
     "steady state of cached weights": (steady._NATURAL_RUNS,),
     "slots for oscillating buffers": (
         *(n for pair in oscillation._SLOT_TRIALS for n in pair), oscillation.OSCILLATES_FROM,

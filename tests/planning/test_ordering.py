@@ -12,12 +12,12 @@ from programs import program, target
 from random_programs import random_program
 from test_bounds import cheapest_cover
 
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.program import Program, Update
 from spillprof.ir.target import load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.lowering.reordering import reordered
+from spillprof.lowering.transforms import reordered
 from spillprof.planning.bounds.any_order import any_order_bytes
 from spillprof.planning.bounds.covering import covering
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
@@ -181,7 +181,7 @@ def test_perfect_placement_needs_no_more_than_the_pool_and_never_says_fragmentat
 @pytest.mark.parametrize("weights", WeightsPolicy)
 @pytest.mark.parametrize("model", sorted(SAMPLES.glob("*.onnx")), ids=lambda path: path.stem)
 def test_file_order_gives_the_program_as_it_was_lowered(model, weights):
-    p = lower(read_onnx(model), load_target("generic-npu"), LoweringOptions(weights=weights))
+    p = lower(read_model(model), load_target("generic-npu"), LoweringOptions(weights=weights))
     assert reordered(p, range(len(p.steps))) == p
 
 

@@ -1,8 +1,8 @@
-"""What a file that is no ONNX model looks like instead."""
+"""What a file that is no model of a known format looks like, by its first bytes."""
 
 
 def looks_like(head: bytes) -> str | None:
-    """A hint from a file's first bytes; None if they say nothing."""
+    """A hint for the user; None if the bytes say nothing."""
     for start, what in _STARTS:
         if head.startswith(start):
             return what
