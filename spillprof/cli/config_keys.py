@@ -13,7 +13,7 @@ from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 from spillprof.ir.nearest import nearest
 from spillprof.ir.option_rows import OptionRow, option_rows
-from spillprof.ir.target_fields import field_names, read_fields, short_name
+from spillprof.ir.target import ROWS, read_fields, short_name
 from spillprof.ir.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
@@ -192,11 +192,9 @@ MODEL_KEYS: Mapping[str, Callable[[Any], Any]] = {
 """Keys of each ``[[models]]``."""
 
 TARGET_FIELDS = {
-    **{name.replace("_", "-"): name for name in field_names() if name != "name"},
-    **{short_name(name): name for name in field_names() if name != "name"},
-    "sram": "sram_bytes",
-    "align": "alignment_bytes",
-    "sram-rate": "sram_bytes_per_s",
+    **{name.replace("_", "-"): name for name in ROWS if name != "name"},
+    **{short_name(name): name for name in ROWS if name != "name"},
+    **{row.short: name for name, row in ROWS.items() if row.short},
 }
 """Keys of ``[targets.NAME]`` besides ``inherit``, and the fields of a Target that they set."""
 
