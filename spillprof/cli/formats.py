@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from spillprof.cli.invocation import Invocation
 from spillprof.cli.output import write_file
-from spillprof.cli.session import Session
 from spillprof.report.exports.registry import Export, Subject, export_for, exports_of, named_export, suffixes_of
 
 
@@ -21,24 +21,24 @@ class Destination:
     export: Export
 
 
-def destination(subject: Subject, path: str, session: Session) -> Destination:
+def destination(subject: Subject, path: str, invocation: Invocation) -> Destination:
     """The file at ``path``. ``UsageError`` if it cannot be written there, or in no such format."""
     export = export_for(subject, path)
     export.require()
-    return Destination(path=session.files.writes(path), export=export)
+    return Destination(path=invocation.files.writes(path), export=export)
 
 
-def destinations(subject: Subject, paths: Sequence[str], session: Session) -> list[Destination]:
+def destinations(subject: Subject, paths: Sequence[str], invocation: Invocation) -> list[Destination]:
     """The files among ``paths``: all but ``-``, which is stdout."""
-    return [destination(subject, path, session) for path in paths if path != "-"]
+    return [destination(subject, path, invocation) for path in paths if path != "-"]
 
 
-def write_all(targets: Sequence[Destination], value: Any, session: Session, **values: Any) -> None:
+def write_all(targets: Sequence[Destination], value: Any, invocation: Invocation, **values: Any) -> None:
     """Render all files, then write them: a failure leaves no half of a set. ``values``: what exports may take."""
     contents = [each.export.render(value, path=str(each.path), **values) for each in targets]
     sys.stdout.flush()
     for each, content in zip(targets, contents, strict=True):
-        write_file(each.path, content, session)
+        write_file(each.path, content, invocation)
 
 
 def as_json(subject: Subject, value: Any, **values: Any) -> str:
