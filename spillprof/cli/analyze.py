@@ -21,14 +21,11 @@ from spillprof.cli.options import (
 )
 from spillprof.cli.output import (
     default_report,
-    print_result,
-    render_json,
+    print_profile,
     write_file,
 )
-from spillprof.cli.page import summary
 from spillprof.cli.progress import stages
-from spillprof.cli.reproduce import reproduce
-from spillprof.cli.session import Session
+from spillprof.cli.session import Session, reproduce
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
 from spillprof.planning.strategies import OPTIMAL, STRATEGIES
@@ -131,9 +128,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
             why=values["why"],
             stage=stage,
         )
-    print_result(
-        render_json(profile, events=values["events"]) if to_stdout else summary(profile, values["top"], session)
-    )
+    print_profile(profile, session, as_json=to_stdout, events=values["events"], top=values["top"])
     sys.stdout.flush()
     write_all(destinations, profile, session)
     if not any(result.feasible for result in profile.results):

@@ -10,8 +10,7 @@ from spillprof.cli.declaring import completing, examples, option
 from spillprof.cli.formats import destination, has_events, write_all
 from spillprof.cli.inputs import read_saved_profile
 from spillprof.cli.options import config_options, session_options
-from spillprof.cli.output import default_report, print_result, render_json
-from spillprof.cli.page import summary
+from spillprof.cli.output import default_report, print_profile
 from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
 from spillprof.planning.strategies import STRATEGIES
@@ -52,8 +51,7 @@ def command(session: Session, /, profile: str, **values: Any) -> None:
     saved = _chosen(read_saved_profile(profile), values["strategy"])
     if saved.model.path != "-":
         session.files.reads(saved.model.path)  # for notes in a copy of it
-    shown = render_json(saved, events=has_events(saved)) if to_stdout else summary(saved, values["top"], session)
-    print_result(shown)
+    print_profile(saved, session, as_json=to_stdout, events=has_events(saved), top=values["top"])
     sys.stdout.flush()
     write_all(destinations, saved, session)
 

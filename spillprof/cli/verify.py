@@ -15,7 +15,7 @@ from spillprof.ir.errors import UsageError
 from spillprof.ir.side_files.kinds import CERTIFICATE, PLAN
 from spillprof.report.text import label
 
-MAX_VIOLATIONS = 20
+_MAX_VIOLATIONS = 20
 
 
 @click.command(
@@ -65,7 +65,7 @@ def command(session: Session, /, model: str, plan: str | None, **values: Any) ->
 def _page(check: Any, lower: int | None, name: str) -> str:
     from spillprof.report.plan_check import render, render_bound
 
-    plan = "" if check is None else render(check.violations, check.result, name=name, limit=MAX_VIOLATIONS)
+    plan = "" if check is None else render(check.violations, check.result, name=name, limit=_MAX_VIOLATIONS)
     return plan + ("" if lower is None else render_bound(lower, check and check.result))
 
 
