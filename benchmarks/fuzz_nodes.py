@@ -26,7 +26,7 @@ from onnx import helper, numpy_helper
 
 from spillprof.frontends import read_model
 from spillprof.ir.errors import SpillprofError
-from spillprof.lowering.macs import count_macs
+from spillprof.lowering.operators.table import count_macs
 
 CASES_PER_PROCESS = 500
 MAX_CPU_SECONDS = 4

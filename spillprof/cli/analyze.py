@@ -10,14 +10,13 @@ import click
 
 from spillprof.cli.declaring import completing, examples, option, switch
 from spillprof.cli.formats import destination, write_all
-from spillprof.cli.model_file import load_graph
-from spillprof.cli.option_texts import strategy_names
-from spillprof.cli.option_values import read_lowering, read_planning, read_target
+from spillprof.cli.inputs import load_graph, read_simulation, read_target
 from spillprof.cli.options import (
     config_options,
     model_options,
     session_options,
     simulation_options,
+    strategy_names,
     target_options,
 )
 from spillprof.cli.output import (
@@ -96,17 +95,14 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     if wants_default and model != "-":
         destinations.append(destination(default_report(model, ""), session, events=False))
-    target, lowering, planning = read_target(values), read_lowering(values), read_planning(values)
+    target = read_target(values)
+    options = read_simulation(values, strategies, what_if=values["what_if"] == "on")
     with stages(sys.stderr, shown=not session.quiet) as stage:
         stage(0, 1, "reading the model")
         graph = load_graph(model, values, session)
 
     from spillprof.explain import pipeline, plan_files
-    from spillprof.explain.options import AnalyzeOptions
 
-    options = AnalyzeOptions(
-        strategies=strategies, lowering=lowering, planning=planning, what_if=values["what_if"] == "on"
-    )
     few = next((names for above, names in FEW_STRATEGIES if len(graph.operators) > above), ())
     if few and not strategies:
         session.note(

@@ -10,13 +10,7 @@ import click
 
 from spillprof.cli.declaring import completing, examples, option
 from spillprof.cli.diff_sides import Side, read_sides
-from spillprof.cli.options import (
-    binding_options,
-    config_options,
-    session_options,
-    simulation_options,
-    target_options,
-)
+from spillprof.cli.options import binding_options, config_options, session_options, simulation_options, target_options
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.reproduce import reproduce
 from spillprof.cli.session import Session

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spillprof.cli.json_file import read_json
-from spillprof.cli.model_file import load_graph
-from spillprof.cli.option_texts import strategy_names
-from spillprof.cli.option_values import read_simulation, read_target
-from spillprof.cli.profile_file import read_profile
+from spillprof.cli.inputs import load_graph, read_json, read_saved_profile, read_simulation, read_target
+from spillprof.cli.options import strategy_names
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
 from spillprof.ir.errors import PlanError, SpillprofError, UsageError
@@ -89,7 +86,7 @@ def _saved(side: Side) -> "Profile":
             f"--{side.which} changes a run that is over",
             hint="a saved profile keeps its options: give the model instead, or drop the option",
         )
-    profile = read_profile(side.path)
+    profile = read_saved_profile(side.path)
     wanted = click.get_current_context().params["strategy"]
     if wanted is None:
         return profile

@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spillprof.cli.config_keys import parse_budget, parse_floor, parse_metrics
+from spillprof.cli.config_keys import parse_budget, parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed
 from spillprof.cli.gate_cases import read_cases
-from spillprof.cli.option_values import is_given
-from spillprof.cli.options import (
-    binding_options,
-    config_options,
-    session_options,
-    simulation_options,
-    target_options,
-)
+from spillprof.cli.inputs import is_given
+from spillprof.cli.options import binding_options, config_options, session_options, simulation_options, target_options
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
@@ -85,7 +79,7 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
     default="0",
     show_default=True,
     metavar="SIZE",
-    callback=parsed(partial(parse_floor, parse_size)),
+    callback=parsed(partial(parse_budget, parse_size)),
     help="growth of spill bytes or peak that passes. A regression exceeds both.",
 )
 @option(
@@ -93,7 +87,7 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
     default="1us",
     show_default=True,
     metavar="TIME",
-    callback=parsed(partial(parse_floor, parse_time)),
+    callback=parsed(partial(parse_budget, parse_time)),
     help="The same for latency.",
 )
 @option(
@@ -101,7 +95,7 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
     default="1nJ",
     show_default=True,
     metavar="ENERGY",
-    callback=parsed(partial(parse_floor, parse_energy)),
+    callback=parsed(partial(parse_budget, parse_energy)),
     help="The same for energy.",
 )
 @option(

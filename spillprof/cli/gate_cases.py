@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spillprof.cli.model_file import read_bindings
-from spillprof.cli.option_texts import unknown_name
-from spillprof.cli.option_values import is_given, read_simulation, read_target
+from spillprof.cli.declaring import unknown_name
+from spillprof.cli.inputs import is_given, read_bindings, read_simulation, read_target
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
 from spillprof.planning.strategies import STRATEGIES

@@ -1,6 +1,6 @@
 """``spillprof info``: the names that options accept, and what they mean."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,7 @@ from spillprof.ir.target import builtin_target_names
 from spillprof.ir.units import format_energy, format_rate, format_size, format_size_exact, format_time
 from spillprof.planning.placements import PLACEMENT_TABLE
 from spillprof.planning.strategies import STRATEGY_TABLE
+from spillprof.report.table import Table
 from spillprof.report.target_words import field_text
 from spillprof.report.text import label
 
@@ -56,7 +57,7 @@ def command(topic: str, name: str | None, **values: Any) -> None:
         "placements": [(row.name, row.help) for row in PLACEMENT_TABLE],
     }
     rows = tables[topic] if topic in tables else list(_targets(config))
-    print_result(_aligned(rows))
+    print_result(_aligned([(label(name, 40), text) for name, text in rows]))
 
 
 def _targets(config: "Config") -> Iterable[tuple[str, str]]:
@@ -67,12 +68,11 @@ def _targets(config: "Config") -> Iterable[tuple[str, str]]:
 def _fields(target: "Target") -> str:
     """Each field, its value, and where it comes from."""
     rows = [
-        (field, field_text(field, getattr(target, field)), target.sources.get(field, "-"))
+        (field, label(field_text(field, getattr(target, field)), 200), label(target.sources.get(field, "-"), 300))
         for field in target.__dataclass_fields__
         if field not in ("name", "sources")
     ]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    return "".join(f"{f:<{widths[0]}}  {v:<{widths[1]}}  {label(s, 300)}\n" for f, v, s in rows)
+    return _aligned(rows)
 
 
 def _settings(config: "Config") -> str:
@@ -87,8 +87,7 @@ def _settings(config: "Config") -> str:
         (f"models.{label(e.name)}", ", ".join(map(label, e.targets)) or "-", f"{config.path}:{e.line}")
         for e in config.models
     ]
-    name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
-    return "".join(f"{name:<{name_width}}  {value:<{value_width}}  {source}\n" for name, value, source in rows)
+    return _aligned(rows)
 
 
 def _resolved(
@@ -140,6 +139,5 @@ def _shown(value: Any, parameter: click.Parameter) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else label(str(value))
 
 
-def _aligned(rows: list[tuple[str, str]]) -> str:
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows) + "\n"
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(Table(cells=rows, align="l" * len(rows[0])).lines()) + "\n"

@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spillprof.cli.declaring import completing, examples, option, parsed
-from spillprof.cli.option_texts import dtype_names
-from spillprof.cli.options import (
-    config_options,
-    lowering_options,
-    machine_options,
-    op_times_option,
-    session_options,
-    shape_options,
-    transfer_options,
-)
+from spillprof.cli.declaring import completing, examples, names_of_list, option, options_of, parsed
+from spillprof.cli.options import config_options, machine_options, session_options, shape_options
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import Progress
 from spillprof.cli.reproduce import reproduce
@@ -29,7 +20,6 @@ from spillprof.cli.sweep_cases import base_target, first_lowering, first_plannin
 from spillprof.cli.sweep_files import as_json, as_text, writer
 from spillprof.cli.sweep_texts import (
     AUTO,
-    known_names,
     parse_dims,
     parse_dtype_names,
     parse_order_names,
@@ -37,10 +27,11 @@ from spillprof.cli.sweep_texts import (
     parse_varied,
     parse_within,
 )
-from spillprof.ir.dtypes import AS_IN_FILE
+from spillprof.ir.dtypes import AS_IN_FILE, dtype_names
 from spillprof.ir.errors import CapacityError, SpillprofError
 from spillprof.ir.interrupts import EXIT_CODE as INTERRUPTED
 from spillprof.ir.interrupts import check, raised
+from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.strategies import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES
@@ -91,9 +82,8 @@ if TYPE_CHECKING:
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the table.")
 @machine_options
 @shape_options
-@transfer_options
-@lowering_options
-@op_times_option
+@options_of(PlanningOptions, without=("placement", "order"))
+@options_of(LoweringOptions, without=("act_dtype", "weight_dtype"))
 @config_options()
 @session_options
 @click.pass_obj
@@ -103,8 +93,8 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     A table goes to stdout. Knees, cliffs (more memory, worse result) and the smallest memory that is enough are
     found. A point that fails is a row with its error. Ctrl-C keeps what is finished; --resume goes on from there.
     """
-    strategies = known_names(values["strategy"], (*STRATEGIES, "none"), "strategy")
-    placements = known_names(values["placement"], PLACEMENTS, "placement")
+    strategies = names_of_list(values["strategy"], (*STRATEGIES, "none"), "strategy")
+    placements = names_of_list(values["placement"], PLACEMENTS, "placement")
     writers = [(session.files.writes(path), writer(path)) for path in values["outputs"] if path != "-"]
     to_stdout = values["as_json"] or "-" in values["outputs"]
     if values["resume"]:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spillprof.cli.model_file import load_graph, read_bindings
-from spillprof.cli.option_values import read_lowering, read_planning, read_target, warn_of_units
+from spillprof.cli.declaring import read_options
+from spillprof.cli.inputs import load_graph, read_bindings, read_target, warn_of_units
 from spillprof.cli.session import Session
 from spillprof.ir.errors import ModelError, SpillprofError, UsageError
 from spillprof.ir.target_settings import with_fields
+from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 
 if TYPE_CHECKING:
@@ -70,12 +71,13 @@ def first_lowering(values: Mapping[str, Any]) -> Any:
     from spillprof.studies.sweep.axes import LOWERING_AXES, lowering_with
 
     firsts = {name: values[name][0] for name in LOWERING_AXES}
-    return lowering_with(read_lowering({**values, **firsts}), firsts)
+    return lowering_with(read_options(LoweringOptions, {**values, **firsts}), firsts)
 
 
 def first_planning(values: Mapping[str, Any]) -> PlanningOptions:
     """The options of planning; those that are swept with their first value. Each point brings its own placement."""
-    return read_planning({**values, "placement": PlanningOptions().placement, "order": values["order"][0]})
+    firsts = {"placement": PlanningOptions().placement, "order": values["order"][0]}
+    return read_options(PlanningOptions, {**values, **firsts})
 
 
 def base_target(values: Mapping[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spillprof.cli.option_texts import unknown_name
+from spillprof.cli.declaring import unknown_name
 from spillprof.ir.errors import UsageError
 from spillprof.ir.units import parse_size
 
@@ -65,7 +65,7 @@ def parse_dtype_names(text: str) -> tuple[str, ...]:
     return parse_dtypes(text)
 
 
-def known_names(text: str, known: Sequence[str], kind: str) -> tuple[str, ...]:
+def names_of_list(text: str, known: Sequence[str], kind: str) -> tuple[str, ...]:
     """Names of a comma list, each once, all of them known."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:

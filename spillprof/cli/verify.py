@@ -6,16 +6,8 @@ from typing import Any
 import click
 
 from spillprof.cli.declaring import examples, option
-from spillprof.cli.json_file import read_json
-from spillprof.cli.model_file import load_graph
-from spillprof.cli.option_values import read_simulation, read_target
-from spillprof.cli.options import (
-    config_options,
-    model_options,
-    session_options,
-    simulation_options,
-    target_options,
-)
+from spillprof.cli.inputs import load_graph, read_json, read_simulation, read_target
+from spillprof.cli.options import config_options, model_options, session_options, simulation_options, target_options
 from spillprof.cli.output import print_result
 from spillprof.cli.session import Session
 from spillprof.ir.certificate_json import certificate_from_json

@@ -7,7 +7,7 @@ from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.lowering.reordering import reordered
+from spillprof.lowering.transforms import reordered
 from spillprof.planning.options import Order, PlanningOptions
 from spillprof.planning.ordering import dependencies, least_order, order_effort
 from spillprof.planning.planner import make_plan

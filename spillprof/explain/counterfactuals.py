@@ -11,7 +11,7 @@ from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.lowering.fitting import fit
-from spillprof.lowering.reordering import reordered
+from spillprof.lowering.transforms import reordered
 from spillprof.planning.bounds.any_order import any_order_bytes
 from spillprof.planning.options import Order, PlanningOptions, Release
 from spillprof.planning.placements import PERFECT

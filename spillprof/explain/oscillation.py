@@ -9,7 +9,7 @@ from spillprof.ir.errors import CapacityError
 from spillprof.ir.result import Oscillation
 from spillprof.ir.timeline import Timeline
 from spillprof.lowering.fitting import fit
-from spillprof.lowering.pinning import with_slots
+from spillprof.lowering.transforms import with_slots
 from spillprof.planning.strategies import OPTIMAL
 from spillprof.planning.traffic import count_traffic
 

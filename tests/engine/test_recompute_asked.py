@@ -14,7 +14,7 @@ from spillprof.engine.simulation import planned
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.lowering.recomputing import Recompute
+from spillprof.lowering.transforms import Recompute
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.strategies import STRATEGIES
 

@@ -17,7 +17,7 @@ from spillprof.ir.program import Program, Update
 from spillprof.ir.target import load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.lowering.reordering import reordered
+from spillprof.lowering.transforms import reordered
 from spillprof.planning.bounds.any_order import any_order_bytes
 from spillprof.planning.bounds.covering import covering
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes

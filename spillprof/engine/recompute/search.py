@@ -17,7 +17,7 @@ from spillprof.ir.program import Program
 from spillprof.ir.search_ends import BY_CLOCK, BY_WORK, COMPLETE
 from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_recomputed
+from spillprof.lowering.transforms import Recompute, moved_to, producers, with_recomputed
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.compute import step_times_s

@@ -12,7 +12,7 @@ from spillprof.ir.plan import Traffic
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.lowering.reordering import reordered
+from spillprof.lowering.transforms import reordered
 from spillprof.planning.bounds.covering import covering
 from spillprof.planning.options import Order, PlanningOptions, Recomputing
 from spillprof.planning.ordering import order_effort

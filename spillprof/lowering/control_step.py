@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 from spillprof.ir.graph import Graph, Operator, TensorKind
 from spillprof.lowering.bodies import Choices
-from spillprof.lowering.costs import attribute_bytes, stated_assumptions
-from spillprof.lowering.families import KNOWN_DOMAINS, RANDOM
+from spillprof.lowering.operators.classical import attribute_bytes
+from spillprof.lowering.operators.facts import Randomness
+from spillprof.lowering.operators.table import facts_of, is_known, stated_assumptions
 
 _LONGEST_PREFIX = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class ControlStep:
     """All trips of an operator with bodies, as one step."""
 
     macs: int
@@ -25,8 +26,8 @@ class Block:
     is_pure: bool  # the same operands always give the same results, and nothing else happens
 
 
-def block_of(op: Operator, choices: Choices) -> Block:
-    """The block of an operator; branches that are not taken count for nothing."""
+def control_step(op: Operator, choices: Choices) -> ControlStep:
+    """The step of an operator with bodies; branches that are not taken count for nothing."""
     executed = list(_executed(op, choices))
     weights: dict[str, int] = {}
     reads: dict[int, dict[str, None]] = {}  # by body: names of graphs outside, in order of first read
@@ -42,7 +43,7 @@ def block_of(op: Operator, choices: Choices) -> Block:
     operators = [inner for body, _ in executed for inner in body.operators]
     total = choices[id(op)].total
     own = dict.fromkeys(name for index in choices[id(op)].taken for name in reads[id(op.subgraphs[index])])
-    return Block(
+    return ControlStep(
         macs=total.macs,
         uncosted=total.uncosted,
         touched_bytes=total.touched_bytes,
@@ -50,7 +51,7 @@ def block_of(op: Operator, choices: Choices) -> Block:
         weights=weights,
         captures=tuple(own),
         stated=tuple(text for inner in operators for text in stated_assumptions(inner)),
-        is_pure=all(inner.domain in KNOWN_DOMAINS and inner.op_type not in RANDOM for inner in operators),
+        is_pure=all(is_known(inner) and facts_of(inner).random is not Randomness.ALWAYS for inner in operators),
     )
 
 

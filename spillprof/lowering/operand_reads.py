@@ -1,13 +1,42 @@
-"""Weights that a task reads: as a whole, or rows of a table."""
+"""What a task reads of its operands: all of a tensor or a share of it, and which weights."""
 
 from collections.abc import Mapping
 from fractions import Fraction
+from math import prod
 from typing import NamedTuple
 
-from spillprof.lowering.costs import attribute_bytes
+from spillprof.ir.graph import Graph, Tensor
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import ML_DOMAIN
+from spillprof.lowering.operators.classical import attribute_bytes
+from spillprof.lowering.operators.table import elements_read
 from spillprof.lowering.options import WeightsPolicy
+
+_ALL_WHOLE: Mapping[str, Fraction] = {}
+
+
+def parts_read(task: Task, graph: Graph) -> Mapping[str, Fraction]:
+    """Share of a tensor that a task reads, for those that it reads in part: more than one reading adds up.
+
+    A tensor is never read more than once as a whole: rows that repeat are counted, up to the size of the table.
+    """
+    elements = elements_read(task.lead, graph)
+    if elements is None:
+        return _ALL_WHOLE
+    shares: dict[str, Fraction] = {}
+    present = [i for i, name in enumerate(task.lead.inputs) if name]
+    for position, name in enumerate(task.inputs):
+        index = present[position] if position < len(present) else None  # behind the lead's: scales, captures
+        share = Fraction(1)
+        if index is not None and index in elements:
+            held = _held(graph.tensors[task.lead.inputs[index]])
+            share = Fraction(min(elements[index], held), held) if held else Fraction(0)
+        shares[name] = min(shares.get(name, Fraction(0)) + share, Fraction(1))
+    return {name: share for name, share in shares.items() if share < 1}
+
+
+def _held(tensor: Tensor) -> int:
+    """Elements of a tensor; of a sequence, its bytes."""
+    return tensor.nbytes if tensor.elements else prod(tensor.shape)
 
 
 class WeightReads(NamedTuple):
@@ -46,10 +75,10 @@ def weight_reads(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> Wei
     in_part = _in_part(task, draft, parts) if parts and whole else _NOTHING
     for name in in_part:
         del whole[name]
-    if draft.blocks and task.lead.name in draft.blocks:
-        whole |= draft.blocks[task.lead.name].weights
+    if draft.control_steps and task.lead.name in draft.control_steps:
+        whole |= draft.control_steps[task.lead.name].weights
     for op in task.members:
-        if op.domain == ML_DOMAIN and (nbytes := attribute_bytes(op)):
+        if nbytes := attribute_bytes(op):
             whole[f"{op.name}/attributes"] = nbytes
     return WeightReads(whole, in_part) if whole or in_part else NO_WEIGHTS
 

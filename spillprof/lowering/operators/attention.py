@@ -1,19 +1,15 @@
-"""Multiply-accumulates of attention: projections where the operator holds them, Q·K, and the weighted sum of V.
+"""Attention: projections where the operator holds them, Q·K, and the weighted sum of V.
 
 Every product is counted, those under a causal mask too. Heads of keys and of values may differ in size; keys and
 values of the past count with those of this run; heads that share keys (grouped queries) are multiplied all the same.
 """
 
-from collections.abc import Callable, Mapping
 from math import prod
 
-from spillprof.lowering.families import STANDARD_DOMAINS
-from spillprof.lowering.operands import Operands
-
-_Rule = Callable[[Operands], int]
+from spillprof.lowering.operators.facts import STANDARD_DOMAINS, MacRule, OperandShapes, OperatorFacts
 
 
-def _standard(o: Operands) -> int:
+def _standard(o: OperandShapes) -> int:
     """``Attention`` of the standard: heads packed in the last axis, or on axis 1."""
     query, key, value = o.input(0), o.input(1), o.input(2)
     total = key[-2] + (o.input(4)[2] if o.has_input(4) else 0)
@@ -25,16 +21,16 @@ def _standard(o: Operands) -> int:
     return batch * heads * length * total * width
 
 
-def _flex(o: Operands) -> int:
+def _flex(o: OperandShapes) -> int:
     """``FlexAttention``: as the standard one; what its bodies do to the scores is elementwise."""
     query, key, value = o.input(0), o.input(1), o.input(2)
     return prod(query[:3]) * key[2] * (query[3] + value[3])
 
 
-def _projected(past: int) -> _Rule:
+def _projected(past: int) -> MacRule:
     """The input is projected to Q, K and V first; ``past``: position of keys and values of the past."""
 
-    def rule(o: Operands) -> int:
+    def rule(o: OperandShapes) -> int:
         (batch, length, _), (inputs, projected) = o.input(0), o.input(1)
         sizes = o.op.attributes.get("qkv_hidden_sizes")
         query, value = (int(sizes[0]), int(sizes[2])) if isinstance(sizes, tuple) and sizes else (projected // 3,) * 2
@@ -44,7 +40,7 @@ def _projected(past: int) -> _Rule:
     return rule
 
 
-def _packed(o: Operands) -> int:
+def _packed(o: OperandShapes) -> int:
     """``PackedAttention``: rows without padding; each sequence counts as the longest that fits its place."""
     (tokens, inputs), projected = o.input(0), o.input(1)[1]
     sizes = o.op.attributes.get("qkv_hidden_sizes")
@@ -53,20 +49,20 @@ def _packed(o: Operands) -> int:
     return tokens * (inputs * projected + longest * (query + value))
 
 
-def _packed_heads(o: Operands) -> int:
+def _packed_heads(o: OperandShapes) -> int:
     """``PackedMultiHeadAttention``: as above without the projection."""
     query, longest = o.input(0), o.input(4)[1]
     width = 2 * query[1] * query[3] if len(query) == 4 else query[1] + o.input(2)[1]
     return query[0] * longest * width
 
 
-def _heads(past: int) -> _Rule:
+def _heads(past: int) -> MacRule:
     """``MultiHeadAttention`` and its one-token form; ``past``: position of the keys of the past.
 
     With the length of the past as an input, the past lies in a buffer for the longest sequence: all of it counts.
     """
 
-    def rule(o: Operands) -> int:
+    def rule(o: OperandShapes) -> int:
         query = o.input(0)
         if len(query) == 5:  # batch, length, heads, 3, width
             batch, length, hidden = query[0], query[1], query[2] * query[4]
@@ -85,7 +81,7 @@ def _heads(past: int) -> _Rule:
     return rule
 
 
-def _keys(o: Operands, hidden: int) -> tuple[int, int]:
+def _keys(o: OperandShapes, hidden: int) -> tuple[int, int]:
     """Length of the keys, and width of the values over all heads."""
     key = o.input(1)
     if len(key) == 5:  # batch, length, heads, 2, width: keys and values
@@ -98,7 +94,7 @@ def _keys(o: Operands, hidden: int) -> tuple[int, int]:
     return key[1], value[2]
 
 
-def _grouped(o: Operands) -> int:
+def _grouped(o: OperandShapes) -> int:
     """``GroupQueryAttention``: over the present keys, at most the local window."""
     batch, length, hidden = o.output()
     past = o.input(3)[2] if o.has_input(3) else 0
@@ -107,7 +103,7 @@ def _grouped(o: Operands) -> int:
     return batch * length * (min(total, window) if window > 0 else total) * 2 * hidden
 
 
-def _sparse(o: Operands) -> int:
+def _sparse(o: OperandShapes) -> int:
     """``SparseAttention``: only the blocks that the layout names."""
     batch, length, hidden = o.output()
     total = o.output(1)[2] if o.has_output(1) else length
@@ -117,29 +113,40 @@ def _sparse(o: Operands) -> int:
     return batch * products * 2 * hidden if layouts else 0
 
 
-def _paged(o: Operands) -> int:
+def _paged(o: OperandShapes) -> int:
     """``PagedAttention``: each token against all blocks that its sequence may have."""
     tokens, hidden = o.output()
     longest = o.input(7)[1] * o.input(3)[1]  # blocks of a sequence x block size
     return tokens * longest * 2 * hidden
 
 
-def _either(o: Operands) -> int:
+def _linear(o: OperandShapes) -> int:
+    """``LinearAttention``: each token updates the state (keys x values of each head), each query head reads it once."""
+    batch, tokens, packed = o.input(0)
+    queries, heads = o.integer("q_num_heads"), o.integer("kv_num_heads")
+    state = (packed // queries) * (o.input(2)[-1] // heads)
+    passes = {"linear": 1, "gated": 2, "delta": 2, "gated_delta": 3}[o.text("update_rule") or "gated_delta"]
+    return batch * tokens * state * (queries + heads * passes)
+
+
+def _either(o: OperandShapes) -> int:
     """Two operators have the name ``Attention``."""
     return _standard(o) if o.op.domain in STANDARD_DOMAINS else _projected(4)(o)
 
 
-ATTENTION_RULES: Mapping[str, _Rule] = {
-    "Attention": _either,
-    "FlexAttention": _flex,
-    "QAttention": _projected(8),
-    "DecoderMaskedSelfAttention": _projected(4),
-    "PackedAttention": _packed,
-    "PackedMultiHeadAttention": _packed_heads,
-    "MultiHeadAttention": _heads(6),
-    "DecoderMaskedMultiHeadAttention": _heads(5),
-    "GroupQueryAttention": _grouped,
-    "SparseAttention": _sparse,
-    "PagedAttention": _paged,
-}
-"""By operator type."""
+_PADDED = "sequences of unknown length in one batch are costed as the longest that fits"
+
+ATTENTION = (
+    OperatorFacts(types="Attention", macs=_either, past_input=4),
+    OperatorFacts(types="FlexAttention", macs=_flex),
+    OperatorFacts(types="QAttention", macs=_projected(8), past_input=8, quantised=True),
+    OperatorFacts(types="DecoderMaskedSelfAttention", macs=_projected(4), past_input=4),
+    OperatorFacts(types="PackedAttention", macs=_packed, assumption=_PADDED),
+    OperatorFacts(types="PackedMultiHeadAttention", macs=_packed_heads, assumption=_PADDED),
+    OperatorFacts(types="MultiHeadAttention", macs=_heads(6), past_input=6),
+    OperatorFacts(types="DecoderMaskedMultiHeadAttention", macs=_heads(5), past_input=5),
+    OperatorFacts(types="GroupQueryAttention", macs=_grouped, past_input=3),
+    OperatorFacts(types="SparseAttention", macs=_sparse, past_input=3),
+    OperatorFacts(types="PagedAttention", macs=_paged, past_input=3, assumption=_PADDED),
+    OperatorFacts(types="LinearAttention", macs=_linear),
+)
