@@ -3,7 +3,6 @@
 import errno
 import platform
 import sys
-import traceback
 
 import click
 
@@ -70,6 +69,8 @@ def _print_error(session: Session, message: str, where: tuple[str, ...], hint: s
 
 def _print_bug(session: Session, failure: BaseException) -> None:
     if session.verbose:
+        import traceback
+
         tell(printable_lines("".join(traceback.format_exception(failure))))
     what = f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
     where = f"spillprof {__version__}, Python {platform.python_version()}, {platform.system()}"

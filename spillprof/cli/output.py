@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spillprof.cli.encoding import with_whole_bars
 from spillprof.cli.files import descriptor_of, real_path
@@ -15,8 +16,10 @@ from spillprof.cli.session import Session
 from spillprof.cli.streams import say
 from spillprof.ir.errors import UsageError
 from spillprof.ir.interrupts import raised
-from spillprof.ir.profile import Profile
 from spillprof.ir.units import format_size
+
+if TYPE_CHECKING:
+    from spillprof.ir.profile import Profile
 
 _RESERVED_ON_WINDOWS = {"CON", "PRN", "AUX", "NUL", *(f"{port}{i}" for port in ("COM", "LPT") for i in range(1, 10))}
 _MAX_STEM = 100
@@ -65,7 +68,7 @@ def print_result(text: str) -> None:
     say(shown if shown.endswith("\n") else shown + "\n")
 
 
-def render_json(profile: Profile, *, events: bool) -> str:
+def render_json(profile: "Profile", *, events: bool) -> str:
     """The profile as JSON text."""
     from spillprof.report.json_text import render
 
