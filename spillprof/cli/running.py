@@ -50,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def _cycles_not_sought() -> Iterator[None]:
-    """Python's cyclic collector is off meanwhile: a command makes millions of values, and hardly a cycle of them."""
+    """Disables the cyclic garbage collector: commands allocate millions of acyclic values."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
