@@ -28,7 +28,7 @@ def cpu_s(program: str, model: Path, folder: str) -> float:
     settings = {"PYTHONPYCACHEPREFIX": folder, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.Popen(
-        [sys.executable, "-c", program, str(model)], env=kept | settings, stdout=subprocess.DEVNULL
+        [sys.executable, "-c", program, str(model)], env=kept | settings, cwd=folder, stdout=subprocess.DEVNULL
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -53,9 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if find_spec("onnx_tool") is None:
         print("onnx-tool is not installed: nothing to compare with (pip install onnx-tool)")
         return 0
-    onnx = find_spec("onnx")
-    assert onnx is not None and onnx.origin is not None
-    light = Path(onnx.origin).parent / "backend" / "test" / "data" / "light"
+    light = Path(*find_spec("onnx").submodule_search_locations) / "backend" / "test" / "data" / "light"
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name in MODELS:
