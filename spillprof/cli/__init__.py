@@ -14,7 +14,7 @@ def main(arguments: "Sequence[str] | None" = None) -> "NoReturn":
         from spillprof.ir.interrupts import end_in_silence
 
         end_in_silence()
-    except (KeyboardInterrupt, RuntimeError):  # the latter is made of the former where a class is being made
+    except (KeyboardInterrupt, RuntimeError):  # Ctrl-C in a class definition raises RuntimeError
         os._exit(130)
 
     import gc
@@ -26,7 +26,7 @@ def main(arguments: "Sequence[str] | None" = None) -> "NoReturn":
 
 
 def run(arguments: "Sequence[str]") -> int:
-    """Run one command; its exit code. What went wrong is on stderr."""
-    from spillprof.cli.running import run
+    """Run one command and return its exit code. Errors go to stderr."""
+    from spillprof.cli.running import run_command
 
-    return run(arguments)
+    return run_command(arguments)

@@ -1,5 +1,6 @@
-"""Standard streams that are closed, or that nobody reads any more."""
+"""Standard streams: closed ones, closed pipes, and encodings that lack some of our characters."""
 
+import codecs
 import errno
 import os
 import sys
@@ -7,11 +8,17 @@ from typing import TextIO
 
 import click
 
+from spillprof.report.text import BARS
+
+_ALIKE = {"−": "-", "–": "-", "…": "~", "·": "|", "→": ">", "µ": "u", "×": "x", "²": "2", "¹": "1"}
+_BARS_ALIKE = str.maketrans(BARS, ".:-=+*#@")
+_ERRORS = "spillprof-alike"
+
 
 def open_missing() -> bool:
-    """Let standard streams that are closed lead nowhere; whether stdout was open.
+    """Open closed standard streams on the null device; return whether stdout was open.
 
-    Else the next file that is opened would get the number of one, and what is printed there would go into it.
+    Otherwise the next file opened would get the descriptor of a closed stream, and prints would go into it.
     """
     was_open = sys.stdout is not None
     for number in range(3):
@@ -31,7 +38,7 @@ def open_missing() -> bool:
 
 
 def tell(text: str, *, color: bool | None = None) -> None:
-    """A line or more on stderr. What is asked for is done all the same where nobody can read them."""
+    """Print lines on stderr. A closed stderr is no error."""
     try:
         click.echo(text, err=True, color=color)
     except OSError:
@@ -39,7 +46,7 @@ def tell(text: str, *, color: bool | None = None) -> None:
 
 
 def say(text: str) -> None:
-    """Write to stdout at once. A reader that had enough is no failure: files are still to be written."""
+    """Write to stdout and flush. A closed pipe is no error: files may still have to be written."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -50,7 +57,7 @@ def say(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Send what is still buffered for a closed pipe nowhere, so that the interpreter can exit in silence."""
+    """Redirect a closed pipe to the null device, so that the final flush of the interpreter raises nothing."""
     try:
         number = stream.fileno()
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -65,3 +72,27 @@ def discard(stream: TextIO) -> None:
 
 def _nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")
+
+
+def make_encodable(stream: TextIO) -> None:
+    """Make the stream accept any text: characters that its encoding lacks are replaced by similar ones."""
+    if hasattr(stream, "reconfigure"):
+        codecs.register_error(_ERRORS, _alike)
+        stream.reconfigure(errors=_ERRORS)
+
+
+def with_whole_bars(text: str, encoding: str | None) -> str:
+    """The text, with all bars in ASCII if the encoding lacks any of them."""
+    try:
+        BARS.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return text.translate(_BARS_ALIKE)
+    return text
+
+
+def _alike(error: UnicodeError) -> tuple[str, int]:
+    """Error handler for codecs: a replacement for the first character that cannot be encoded, and where to continue."""
+    assert isinstance(error, UnicodeEncodeError)
+    character = error.object[error.start]
+    alike = _ALIKE.get(character) or character.encode("ascii", "backslashreplace").decode("ascii")
+    return alike, error.start + 1

@@ -6,7 +6,7 @@ from functools import cache
 
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import BufferKind, Program
-from spillprof.ir.target import Curve, Target
+from spillprof.ir.target import Target, TransferCurve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Link:
     setup_s: float
     bytes_per_s: float  # of one transfer alone: the direction's bandwidth, or that of a narrower bus
     burst_bytes: int
-    curve: Curve = ()
+    curve: TransferCurve = ()
 
     def alone_s(self, nbytes: int) -> float:
         """Seconds for one transfer alone: set-up + whole bursts / bandwidth, or the curve; nothing for no bytes."""
@@ -36,7 +36,7 @@ class Link:
         return -(-nbytes // self.burst_bytes) * self.burst_bytes
 
 
-def curve_s(curve: Curve, nbytes: int) -> float:
+def curve_s(curve: TransferCurve, nbytes: int) -> float:
     """Seconds at that size: linear between the points, beyond them along the nearest piece."""
     right = min(max(bisect_right(curve, (nbytes, float("inf"))), 1), len(curve) - 1)
     (bytes_0, s_0), (bytes_1, s_1) = curve[right - 1 : right + 1]

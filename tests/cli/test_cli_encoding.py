@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from spillprof.cli.encoding import make_encodable, with_whole_bars
+from spillprof.cli.streams import make_encodable, with_whole_bars
 from spillprof.report.text import BARS, display_width, ljust, rjust, shorten_middle
 
 UNET = "sample_models/unet.onnx"

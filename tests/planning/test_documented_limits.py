@@ -25,8 +25,8 @@ SECTION = MODEL.partition("## Limits by count")[2].partition("\n## ")[0]
 ROWS = {row.split("|")[1].strip(): row for row in SECTION.splitlines() if row.startswith("|")}
 
 LIMITS = {
-    "`optimal`, compared without being asked for": (pipeline.SEARCHED_STEPS,),
-    "— exact search step by step": (dynamic_program._MOST_OPEN, dynamic_program._MOST_WAYS),
+    "`optimal`, compared by default": (pipeline.SEARCHED_STEPS,),
+    "— exact search step by step": (dynamic_program._MOST_OPEN, dynamic_program._MOST_STATES),
     "— integer program": (milp.MOST_COLUMNS, milp.MANY_COLUMNS),
     "— local search": (local_search._ROUNDS_A_COLUMN, local_search._MOST_ROUNDS, local_search._MOST_COLUMNS),
     "— choices of gaps that are placed": (search._PLACED, search._PLACED_IF_LONG, search._LONG),
@@ -44,7 +44,7 @@ LIMITS = {
     "`--recompute rules`: programs judged": tuple(n for pair in _TRIALS[Recomputing.RULES] for n in pair),
     "`--recompute joint`": (*(n for pair in _TRIALS[Recomputing.JOINT] for n in pair), joint.MOST_GAPS),
     "operands to tile: the smallest set": (streaming.EXACT_OPERANDS,),
-    "issue times: plays": tuple(n for pair in issue_times._TRIALS for n in pair),
+    "issue times: simulations": tuple(n for pair in issue_times._TRIALS for n in pair),
     "steady state of cached weights": (steady._NATURAL_RUNS,),
     "slots for oscillating buffers": (
         *(n for pair in oscillation._SLOT_TRIALS for n in pair), oscillation.OSCILLATES_FROM,
