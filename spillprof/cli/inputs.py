@@ -35,8 +35,8 @@ def load_graph(model: str, values: Mapping[str, Any], invocation: Invocation) ->
     if model == "-":
         if sys.stdin is None:
             raise UsageError("there is no stdin to read a model from", hint="give the path of a file")
-        return read_model(sys.stdin.buffer, given, cache=invocation.graphs)
-    return read_model(model, given, cache=invocation.graphs)
+        return read_model(sys.stdin.buffer, given, cache=invocation.graphs, is_alone=True)
+    return read_model(model, given, cache=invocation.graphs, is_alone=True)
 
 
 def read_bindings(values: Mapping[str, Any]) -> Bindings:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from spillprof.ir.errors import UsageError
-from spillprof.report.table import Table
 
 Content = str | bytes | Iterable[bytes]
 
@@ -158,6 +157,8 @@ def export_for(subject: Subject, path: str) -> Export:
 
 def markdown_list() -> list[str]:
     """The list in docs/exports.md, made by docs/make_exports.py."""
+    from spillprof.report.table import Table
+
     rows = [(str(e.subject), f"`{e.suffix}`" if e.suffix else f"`--format {e.name}`", e.help) for e in EXPORTS]
     return Table(heads=("of", "suffix", "what it is"), cells=rows, align="lll").markdown()
 
