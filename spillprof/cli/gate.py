@@ -16,8 +16,8 @@ from spillprof.cli.options import binding_options, config_options, session_optio
 from spillprof.cli.output import by_suffix, print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Bindings
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import parse_energy, parse_share, parse_size, parse_time
 from spillprof.planning.strategies import STRATEGIES

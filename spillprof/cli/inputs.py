@@ -9,8 +9,8 @@ import click
 from spillprof.cli.declaring import read_options
 from spillprof.cli.session import Session
 from spillprof.frontends.targets import open_target
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ProfileError, UsageError
+from spillprof.ir.graph import Bindings
 from spillprof.ir.side_files.json_text import parse_json
 from spillprof.ir.side_files.kinds import PROFILE, Kind
 from spillprof.ir.side_files.opening import decoded_stdin, read_text

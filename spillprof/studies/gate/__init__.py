@@ -2,8 +2,7 @@
 
 from spillprof.studies.gate.baseline import baseline_text, merged, parse_baseline, read_baseline
 from spillprof.studies.gate.lock import locked
-from spillprof.studies.gate.measure import Case
-from spillprof.studies.gate.run import accept, run_gate
+from spillprof.studies.gate.run import Case, accept, run_gate
 from spillprof.studies.gate.values import Check, GateReport, Policy, Rules, Verdict
 
 __all__ = [
