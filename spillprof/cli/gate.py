@@ -25,7 +25,7 @@ from spillprof.report.text import label
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config, ModelEntry
-    from spillprof.studies.gate import Case, GateReport, Rules
+    from spillprof.studies.gate import GateCase, GateReport, Rules
 
 _FORMATS = ("text", "json", "markdown", "junit", "github", "sarif")
 _SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif", ".txt": "text"}
@@ -124,7 +124,7 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     return 0 if report.exit_code == 1 and values["exit_zero"] else report.exit_code
 
 
-def _cases(models: Sequence[str], config: "Config", root: Path, values: Mapping[str, Any]) -> "list[Case]":
+def _cases(models: Sequence[str], config: "Config", root: Path, values: Mapping[str, Any]) -> "list[GateCase]":
     """Every model on every target that is to be judged: those of the configuration, or the models named."""
     entries = [_entry(model, config, root) for model in models] if models else list(config.models)
     if not entries:
@@ -157,9 +157,9 @@ def _entry(model: str, config: "Config", root: Path) -> "ModelEntry":
     return ModelEntry(path=path, name=Path(name).as_posix(), line=0)
 
 
-def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) -> "list[Case]":
+def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) -> "list[GateCase]":
     from spillprof.ir.metric import Budgets
-    from spillprof.studies.gate import Case
+    from spillprof.studies.gate import GateCase
     from spillprof.studies.gate.values import Location
 
     strategy = values["strategy"]
@@ -178,7 +178,7 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
     )
     listed = entry.line > 0 and config.path is not None
     return [
-        Case(
+        GateCase(
             path=os.path.relpath(config.folder / entry.path) if listed else os.path.relpath(entry.path),
             model=entry.name,
             target=read_target(values, name),

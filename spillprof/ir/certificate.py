@@ -6,7 +6,7 @@ from typing import Any
 
 from spillprof.ir.errors import PlanError
 
-SCHEMA = "spillprof-certificate/1"
+CERTIFICATE_SCHEMA = "spillprof-certificate/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Certificate:
     writes_always: bool  # every eviction of what was computed is written back
     scale: int  # weights are in units of 1 / scale
     rows: tuple[CertificateRow, ...]
-    schema: str = SCHEMA
+    schema: str = CERTIFICATE_SCHEMA
 
     @property
     def entries(self) -> int:
@@ -50,7 +50,7 @@ def certificate_from_json(data: object) -> Certificate:
         data = data["bounds"]
     if isinstance(data, Mapping) and "certificate" in data:
         data = data["certificate"]
-    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
+    if not isinstance(data, Mapping) or data.get("schema") != CERTIFICATE_SCHEMA:
         raise PlanError("there is no certificate in the file", hint=_HINT)
     table = _read(Certificate, data, "certificate", skip="rows")
     rows = data.get("rows")

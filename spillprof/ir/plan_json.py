@@ -13,7 +13,7 @@ from spillprof.ir.nearest import nearest
 from spillprof.ir.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
 
-SCHEMA = "spillprof-plan/1"
+PLAN_SCHEMA = "spillprof-plan/1"
 
 _LISTS: dict[str, type] = {
     "segments": Segment, "transfers": Transfer, "spills": Spill, "streamed": StreamedOperand,
@@ -34,7 +34,7 @@ def plan_to_json(program: Program, plan: Plan) -> dict[str, Any]:
     """The plan as JSON values (schema ``spillprof-plan/1``), buffers by name."""
     names = buffer_names(program)
     data: dict[str, Any] = {
-        "schema": SCHEMA,
+        "schema": PLAN_SCHEMA,
         "strategy": plan.strategy,
         "steps": len(program.steps),
         "alignment_bytes": program.alignment_bytes,
@@ -57,8 +57,8 @@ def plan_from_json(program: Program, data: object, *, inputs_resident: bool = Fa
     """
     table = _object(data, "plan")
     _check_keys(table, (*_HEADER, *_LISTS), _REQUIRED, "plan")
-    if table["schema"] != SCHEMA:
-        raise PlanError(f"not a plan file: schema is {_show(table['schema'])}", hint=f"write 'schema': '{SCHEMA}'")
+    if table["schema"] != PLAN_SCHEMA:
+        raise PlanError(f"not a plan file: schema is {_show(table['schema'])}", hint=f"write 'schema': '{PLAN_SCHEMA}'")
     for key, own in (("steps", len(program.steps)), ("alignment_bytes", program.alignment_bytes)):
         if _integer(table.get(key, own), key, _LARGEST) != own:
             raise PlanError(

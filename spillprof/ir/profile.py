@@ -44,7 +44,7 @@ class SizeCurve:
     left_out: str = ""  # why there are no points
 
 
-SCHEMA = "spillprof-profile/1"
+PROFILE_SCHEMA = "spillprof-profile/1"
 MOST_ENTRIES = 2_000
 """A certificate with more rows and gaps is left out of the JSON, unless events are asked for."""
 
@@ -123,7 +123,7 @@ class Profile:
     recomputed: tuple[RecomputedOperator, ...] = ()  # in program order
     command: str = ""  # to reproduce
     simulator_revision: int = 0  # figures of different revisions do not compare; 0: not known
-    schema: str = field(default=SCHEMA)
+    schema: str = field(default=PROFILE_SCHEMA)
 
     @property
     def machine(self) -> dict[str, Any]:

@@ -7,13 +7,15 @@ from itertools import accumulate
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import BufferFact
 from spillprof.ir.result import BufferCost, Result
-from spillprof.studies.diff.matching import Pairs
-from spillprof.studies.diff.values import BufferChange, Fate, Source, Why
+from spillprof.studies.diff.matching import Pairing
+from spillprof.studies.diff.values import BufferChange, Fate, PressureSource, Why
 
 READERS_NAMED = 4
 
 
-def buffer_changes(before: Profile, after: Profile, old: Result, new: Result, pairs: Pairs) -> tuple[BufferChange, ...]:
+def buffer_changes(
+    before: Profile, after: Profile, old: Result, new: Result, pairs: Pairing
+) -> tuple[BufferChange, ...]:
     """Buffers that spill more or less, largest change first."""
     was, now = _costs(old), _costs(new)
     rows: list[BufferChange] = []
@@ -54,7 +56,7 @@ def _change(
     new: BufferFact | None,
     was: Mapping[tuple[str, int], BufferCost],
     now: Mapping[tuple[str, int], BufferCost],
-    pairs: Pairs,
+    pairs: Pairing,
 ) -> BufferChange:
     buffer = new or old
     assert buffer is not None
@@ -80,7 +82,7 @@ def _change(
 
 
 def _why(
-    before: Profile, after: Profile, old: BufferFact | None, new: BufferFact | None, pairs: Pairs
+    before: Profile, after: Profile, old: BufferFact | None, new: BufferFact | None, pairs: Pairing
 ) -> tuple[Why, tuple[str, ...]]:
     """What sets the two apart, the likeliest reason first, and the operators that it is due to."""
     if old is None or new is None:
@@ -113,7 +115,7 @@ def _span(buffer: BufferFact) -> tuple[int, int]:
     return buffer.written_by or 0, max(last_step(buffer), 0)
 
 
-MAX_SOURCES = 500
+_MOST_SOURCES = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +131,8 @@ class _Extra:
 
 
 def pressure(
-    other: Profile, profile: Profile, pairs: Pairs, rise_bytes: Sequence[int], *, is_reordered: bool
-) -> tuple[Source, ...]:
+    other: Profile, profile: Profile, pairs: Pairing, rise_bytes: Sequence[int], *, is_reordered: bool
+) -> tuple[PressureSource, ...]:
     """Buffers that ``profile`` holds beyond ``other``, with their share of the rise, largest first.
 
     ``rise_bytes``: what each step of ``profile`` forces out more. ``pairs`` lead from ``other`` to ``profile``. In
@@ -146,7 +148,7 @@ def pressure(
     weights = [rise / total if total else 0.0 for rise, total in zip(rise_bytes, accumulate(held[:-1]), strict=True)]
     until = [0.0, *accumulate(weights)]
     found = [
-        Source(
+        PressureSource(
             buffer=extra.buffer.name,
             size_bytes=extra.buffer.size_bytes,
             why=extra.why,
@@ -157,10 +159,10 @@ def pressure(
         )
         for extra in extras
     ]
-    return tuple(sorted((s for s in found if s.share_bytes > 0), key=lambda s: -s.share_bytes)[:MAX_SOURCES])
+    return tuple(sorted((s for s in found if s.share_bytes > 0), key=lambda s: -s.share_bytes)[:_MOST_SOURCES])
 
 
-def _extras(other: Profile, profile: Profile, pairs: Pairs, a: int, is_reordered: bool) -> list[_Extra]:
+def _extras(other: Profile, profile: Profile, pairs: Pairing, a: int, is_reordered: bool) -> list[_Extra]:
     buffer = profile.buffers[a]
     partner = pairs.before_of_buffer[a]
     start, end = buffer.written_by or 0, last_step(buffer) + 1
@@ -186,7 +188,7 @@ def _extra(buffer: BufferFact, start: int, end: int, size_bytes: int, why: Why, 
     return _Extra(buffer=buffer, start=start, end=end, size_bytes=size_bytes, why=why, readers=tuple(readers))
 
 
-def _end_of(old: BufferFact, pairs: Pairs, start: int) -> int:
+def _end_of(old: BufferFact, pairs: Pairing, start: int) -> int:
     """The last step of the run that reads the buffer as the other run does."""
     steps = (pairs.after_of_step[step] for step in reversed(old.read_by))
     return next((step for step in steps if step is not None), start)

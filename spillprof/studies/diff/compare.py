@@ -1,4 +1,4 @@
-"""From two Profiles to a Comparison: a pure function, linear in steps and buffers."""
+"""From two Profiles to a ProfileDiff: a pure function, linear in steps and buffers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,17 +12,17 @@ from spillprof.analysis.why import why_parts
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import OperatorCost, Result
 from spillprof.studies.diff.buffers import buffer_changes, fate, pressure
-from spillprof.studies.diff.matching import Pairs, match
+from spillprof.studies.diff.matching import Pairing, match
 from spillprof.studies.diff.values import (
     CauseChange,
-    Comparison,
     Difference,
     Matching,
     Named,
     OperatorChange,
-    Outcome,
-    Run,
+    ProfileDiff,
+    RunSummary,
     StrategyChange,
+    StrategyOutcome,
     Why,
 )
 
@@ -41,7 +41,7 @@ _GONE = {
 """What the run before has beyond the run after is what went away."""
 
 
-def compare(before: Profile, after: Profile, *, command: str = "") -> Comparison:
+def compare(before: Profile, after: Profile, *, command: str = "") -> ProfileDiff:
     """What is different in ``after``: figures of each strategy that both have, operators and buffers, settings.
 
     Where the two have no strategy in common, the ones that their reports lead with are compared.
@@ -49,7 +49,7 @@ def compare(before: Profile, after: Profile, *, command: str = "") -> Comparison
     pairs = match(before, after)
     found = tuple(differences(before, after))
     matching = _matching(before, after, pairs)
-    return Comparison(
+    return ProfileDiff(
         spillprof_version=__version__,
         command=command,
         before=_run(before),
@@ -73,7 +73,7 @@ class _Both:
     after: Profile
     old: Result
     new: Result
-    pairs: Pairs
+    pairs: Pairing
 
 
 def _common(before: Sequence[Result], after: Sequence[Result]) -> list[tuple[Result, Result]]:
@@ -109,14 +109,22 @@ def _strategy(both: _Both, is_reordered: bool) -> StrategyChange:
     )
 
 
-def _outcome(old: Result, new: Result) -> Outcome:
+def _outcome(old: Result, new: Result) -> StrategyOutcome:
     if not old.feasible or not new.feasible:
-        return Outcome.RUNS_NOW if new.feasible else Outcome.RUNS_NO_MORE if old.feasible else Outcome.RUNS_NEITHER
+        return (
+            StrategyOutcome.RUNS_NOW
+            if new.feasible
+            else StrategyOutcome.RUNS_NO_MORE
+            if old.feasible
+            else StrategyOutcome.RUNS_NEITHER
+        )
     later = new.latency_s - old.latency_s if not isclose(old.latency_s, new.latency_s, rel_tol=_LEAST_SHARE) else 0
     signs = {(delta > 0) - (delta < 0) for delta in (new.spill_bytes - old.spill_bytes, later)} - {0}
     if not signs:
-        return Outcome.SAME
-    return Outcome.MIXED if len(signs) > 1 else Outcome.WORSE if signs == {1} else Outcome.BETTER
+        return StrategyOutcome.SAME
+    return (
+        StrategyOutcome.MIXED if len(signs) > 1 else StrategyOutcome.WORSE if signs == {1} else StrategyOutcome.BETTER
+    )
 
 
 def _causes(old: Result, new: Result) -> tuple[CauseChange, ...]:
@@ -217,8 +225,8 @@ def _first(*steps: int | None) -> int:
     return next((step for step in steps if step is not None), 0)
 
 
-def _swapped(pairs: Pairs) -> Pairs:
-    return Pairs(
+def _swapped(pairs: Pairing) -> Pairing:
+    return Pairing(
         after_of_step=pairs.before_of_step,
         before_of_step=pairs.after_of_step,
         after_of_buffer=pairs.before_of_buffer,
@@ -226,7 +234,7 @@ def _swapped(pairs: Pairs) -> Pairs:
     )
 
 
-def _matching(before: Profile, after: Profile, pairs: Pairs) -> Matching:
+def _matching(before: Profile, after: Profile, pairs: Pairing) -> Matching:
     order = [step for step in pairs.before_of_step if step is not None]
     same = sum(
         1
@@ -250,9 +258,9 @@ def _alone(profile: Profile, partners: Sequence[int | None]) -> tuple[Named, ...
     )
 
 
-def _run(profile: Profile) -> Run:
+def _run(profile: Profile) -> RunSummary:
     model = profile.model
-    return Run(
+    return RunSummary(
         path=model.path,
         model=model.name,
         sha256=model.sha256,

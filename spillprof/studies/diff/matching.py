@@ -68,7 +68,7 @@ class Skeleton:
         return keys
 
 
-class Numbers:
+class _Interner:
     """A number for each value; equal values, equal numbers."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ _MOST_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pairs:
+class Pairing:
     """Steps and buffers of two runs, paired. None: without a partner."""
 
     after_of_step: tuple[int | None, ...]  # by step of the run before
@@ -109,12 +109,12 @@ class Pairs:
     before_of_buffer: tuple[int | None, ...]
 
 
-def match(before: Profile, after: Profile) -> Pairs:
+def match(before: Profile, after: Profile) -> Pairing:
     """The partner of each step and of each buffer."""
     sides = Skeleton(before), Skeleton(after)
     steps = _Pairing(*sides)
     steps.pair(lambda side: side.reliable_names())
-    numbers = Numbers()
+    numbers = _Interner()
     for detail in Detail:
         _pair_by_place(steps, numbers, detail)
     steps.pair(lambda side: [(name, op_type) for name, op_type in zip(side.names, side.op_types, strict=True)])
@@ -124,7 +124,7 @@ def match(before: Profile, after: Profile) -> Pairs:
         for detail in Detail:
             _pair_by_end(steps, numbers, detail)
     buffers = _match_buffers(*sides, steps.partner[0])
-    return Pairs(
+    return Pairing(
         after_of_step=tuple(steps.partner[0]),
         before_of_step=tuple(steps.partner[1]),
         after_of_buffer=tuple(buffers[0]),
@@ -191,7 +191,7 @@ class _Pairing:
         self.partner[1][after] = before
 
 
-def _pair_by_place(steps: _Pairing, numbers: Numbers, detail: Detail) -> None:
+def _pair_by_place(steps: _Pairing, numbers: _Interner, detail: Detail) -> None:
     """Pair steps that agree in all before and all after them, then in one of the two."""
     if not all(side.buffers for side in steps.sides):
         return  # nothing ties the steps together
@@ -206,14 +206,14 @@ def _pair_by_place(steps: _Pairing, numbers: Numbers, detail: Detail) -> None:
     _pair_by_end(steps, numbers, detail)
 
 
-def _pair_by_end(steps: _Pairing, numbers: Numbers, detail: Detail) -> None:
+def _pair_by_end(steps: _Pairing, numbers: _Interner, detail: Detail) -> None:
     """Pair steps that agree in all before them, then such as agree in all after them."""
     if all(side.buffers for side in steps.sides):
         steps.pair(lambda side: _origins(side, steps, numbers, detail))
         steps.pair(lambda side: _ends(side, steps, numbers, detail))
 
 
-def _pair_by_likeness(steps: _Pairing, numbers: Numbers) -> bool:
+def _pair_by_likeness(steps: _Pairing, numbers: _Interner) -> bool:
     """Pair steps with the same surroundings, by the closest look that finds any; False if none does."""
     paired = steps.count
     for detail, look in product(Detail, _LOOKS):
@@ -223,7 +223,7 @@ def _pair_by_likeness(steps: _Pairing, numbers: Numbers) -> bool:
     return False
 
 
-def _origins(side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail) -> list[int | None]:
+def _origins(side: Skeleton, steps: _Pairing, numbers: _Interner, detail: Detail) -> list[int | None]:
     """What each step computes from, as a number; None for one that reads nothing."""
     places: list[int] = []
     for step in range(len(side.names)):
@@ -238,7 +238,7 @@ def _origins(side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail) 
     return [place if side.reads[step] else None for step, place in enumerate(places)]
 
 
-def _ends(side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail) -> list[int | None]:
+def _ends(side: Skeleton, steps: _Pairing, numbers: _Interner, detail: Detail) -> list[int | None]:
     """What each step computes for, as a number; None for one whose results nobody wants."""
     places = [0] * len(side.names)
     for step in reversed(range(len(side.names))):
@@ -255,7 +255,7 @@ def _is_wanted(side: Skeleton, step: int) -> bool:
 
 
 def _neighbourhoods(
-    side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail, look: tuple[int, bool, bool]
+    side: Skeleton, steps: _Pairing, numbers: _Interner, detail: Detail, look: tuple[int, bool, bool]
 ) -> list[int | None]:
     """What lies around each step, a few edges far."""
     if not side.buffers:

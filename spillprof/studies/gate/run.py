@@ -20,13 +20,13 @@ from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.stages import Stage, unheard
 from spillprof.ir.target import Target
 from spillprof.ir.units import format_size_exact
-from spillprof.studies.gate.compare import changes, mismatches, moved, verdict
+from spillprof.studies.gate.compare import changes, judge, mismatches, moved
 from spillprof.studies.gate.fingerprint import fingerprint
 from spillprof.studies.gate.values import (
     BufferRow,
-    Check,
     Entry,
     Failure,
+    GateCheck,
     GateReport,
     Location,
     OperatorRow,
@@ -42,7 +42,7 @@ VICTIMS_KEPT = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class GateCase:
     """One model on one target, to be judged."""
 
     path: str
@@ -59,7 +59,7 @@ class Case:
         return entry_key(self.model, self.target.name)
 
 
-def measure(case: Case, graph: Graph) -> tuple[Entry, str | None]:
+def measure_entry(case: GateCase, graph: Graph) -> tuple[Entry, str | None]:
     """(entry with every operator that costs something, operator at the peak of live bytes).
 
     ``CapacityError`` where the strategy finds no plan, and whatever ``analyze`` raises.
@@ -79,18 +79,18 @@ def measure(case: Case, graph: Graph) -> tuple[Entry, str | None]:
         totals=figures_of(result.totals, profile.model.peak_live_bytes),
         operators=tuple(
             OperatorRow(
-                name=short_name(cost.name),
+                name=stored_name(cost.name),
                 op_type=cost.op_type,
                 spill_bytes=cost.spill_bytes,
                 stall_ns=round(cost.stall_s * 1e9),
                 cause=cost.cause,
-                victims=tuple(map(short_name, cost.victims[:VICTIMS_KEPT])),
+                victims=tuple(map(stored_name, cost.victims[:VICTIMS_KEPT])),
             )
             for cost in result.operators
         ),
         buffers=tuple(
             BufferRow(
-                name=short_name(cost.name),
+                name=stored_name(cost.name),
                 size_bytes=cost.size_bytes,
                 spill_bytes=cost.spill_bytes,
                 needed_by=_step_name(profile, cost.end),
@@ -113,7 +113,7 @@ def _check_repeatable(profile: Profile) -> None:
         )
 
 
-def short_name(name: str) -> str:
+def stored_name(name: str) -> str:
     """The name, or its start and a digest of it where it is endless: the same for the same name."""
     if len(name) <= LONGEST_NAME:
         return name
@@ -121,7 +121,7 @@ def short_name(name: str) -> str:
 
 
 def _step_name(profile: Profile, step: int) -> str | None:
-    return short_name(profile.steps[step].name) if 0 <= step < len(profile.steps) else None
+    return stored_name(profile.steps[step].name) if 0 <= step < len(profile.steps) else None
 
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ if TYPE_CHECKING:
 
 
 def run_gate(
-    cases: Sequence[Case],
+    cases: Sequence[GateCase],
     baseline: Mapping[str, Entry],
     rules: Rules,
     *,
@@ -147,7 +147,7 @@ def run_gate(
         checks.append(_check(case, baseline.get(case.key), rules, graphs))
     for key in sorted(set(baseline) - set(watched)) if watched is not None else ():
         model, _, target = key.rpartition("@")
-        checks.append(Check(model=model, target=target, verdict=Verdict.REMOVED))
+        checks.append(GateCheck(model=model, target=target, verdict=Verdict.REMOVED))
     return GateReport(
         spillprof_version=__version__,
         simulator_revision=SIMULATOR_REVISION,
@@ -178,7 +178,7 @@ def accept(report: GateReport, baseline: Mapping[str, Entry]) -> tuple[GateRepor
     return replace(report, checks=tuple(accepted), updated=True), entries
 
 
-def _hint(hint: str | None, case: Case) -> str | None:
+def _hint(hint: str | None, case: GateCase) -> str | None:
     """The hint of an error; for a model that a configuration lists, options that bind sizes as keys of the file."""
     if hint is None or case.location is None or not hint.startswith(_BIND):
         return hint
@@ -198,24 +198,24 @@ def _hint(hint: str | None, case: Case) -> str | None:
 _BIND = "bind it: "
 
 
-def _check(case: Case, before: Entry | None, rules: Rules, graphs: "GraphCache") -> Check:
+def _check(case: GateCase, before: Entry | None, rules: Rules, graphs: "GraphCache") -> GateCheck:
     from spillprof.frontends import read_model
 
     try:
         graph = read_model(case.path, case.bindings, cache=graphs)
-        entry, peak_operator = measure(case, graph)
+        entry, peak_operator = measure_entry(case, graph)
     except SpillprofError as error:
         failure = Failure(message=error.message, where=error.where, hint=_hint(error.hint, case))
-        return Check(
+        return GateCheck(
             model=case.model, target=case.target.name, verdict=Verdict.ERROR, failure=failure, location=case.location
         )
     differing = mismatches(entry, before) if before is not None else ()
     comparable = None if differing else before
     found = changes(entry, comparable, case.budgets, rules)
-    return Check(
+    return GateCheck(
         model=case.model,
         target=case.target.name,
-        verdict=verdict(found, before, differing),
+        verdict=judge(found, before, differing),
         changes=found,
         moved=moved(entry, comparable) if comparable is not None else (),
         mismatches=differing,
