@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -36,6 +35,8 @@ from spillprof.ir.target_fields import (
     row,
 )
 from spillprof.ir.units import format_rate
+
+_BUILT_IN = Path(__file__).with_name("targets")
 
 MOST_PARENTS = 16
 """Targets that one may inherit through."""
@@ -224,8 +225,7 @@ def _check(target: Target) -> None:
 
 def builtin_target_names() -> tuple[str, ...]:
     """Names of the targets that ship with the package, sorted."""
-    folder = resources.files("spillprof.ir") / "targets"
-    return tuple(sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")))
+    return tuple(sorted(p.stem for p in _BUILT_IN.glob("*.toml")))
 
 
 def load_target(name_or_path: str) -> Target:
@@ -256,7 +256,7 @@ def _made(values: dict[str, Any]) -> Target:
 def _values_of(name_or_path: str, chain: tuple[str, ...]) -> dict[str, Any]:
     """Fields of a target with what it inherits; ``chain``: the names that led here."""
     if name_or_path in builtin_target_names():
-        text = (resources.files("spillprof.ir") / "targets" / f"{name_or_path}.toml").read_text("utf-8")
+        text = (_BUILT_IN / f"{name_or_path}.toml").read_text("utf-8")
         return _values(text, name=name_or_path, folder=Path(), chain=chain)
     path = Path(name_or_path)
     if not name_or_path.endswith(".toml"):

@@ -13,7 +13,7 @@ from spillprof.planning.options import PlanningOptions, Release, Start
 from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 
 STAGED = program(

@@ -14,7 +14,7 @@ from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
-from spillprof.timing.prefetch import LastOwnerEnd, earliest_issues, just_in_time, reissued
+from spillprof.timing.issue_times import LastOwnerEnd, earliest_issues, just_in_time, reissued
 from spillprof.verify import verify
 
 PROGRAM = program({"a": 10, "n": 10, "m": 5, "x": ("input", 10)}, ["-> a", "-> n", "-> m", "x ->", "a ->"], capacity=20)

@@ -10,7 +10,7 @@ from random_programs import random_program
 from spillprof.ir.timeline import Timeline
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.timing.curves import bus_curve, queue_curve
+from spillprof.timing.bus import bus_curve
 from spillprof.timing.timeline import simulate
 from spillprof.verify import recount
 
@@ -30,8 +30,7 @@ def two_loads(**machine: object) -> Timeline:
 
 def test_second_load_waits_in_the_queue_and_the_bus_is_busy_until_it_has_come() -> None:
     t = two_loads()
-    queue = queue_curve(t)
-    assert (queue.time_s.tolist(), queue.reads.tolist(), queue.writes.tolist()) == ([0, 10], [1, 0], [0, 0])
+    assert (t.jobs.start_s - t.jobs.queued_s).tolist() == [0, 10, 0]
     bus = bus_curve(t, target())
     assert bus.time_s.tolist() == [0, 10, 40, 111]
     assert bus.read_bytes_per_s.tolist() == [1, 1, 0, 0]
@@ -62,4 +61,3 @@ def test_area_under_the_curve_is_what_was_moved(seed: int, channels: int, bus: f
     assert (curve.read_bytes_per_s * lasts).sum() == pytest.approx(read)
     assert (curve.write_bytes_per_s * lasts).sum() == pytest.approx(write)
     assert np.all(curve.read_bytes_per_s + curve.write_bytes_per_s <= (bus or 15.0) * (1 + 1e-9))
-    assert np.all(queue_curve(t).reads >= 0)

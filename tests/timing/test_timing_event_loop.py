@@ -21,7 +21,7 @@ from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.planning.options import PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import recount, verify
 

@@ -19,8 +19,8 @@ from spillprof.ir.target import Target
 from spillprof.planning.options import PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
+from spillprof.timing.issue_times import by_urgency, earliest_issues, issue_order, reissued
 from spillprof.timing.one_pass import OnePass, is_exact
-from spillprof.timing.prefetch import by_urgency, earliest_issues, issue_order, reissued
 from spillprof.timing.record import Record
 from spillprof.timing.timeline import event_by_event, in_one_pass
 from spillprof.verify import verify

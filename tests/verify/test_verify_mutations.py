@@ -28,7 +28,7 @@ from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.verify import recount, verify
 
 HARMLESS = {

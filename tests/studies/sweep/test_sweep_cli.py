@@ -18,7 +18,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from spillprof.cli import run
-from spillprof.cli.progress import Progress
+from spillprof.cli.progress import ProgressBar
 from spillprof.report.sweep.data import schema
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
@@ -245,13 +245,13 @@ def test_progress_is_for_terminals_and_long_work() -> None:
             return True
 
     for stream, shown in ((io.StringIO(), True), (Terminal(), False)):
-        progress = Progress(stream, shown=shown)
+        progress = ProgressBar(stream, shown=shown)
         progress._start_s -= 100
         progress._last_s -= 100
         progress(1, 100)
         assert stream.getvalue() == ""
     terminal = Terminal()
-    progress = Progress(terminal, shown=True)
+    progress = ProgressBar(terminal, shown=True)
     progress(10, 100)
     assert terminal.getvalue() == ""
     progress._start_s -= 10
