@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import plan, program, step, target
+from random_programs import streaming_case
 
 from spillprof.analysis.events import list_events, run_times
 from spillprof.analysis.occupancy import residencies

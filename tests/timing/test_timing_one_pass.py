@@ -5,11 +5,10 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import target
-from random_programs import random_program
+from random_programs import random_program, streaming_case
 
 from spillprof.engine.simulation import terms_of
 from spillprof.ir.errors import CapacityError
