@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from spillprof.ir.graph import Graph
     from spillprof.ir.profile import Profile
     from spillprof.ir.target import Target
-    from spillprof.studies.diff import Comparison
+    from spillprof.studies.diff import ProfileDiff
 
 _MAX_VIOLATIONS = 3
 _DEFAULT_STRATEGIES = ("interval",)
@@ -119,7 +119,7 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
         )
 
 
-def _terminal(comparison: "Comparison", top: int) -> str:
+def _terminal(comparison: "ProfileDiff", top: int) -> str:
     from spillprof.report.diff.terminal import render
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

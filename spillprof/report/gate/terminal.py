@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from spillprof.report.gate.wording import advice, headline, reasons, summary, worst_first
 from spillprof.report.table import Table
 from spillprof.report.text import label, printable, shorten_middle
-from spillprof.studies.gate.values import Check, GateReport, Verdict
+from spillprof.studies.gate.values import GateCheck, GateReport, Verdict
 
 _QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
 
@@ -55,7 +55,7 @@ def _lines(report: GateReport) -> Iterator[str]:
     yield from advice(report)
 
 
-def _word(report: GateReport, check: Check) -> str:
+def _word(report: GateReport, check: GateCheck) -> str:
     if report.unjudged(check):
         return "ERROR"
     if report.fails(check):
@@ -65,7 +65,7 @@ def _word(report: GateReport, check: Check) -> str:
     return "warn" if check.verdict in (Verdict.NEW, Verdict.REMOVED) else "ok"
 
 
-def _annotation(report: GateReport, check: Check) -> str:
+def _annotation(report: GateReport, check: GateCheck) -> str:
     properties = {"title": f"spillprof: {label(check.key, 100)} {check.verdict}"}
     if check.location is not None:
         properties = {"file": check.location.file, "line": str(check.location.line), **properties}
@@ -73,7 +73,7 @@ def _annotation(report: GateReport, check: Check) -> str:
     return f"::{_level(report, check)} {listed}::{escape_data(headline(check))}"
 
 
-def _level(report: GateReport, check: Check) -> str:
+def _level(report: GateReport, check: GateCheck) -> str:
     if report.unjudged(check) or report.fails(check):
         return "error"
     if check.accepted or check.verdict not in _WARNINGS:
