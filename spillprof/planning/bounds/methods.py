@@ -22,8 +22,8 @@ from spillprof.planning.gaps import GapKey
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.range_max import RangeMax
 
-NOTHING = "nothing must spill"
-FORCED = "operators that cannot fit"
+NOTHING_FORCED = "nothing must spill"
+ONLY_FORCED = "operators that cannot fit"
 
 _LP_GAPS = 150_000
 _LP_VISITS = 50_000_000  # (gap, step) pairs: with more, the solver runs out of time and takes a gigabyte
@@ -35,7 +35,7 @@ class LowerBound:
     """A proven lower bound: no plan of the program costs less."""
 
     cost: int  # spill bytes, or their cost at the prices given
-    proven_by: str  # NOTHING, FORCED, "equal weights", "local ratio", "linear program", "knapsack cover", or a solver
+    proven_by: str  # NOTHING_FORCED, ONLY_FORCED, or the name of a method or solver
     certified_cost: int  # the most that rows prove: less than ``cost`` if a solver proved that
     certified_by: str
     certificate: tuple[WeightedRow, ...]  # of certified_cost
@@ -47,7 +47,7 @@ def lower_bound(program: Program, options: PlanningOptions, prices: Prices = BYT
     """The best bound found on all plans of a fitted program, with its order of steps and streamed operands."""
     problem = covering(program, options, prices)
     forced = problem.forced_cost
-    best: tuple[int, str, tuple[WeightedRow, ...]] = (forced, FORCED if forced else NOTHING, ())
+    best: tuple[int, str, tuple[WeightedRow, ...]] = (forced, ONLY_FORCED if forced else NOTHING_FORCED, ())
     covers: list[Sequence[int]] = []
     for name, rows in _methods(problem, covers) if problem.gaps else ():
         cost = proven_cost(problem, rows)
