@@ -79,8 +79,8 @@ def _named(problem: Covering, covers: Sequence[Sequence[int]]) -> tuple[tuple[Ga
 
 def _methods(problem: Covering, covers: list[Sequence[int]]) -> Iterator[tuple[str, tuple[WeightedRow, ...]]]:
     """(name, rows) of each method; the gaps that a method spends are appended to ``covers``."""
-    yield "equal weights", equal_weights(problem)
-    ratio = local_ratio(problem)
+    yield "equal weights", _equal_weights(problem)
+    ratio = _local_ratio(problem)
     covers.append(ratio.spent)
     yield "local ratio", ratio.rows
     reduced = reduce(problem)
@@ -98,7 +98,7 @@ def _methods(problem: Covering, covers: list[Sequence[int]]) -> Iterator[tuple[s
 def quick_bound(program: Program, options: PlanningOptions) -> int:
     """A lower bound on spill bytes without a solver: never above ``lower_bound``, often equal to it."""
     problem = covering(program, options, BYTES)
-    methods = (equal_weights(problem), local_ratio(problem).rows) if problem.gaps else ()
+    methods = (_equal_weights(problem), _local_ratio(problem).rows) if problem.gaps else ()
     return max([problem.forced_cost, *(proven_cost(problem, rows) for rows in methods)])
 
 
@@ -117,7 +117,7 @@ def lower_cost(program: Program, options: PlanningOptions, prices: Prices, of_by
     )
 
 
-def equal_weights(problem: Covering) -> tuple[WeightedRow, ...]:
+def _equal_weights(problem: Covering) -> tuple[WeightedRow, ...]:
     """One weight for every step with excess: a weak bound, but quick for any size (as PFOO-L, Berger et al. 2018).
 
     The bound is concave in the weight, so ternary search finds the best, one pass over the gaps a try.
@@ -143,14 +143,14 @@ def equal_weights(problem: Covering) -> tuple[WeightedRow, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalRatio:
+class _LocalRatio:
     """The rows that were raised, and the gaps that became paid for, in order."""
 
     rows: tuple[WeightedRow, ...]
     spent: tuple[int, ...]
 
 
-def local_ratio(problem: Covering) -> LocalRatio:
+def _local_ratio(problem: Covering) -> _LocalRatio:
     """Local ratio (Bar-Noy et al. 2001): raises the row of the step that lacks most until none lacks anything.
 
     Each gap pays from its own cost, then from the write-back that it shares; a gap that is paid for is spent off-chip.
@@ -158,7 +158,7 @@ def local_ratio(problem: Covering) -> LocalRatio:
     very large problems.
     """
     if problem.visits > MANY_VISITS:
-        return LocalRatio((), ())
+        return _LocalRatio((), ())
     own_left = [float(cost) for cost in problem.gap_costs]
     write_left = {b: float(cost) for b, cost in problem.write_costs.items()}
     paid_off = [1e-9 * (own_left[g] + write_left[gap.buffer]) for g, gap in enumerate(problem.gaps)]
@@ -170,7 +170,7 @@ def local_ratio(problem: Covering) -> LocalRatio:
         need, step = missing.overall()
         left = [g for g in problem.spanning[step] if not gone[g]] if need > 0 else []
         if not left:  # or no gap is left to spend: no plan exists, and the rows stay valid
-            return LocalRatio(tuple(rows), tuple(spent))
+            return _LocalRatio(tuple(rows), tuple(spent))
         share = {g: min(problem.gaps[g].size_bytes, need) for g in left}
         price = min((own_left[g] + write_left[problem.gaps[g].buffer]) / share[g] for g in left)
         if price > 0:
