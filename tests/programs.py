@@ -144,3 +144,7 @@ def target(**changes: Any) -> Target:
         "sram_bytes_per_s": 1e9, "macs_per_s": {"default": 1.0},
     }  # fmt: skip
     return Target(**{**fields, **changes})
+
+
+IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c ->", "-> n", "b ->"], capacity=60)
+"""b lies between a and c, which die; then n takes 40 of 60 while b is idle."""
