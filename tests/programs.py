@@ -148,3 +148,17 @@ def target(**changes: Any) -> Target:
 
 IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c ->", "-> n", "b ->"], capacity=60)
 """b lies between a and c, which die; then n takes 40 of 60 while b is idle."""
+
+
+def two_loads() -> tuple[Program, Plan]:
+    """u (10 B) and v (30 B) are both fetched at step 0; step 0 needs u, step 1 both."""
+    p = program(
+        {"u": ("input", 10), "v": ("input", 30), "y": ("output", 1)},
+        [step("u -> ", macs=100), step("u, v -> y", macs=1)],
+    )
+    q = plan(
+        p,
+        segments=[("u", 0, 5, 0), ("v", 0, 5, 10), ("y", 4, 6, 40)],
+        transfers=[("fetch", "u", 0, 0), ("fetch", "v", 0, 1), ("drain", "y", 2, 2)],
+    )
+    return p, q

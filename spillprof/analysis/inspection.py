@@ -4,9 +4,8 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from spillprof.ir.control_flow import ControlFlow
 from spillprof.ir.graph import Assumption, Graph
-from spillprof.ir.program import Buffer, BufferKind, Program
+from spillprof.ir.program import Buffer, BufferKind, ControlFlow, Program
 from spillprof.ir.target import Target
 from spillprof.lowering.assembly import assemble
 from spillprof.lowering.draft import Draft

@@ -16,8 +16,8 @@ from spillprof.explain.whatif.why import Evidence, story
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Plan
+from spillprof.ir.profile import SizeCurve
 from spillprof.ir.result import BufferCost, Result
-from spillprof.ir.size_curve import SizeCurve
 from spillprof.ir.story import Story
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import Order, PlanningOptions, Recomputing

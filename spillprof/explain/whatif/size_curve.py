@@ -11,8 +11,8 @@ from spillprof.engine.simulation import planned, prepare, sram_limits
 from spillprof.explain.whatif.memory import sized
 from spillprof.explain.whatif.setup import Setup, runs_in_one
 from spillprof.ir.errors import SpillprofError
+from spillprof.ir.profile import SizeCurve, SizePoint
 from spillprof.ir.program import Program
-from spillprof.ir.size_curve import SizeCurve, SizePoint
 from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.layout import align
 from spillprof.planning.bounds.methods import quick_bound
