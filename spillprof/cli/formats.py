@@ -91,7 +91,7 @@ def _table(name: str) -> _Render:
 
 def _annotated(profile: "Profile", path: str) -> Iterable[bytes]:
     """The model with notes; its weights stay where they are, so those in other files need it beside them."""
-    from spillprof.frontends.onnx.annotate import annotate
+    from spillprof.frontends.onnx.rewriting import annotate
     from spillprof.report.exports.node_notes import as_pairs, model_notes, operator_notes
 
     model = profile.model.path

@@ -6,8 +6,8 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.frontends.calibration.calibration import ONE_WAY, Calibration
-from spillprof.frontends.calibration.copier import Direction
 from spillprof.frontends.calibration.fit import Fit, Interval, bends_of
+from spillprof.frontends.calibration.measure import Direction
 from spillprof.ir.units import format_rate, format_size, format_time
 from spillprof.report.table import Table
 from spillprof.report.text import label

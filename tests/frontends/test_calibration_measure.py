@@ -4,8 +4,7 @@ import pytest
 from calibrated import KnownCopier
 
 from spillprof.frontends.calibration.calibration import Calibration, calibrate, fitted
-from spillprof.frontends.calibration.copier import Direction
-from spillprof.frontends.calibration.measure import Series, measure, same_copy_before, sizes_between
+from spillprof.frontends.calibration.measure import Direction, Series, measure, same_copy_before, sizes_between
 from spillprof.ir.errors import UsageError
 
 SIZES = sizes_between(2**18, 2**28)

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 from calibrated import KnownCopier
 
-from spillprof.frontends.calibration.calibration import Calibration, calibrate
-from spillprof.frontends.calibration.copier import Direction
-from spillprof.frontends.calibration.measure import sizes_between
-from spillprof.frontends.calibration.target_file import check_parent, render_target
+from spillprof.frontends.calibration.calibration import Calibration, calibrate, check_parent, render_target
+from spillprof.frontends.calibration.measure import Direction, sizes_between
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import Target, load_target
 from spillprof.timing.dma import read_link, write_link

@@ -1,4 +1,4 @@
-"""Copies of many sizes, measured again and again in mixed order, within a time budget."""
+"""Copies of growing sizes between two memories, timed."""
 
 import math
 import random
@@ -6,11 +6,39 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
+from typing import Protocol
 
-from spillprof.frontends.calibration.copier import Copier, Direction
 from spillprof.ir.errors import UsageError
 from spillprof.ir.units import format_size
+
+
+class Direction(StrEnum):
+    """Which way the bytes go."""
+
+    READ = "read"  # from the large memory, as a reload
+    WRITE = "write"  # into it, as a write-back
+    BOTH = "both"  # as many bytes each way, at once
+
+
+class Copier(Protocol):
+    """A machine that copies and tells how long it took."""
+
+    @property
+    def device(self) -> str:
+        """What was measured, in words."""
+
+    @property
+    def method(self) -> tuple[str, ...]:
+        """How: one remark each."""
+
+    def seconds(self, direction: Direction, size_bytes: int) -> float:
+        """Seconds of one copy of so many bytes (for ``BOTH``: so many each way)."""
+
+    def close(self) -> None:
+        """Give the buffers back."""
+
 
 FEWEST_REPETITIONS = 3
 """Of each copy, even where they take longer than the budget: fewer tell nothing."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.elements import Shape, ValueType, tensor_type
 from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.node import Body, Node
 from spillprof.frontends.onnx.scope import Tally
 from spillprof.ir.bindings import written_shape
 from spillprof.ir.dtypes import UNSIZED_DTYPES

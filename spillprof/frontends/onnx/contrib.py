@@ -4,13 +4,12 @@ Each rule follows the operator's published definition. A rule that cannot decide
 ``ValueError``, and the output counts as unknown.
 """
 
-from spillprof.frontends.onnx.body import Node
-from spillprof.frontends.onnx.contrib_legacy import LEGACY_RULES
-from spillprof.frontends.onnx.contrib_microsoft import MICROSOFT_RULES, NCHWC_RULES
-from spillprof.frontends.onnx.contrib_ml import ML_RULES
+from spillprof.frontends.onnx.classical import ML_RULES
 from spillprof.frontends.onnx.elements import ValueType, parse_type, tensor_type
+from spillprof.frontends.onnx.microsoft import MICROSOFT_RULES, NCHWC_RULES
+from spillprof.frontends.onnx.node import Node
 from spillprof.frontends.onnx.rule import Case, Rule, Standard
-from spillprof.frontends.onnx.standard import GAPS
+from spillprof.frontends.onnx.standard import GAPS, LEGACY_RULES
 from spillprof.ir.errors import ModelError
 
 CONTRIB_RULES = {

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
 from spillprof.frontends.onnx.proto import Array, AttributeProto
+from spillprof.frontends.onnx.stored_tensors import KEPT_ELEMENTS
 from spillprof.ir.graph import AttributeValue
 
 Ins = Sequence[Array | None]

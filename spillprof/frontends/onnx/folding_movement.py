@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 
-from spillprof.frontends.onnx.constants import constant_value
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.frontends.onnx.folding_arithmetic import as_integers, in_type
 from spillprof.frontends.onnx.folding_call import (
@@ -20,8 +19,8 @@ from spillprof.frontends.onnx.folding_call import (
     limit,
     optional,
 )
-from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
 from spillprof.frontends.onnx.proto import Array
+from spillprof.frontends.onnx.stored_tensors import KEPT_ELEMENTS, constant_value
 
 
 def _cast(call: Call, inputs: Ins) -> tuple[Array, ...]:

@@ -6,14 +6,13 @@ from itertools import count, islice
 
 import numpy as np
 
-from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.elements import ValueType, held_bytes, same_size, tensor_type, without_contents
 from spillprof.frontends.onnx.inference import place
-from spillprof.frontends.onnx.outcome import Outcome, inner_scope, output_types
+from spillprof.frontends.onnx.node import Body, Node
 from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.scope import Scope, Tally
 from spillprof.frontends.onnx.sequences import of_any_length
-from spillprof.frontends.onnx.session import Session, SizeBody
+from spillprof.frontends.onnx.session import Outcome, Session, SizeBody, inner_scope, output_types
 from spillprof.frontends.onnx.trips import trips_of
 from spillprof.ir.errors import ModelError, ShapeError
 from spillprof.ir.graph import Graph, TripBasis, Trips

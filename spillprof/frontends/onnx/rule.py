@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.elements import ValueType
+from spillprof.frontends.onnx.node import Node
 from spillprof.frontends.onnx.proto import Array
 from spillprof.ir.graph import AttributeValue
 

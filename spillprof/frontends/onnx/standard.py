@@ -1,9 +1,98 @@
-"""Standard operators that are sized by rules of ours: onnx's inference says nothing there, or not what runs."""
+"""Output sizes of standard operators where onnx infers nothing, or not what runtimes do; and of the oldest sets."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from spillprof.frontends.onnx.rule import Case, Rule, Sized, same
-from spillprof.frontends.onnx.windows import SAME, places, reaches, setting
+
+SAME = ("SAME_UPPER", "SAME_LOWER")
+"""Paddings that make the output as large as the input, divided (or multiplied) by the strides."""
+
+
+def places(case: Case, space: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
+    """Places of the window along each axis. ``ValueError`` for settings that fit no axis.
+
+    Rounded up, a last window that would begin in the padding behind the image does not exist: so the standard has it
+    today, and so runtimes run all of its versions. A negative count is that of a window larger than the image.
+    """
+    rank = len(space)
+    strides, reach = setting(case, "strides", rank, 1), reaches(case, kernel)
+    if len(reach) != rank:
+        raise ValueError("the window has other axes than the image")
+    automatic = case.settings.get("auto_pad", "NOTSET")
+    if min(strides, default=1) < 1:
+        raise ValueError("a stride is below 1")
+    if automatic in SAME:
+        return tuple(-(-size // stride) for size, stride in zip(space, strides, strict=True))
+    pads = (0,) * (2 * rank) if automatic == "VALID" else setting(case, "pads", 2 * rank, 0)
+    rounds_up = case.number("ceil_mode", 0) != 0
+    found = []
+    for axis, size in enumerate(space):
+        stride, free = strides[axis], size + pads[axis] + pads[axis + rank] - reach[axis]
+        count = (-(-free // stride) if rounds_up or free < 0 else free // stride) + 1  # down: towards zero
+        is_beyond = rounds_up and (count - 1) * stride >= size + pads[axis]
+        found.append(count - 1 if is_beyond else count)
+    return tuple(found)
+
+
+def reaches(case: Case, kernel: Sequence[int]) -> tuple[int, ...]:
+    """How far the window reaches along each axis, its dilations included."""
+    dilations = setting(case, "dilations", len(kernel), 1)
+    return tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
+
+
+def setting(case: Case, name: str, count: int, default: int) -> tuple[int, ...]:
+    """An attribute with so many numbers, all the default if it is left out. ``ValueError`` for another count."""
+    values = case.numbers(name) if name in case.settings else (default,) * count
+    if len(values) != count:
+        raise ValueError(name)
+    return values
+
+
+def _compare(case: Case) -> Sequence[Sized]:
+    return [("bool", case.shape(0))]
+
+
+def _reshape(case: Case) -> Sequence[Sized]:
+    shape = [case.shape(0)[i] if size == 0 else size for i, size in enumerate(case.numbers("shape"))]
+    if -1 in shape:
+        known = -math.prod(shape)
+        shape[shape.index(-1)] = math.prod(case.shape(0)) // max(known, 1)
+    if math.prod(shape) != math.prod(case.shape(0)):
+        raise ValueError("sizes differ")
+    return [(case.dtype(0), tuple(shape))]
+
+
+def _normalization(case: Case) -> Sequence[Sized]:
+    statistics = (case.dtype(0), case.shape(1))
+    return [(case.dtype(0), case.shape(0)), *[statistics] * 4]
+
+
+def _dropout(case: Case) -> Sequence[Sized]:
+    return [(case.dtype(0), case.shape(0)), (case.dtype(0), case.shape(0))]
+
+
+def layer_normalization(case: Case) -> Sequence[Sized]:
+    """The input's shape, then mean and inverse deviation over the normalized axes."""
+    shape, axis = case.shape(0), case.number("axis", -1)
+    axis += len(shape) if axis < 0 else 0
+    statistics = ("float32", (*shape[:axis], *(1,) * (len(shape) - axis)))
+    return [(case.dtype(0), shape), statistics, statistics]
+
+
+LEGACY_RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow", "Sum", "Max", "Min", "PRelu"), same),  # B broadcasts to A
+    **dict.fromkeys(("Relu", "Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Abs", "Neg", "Floor", "Ceil"), same),
+    **dict.fromkeys(("Reciprocal", "Softplus", "Softsign", "Elu", "Selu", "LeakyRelu", "HardSigmoid", "Clip"), same),
+    **dict.fromkeys(("Softmax", "Identity", "InstanceNormalization", "LRN"), same),
+    **dict.fromkeys(("And", "Or", "Xor", "Greater", "Less", "Equal"), _compare),
+    "BatchNormalization": _normalization,
+    "Dropout": _dropout,
+    "LayerNormalization": layer_normalization,
+    "Reshape": _reshape,
+    "SimplifiedLayerNormalization": layer_normalization,
+}
+"""By operator type. ``LayerNormalization`` was written by tools before the standard had it."""
 
 
 def _pool(case: Case) -> Sequence[Sized]:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from spillprof.frontends.onnx.body import Node
+from spillprof.frontends.onnx.checked_operator import Asked
 from spillprof.frontends.onnx.elements import ValueType
 from spillprof.frontends.onnx.inference import inputs_written, place
+from spillprof.frontends.onnx.node import Node
 from spillprof.frontends.onnx.proto import Array
-from spillprof.frontends.onnx.sense_checks import CHECKS
-from spillprof.frontends.onnx.sense_operands import Asked
+from spillprof.frontends.onnx.setting_checks import CHECKS
 from spillprof.ir.errors import ShapeError
 from spillprof.ir.graph import AttributeValue
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.elements import ValueType
+from spillprof.frontends.onnx.node import Node
 from spillprof.frontends.onnx.proto import Array
 from spillprof.ir.graph import AttributeValue
 
