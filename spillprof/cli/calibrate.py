@@ -43,12 +43,12 @@ def _parse_device(text: str) -> Device:
 
 
 def _parse_span(text: str) -> "Sizes":
-    from spillprof.frontends.calibration.measure import sizes_between
+    from spillprof.frontends.calibration.measure import copy_sizes
 
     low, separator, high = text.partition("..")
     if not separator:
         raise UsageError(f"'{text}' is no span of sizes", hint="write it like 256KB..256MB")
-    return sizes_between(parse_size(low), parse_size(high))
+    return copy_sizes(parse_size(low), parse_size(high))
 
 
 def _parse_seconds(text: str) -> float:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from spillprof.frontends.calibration.fit import Fit, fit_curve
-from spillprof.frontends.calibration.measure import Copier, Direction, Prepare, Series, Sizes, measure
+from spillprof.frontends.calibration.fit import CostFit, fit_curve
+from spillprof.frontends.calibration.measure import Copier, Direction, Prepare, Sizes, TimedCopies, measure_copies
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import TransferCurve, builtin_target_names, load_target, parse_target
 from spillprof.ir.units import format_size
@@ -23,18 +23,18 @@ _NO_LIMIT = 0.98  # of the sum of both bandwidths: as good as all of it
 class Calibration:
     """Measured copies under one state of the caches, and the curves fitted to them."""
 
-    series: tuple[Series, ...]
-    fits: dict[Direction, Fit]
+    series: tuple[TimedCopies, ...]
+    fits: dict[Direction, CostFit]
 
-    def of(self, direction: Direction) -> tuple[Series, ...]:
+    def of(self, direction: Direction) -> tuple[TimedCopies, ...]:
         """The series of a direction, by size."""
         return tuple(each for each in self.series if each.direction is direction)
 
-    def fitted_s(self, series: Series) -> float:
+    def fitted_s(self, series: TimedCopies) -> float:
         """Seconds that the curve says for the copy of a series."""
         return float(self.fits[series.direction].seconds(np.array([series.size_bytes], dtype=np.float64))[0])
 
-    def relative_error(self, series: Series) -> float:
+    def relative_error(self, series: TimedCopies) -> float:
         """Curve over measurement, less one."""
         return self.fitted_s(series) / series.min_s - 1
 
@@ -79,7 +79,7 @@ def calibrate(
 
     ``prepare`` comes right before each copy.
     """
-    series = measure(
+    series = measure_copies(
         copier,
         sizes,
         prepare=prepare,
@@ -90,7 +90,7 @@ def calibrate(
     return fitted(series)
 
 
-def fitted(series: tuple[Series, ...]) -> Calibration:
+def fitted(series: tuple[TimedCopies, ...]) -> Calibration:
     """The calibration of these measurements. ``UsageError`` if a copy took no time that the clock could tell."""
     timeless = next((each for each in series if not each.min_s > 0), None)
     if timeless is not None:
@@ -144,7 +144,7 @@ def render_target(
     return text
 
 
-def _direction(way: str, fit: Fit) -> list[str]:
+def _direction(way: str, fit: CostFit) -> list[str]:
     return [
         f"dram_{way}_bytes_per_s = {fit.bytes_per_s!r}",
         f"dram_{way}_setup_s = {fit.setup_s!r}",

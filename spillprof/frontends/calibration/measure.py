@@ -49,7 +49,7 @@ _GRAIN_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class TimedCopies:
     """The repetitions of one copy."""
 
     direction: Direction
@@ -85,7 +85,7 @@ class Sizes:
     held_out: tuple[int, ...]
 
 
-def sizes_between(low_bytes: int, high_bytes: int) -> Sizes:
+def copy_sizes(low_bytes: int, high_bytes: int) -> Sizes:
     """Sizes from ``low_bytes`` to ``high_bytes``, each about twice the last. ``UsageError`` if that makes too few."""
     if high_bytes > _LARGEST_BYTES:
         raise UsageError(f"{format_size(high_bytes)} is larger than what can be copied", hint="take 256KB..256MB")
@@ -106,7 +106,7 @@ def _grained(size_bytes: float) -> int:
     return round(size_bytes / _GRAIN_BYTES) * _GRAIN_BYTES
 
 
-def measure(
+def measure_copies(
     copier: Copier,
     sizes: Sizes,
     *,
@@ -114,7 +114,7 @@ def measure(
     budget_s: float,
     most_repetitions: int,
     progress: Callable[[], object] = lambda: None,
-) -> tuple[Series, ...]:
+) -> tuple[TimedCopies, ...]:
     """Each copy measured until the budget is spent or every one has ``most_repetitions``.
 
     Copies of all sizes and directions take turns in an order that changes from round to round, so that a slow spell of
@@ -133,7 +133,7 @@ def measure(
         prepare(copier, direction, size)
         taken[direction, size, held].append(copier.seconds(direction, size))
     series = (
-        Series(direction=direction, size_bytes=size, held_out=held, seconds=tuple(seconds))
+        TimedCopies(direction=direction, size_bytes=size, held_out=held, seconds=tuple(seconds))
         for (direction, size, held), seconds in taken.items()
     )
     return tuple(sorted(series, key=lambda each: (list(Direction).index(each.direction), each.size_bytes)))

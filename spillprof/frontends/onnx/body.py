@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from spillprof.frontends.onnx.node import Body, Kinds, Node
+from spillprof.frontends.onnx.node import Body, Node, OperatorKinds
 from spillprof.frontends.onnx.proto import (
     AttributeProto,
     FunctionProto,
@@ -104,7 +104,7 @@ def model_body(model: ModelProto) -> Body:
     context = _Context(
         opsets=_opsets(model.opset_import),
         functions=functions,
-        kinds=Kinds(),
+        kinds=OperatorKinds(),
         rename=str,
     )
     return _body(model.graph, context, depth=0)
@@ -122,7 +122,7 @@ class _Context:
 
     opsets: Mapping[str, int]
     functions: Mapping[FunctionKey, FunctionProto]
-    kinds: Kinds
+    kinds: OperatorKinds
     rename: Callable[[str], str]
     prefix: str = ""
     arguments: Mapping[str, AttributeProto] | None = None  # of the function call that is being inlined

@@ -11,7 +11,7 @@ from spillprof.frontends.onnx.proto import Array
 from spillprof.ir.graph import AttributeValue
 
 
-class Asked(NamedTuple):
+class CheckedOperator(NamedTuple):
     """An operator with what is known of its inputs."""
 
     node: Node

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from spillprof.frontends.onnx.elements import ELEMENT_OF_DTYPE, Shape, ValueType, parse_type
-from spillprof.frontends.onnx.node import Kind, Kinds, Node
+from spillprof.frontends.onnx.node import Node, OperatorKind, OperatorKinds
 from spillprof.frontends.onnx.proto import (
     Array,
     AttributeProto,
@@ -97,14 +97,14 @@ class NodeInference:
 
     def __init__(self) -> None:
         self._known: dict[object, _OutputTypes] = {}
-        self._kinds = Kinds()
+        self._kinds = OperatorKinds()
 
     def has_schema(self, node: Node) -> bool:
         """Whether onnx knows the operator in the version it was written for, and has not withdrawn it there."""
         schema = _find_schema(node)
         return schema is not None and not schema.deprecated
 
-    def standard_kind(self, op_type: str, version: int, attributes: Sequence[AttributeProto]) -> Kind:
+    def standard_kind(self, op_type: str, version: int, attributes: Sequence[AttributeProto]) -> OperatorKind:
         """A standard operator with those of the attributes that it has: vendors add their own to it."""
         schema = schema_of(op_type, version, "")
         assert schema is not None  # rules name operators of the standard

@@ -49,8 +49,8 @@ def _text(raw: bytes) -> AttributeValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Kind:
-    """A type of operator with its attributes. Compared by identity: see ``Kinds``."""
+class OperatorKind:
+    """A type of operator with its attributes. Compared by identity: see ``OperatorKinds``."""
 
     op_type: str
     domain: str  # "" is the default one
@@ -59,13 +59,15 @@ class Kind:
     settings: Mapping[str, AttributeValue]  # the same as plain Python; tensors, graphs and types are left out
 
 
-class Kinds:
+class OperatorKinds:
     """Makes kinds, equal ones once. Those with graphs inside are never equal."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str | int | bytes, ...], Kind] = {}
+        self._known: dict[tuple[str | int | bytes, ...], OperatorKind] = {}
 
-    def kind(self, op_type: str, domain: str, version: int, attributes: tuple[AttributeProto, ...] = ()) -> Kind:
+    def kind(
+        self, op_type: str, domain: str, version: int, attributes: tuple[AttributeProto, ...] = ()
+    ) -> OperatorKind:
         """The kind with these attributes."""
         if any(a.HasField("g") or a.graphs for a in attributes):
             return _made(op_type, domain, version, attributes)
@@ -76,9 +78,9 @@ class Kinds:
         return known
 
 
-def _made(op_type: str, domain: str, version: int, attributes: tuple[AttributeProto, ...]) -> Kind:
+def _made(op_type: str, domain: str, version: int, attributes: tuple[AttributeProto, ...]) -> OperatorKind:
     settings = plain_attributes(attributes)
-    return Kind(op_type=op_type, domain=domain, version=version, attributes=attributes, settings=settings)
+    return OperatorKind(op_type=op_type, domain=domain, version=version, attributes=attributes, settings=settings)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,7 +88,7 @@ class Node:
     """One operator as the file has it, with names as they will appear."""
 
     name: str
-    kind: Kind
+    kind: OperatorKind
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     bodies: tuple["Body", ...] = ()

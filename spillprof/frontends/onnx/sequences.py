@@ -7,7 +7,7 @@ import numpy as np
 
 from spillprof.frontends.onnx.elements import Member, ValueType, tensor_type, without_contents
 from spillprof.frontends.onnx.inference import place
-from spillprof.frontends.onnx.node import Body, Kinds, Node
+from spillprof.frontends.onnx.node import Body, Node, OperatorKinds
 from spillprof.frontends.onnx.proto import Array, AttributeProto, TensorProto, TypeProto
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.ir.errors import ModelError
@@ -79,7 +79,7 @@ def _node(
     outputs: tuple[str, ...],
     *attributes: AttributeProto,
 ) -> Node:
-    kind = Kinds().kind(op_type, "", node.version, attributes)
+    kind = OperatorKinds().kind(op_type, "", node.version, attributes)
     return Node(name=name, kind=kind, inputs=inputs, outputs=outputs)
 
 

@@ -61,7 +61,7 @@ def _hint(op_type: str, name: str, met: Mapping[str, None]) -> str:
     return f"did you mean '{near[0]}'? There are {listed}" if near else f"there are {listed}"
 
 
-MAX_STEPS = 3_000_000
+MAX_VISITED = 3_000_000
 """Operators visited in all: bodies of loops may be walked several times."""
 
 
@@ -73,7 +73,7 @@ MAX_FOLLOWED = 8_192
 class Steps:
     """How many operators may still be visited."""
 
-    left: int = MAX_STEPS
+    left: int = MAX_VISITED
     left_to_follow: int = MAX_FOLLOWED
     left_to_try: int = MAX_FOLLOWED
 
@@ -81,7 +81,7 @@ class Steps:
         """Counts one visit. ``ModelError`` when there were too many."""
         self.left -= 1
         if self.left < 0:
-            raise ModelError(f"control flow expands to more than {MAX_STEPS:,} operators")
+            raise ModelError(f"control flow expands to more than {MAX_VISITED:,} operators")
 
     def may_try(self, count: int) -> bool:
         """Counts so many operators, in loops whose end is sought; whether there may be more of them."""
@@ -131,7 +131,7 @@ Types = Sequence[ValueType | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class BodyOutcome:
     """What an operator with bodies gives."""
 
     subgraphs: tuple[Graph, ...]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spillprof.frontends.onnx.assumed import Evidence, advice, settle
+from spillprof.frontends.onnx.assumed import KnownOutput, assume_advice, settle
 from spillprof.frontends.onnx.binding import quoted
 from spillprof.frontends.onnx.control_flow import visit_bodies
 from spillprof.frontends.onnx.elements import ValueType, leaves
@@ -14,7 +14,7 @@ from spillprof.frontends.onnx.outputs import Found, Operands
 from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.sequences import as_loop, is_sequence_map
-from spillprof.frontends.onnx.session import Outcome, Session, SizedBody
+from spillprof.frontends.onnx.session import BodyOutcome, Session, SizedBody
 from spillprof.frontends.onnx.settings import HINT
 from spillprof.frontends.onnx.topology import topological_order
 from spillprof.frontends.onnx.value_info import agree, check_claims, claimed_type, lies_between, may_be, overrule
@@ -37,7 +37,7 @@ def unsized_error(roots: Sequence[tuple[Node, str]], scope: Scope) -> ShapeError
     if len(roots) > _LISTED:
         lines.append(f"and {len(roots) - _LISTED} more")
     types = ", ".join(dict.fromkeys(node.op_type for node, _ in roots[:_LISTED]))
-    options = " ".join(quoted(advice(output, scope.type_of(output))) for _, output in roots[:_LISTED])
+    options = " ".join(quoted(assume_advice(output, scope.type_of(output))) for _, output in roots[:_LISTED])
     hint = (
         f"the size depends on run-time data or on an operator without a rule ({types}); give it: {options}; "
         "or export the model with fixed shapes"
@@ -72,7 +72,7 @@ def finished_graph(body: Body, operators: Sequence[Operator], scope: Scope, sess
         if known.dtype in UNSIZED_DTYPES:
             _tell_of_size(known, elements, session)
     if unknown:
-        options = " ".join(quoted(advice(name, scope.type_of(name))) for name in unknown[:_LISTED])
+        options = " ".join(quoted(assume_advice(name, scope.type_of(name))) for name in unknown[:_LISTED])
         raise ShapeError("the size of a tensor stays unknown", where=unknown[:_LISTED], hint=f"give it: {options}")
     return Graph(
         name=body.name,
@@ -210,7 +210,7 @@ def _with_bodies(node: Node, scope: Scope, session: Session, body: Body) -> Oper
     )
 
 
-def _captures(node: Node, result: Outcome) -> tuple[str, ...]:
+def _captures(node: Node, result: BodyOutcome) -> tuple[str, ...]:
     """Names that the bodies may read from outside; a body that was not sized might read all that it names."""
     if len(result.subgraphs) < len(node.bodies) and not result.is_decided:
         return node.captures
@@ -241,7 +241,7 @@ def _set_outputs(node: Node, found: Found, scope: Scope, session: Session, body:
         limit, least = (bounds[i] if bounds else None for bounds in (found.limits, found.least))
         is_open = bool(found.limits) and not (known is not None and known.is_sized)
         if name in given_shapes:
-            evidence = Evidence(
+            evidence = KnownOutput(
                 node=node,
                 found=known,
                 limit=limit,
