@@ -1,11 +1,10 @@
 """The gate as JSON, schema ``spillprof-gate/1``. Figures are whole: bytes, nanoseconds, picojoules."""
 
 import json
-from importlib import resources
 from typing import Any
 
 from spillprof.report.gate.wording import headline, reasons
-from spillprof.studies.gate.values import Change, Check, GateReport
+from spillprof.studies.gate.values import GateCheck, GateReport, MetricChange
 
 SCHEMA = "spillprof-gate/1"
 
@@ -28,13 +27,7 @@ def to_json(report: GateReport) -> dict[str, Any]:
     }
 
 
-def schema() -> dict[str, Any]:
-    """The published JSON Schema (draft 2020-12)."""
-    loaded: dict[str, Any] = json.loads((resources.files("spillprof.report") / "gate.schema.json").read_text("utf-8"))
-    return loaded
-
-
-def _check(report: GateReport, check: Check) -> dict[str, Any]:
+def _check(report: GateReport, check: GateCheck) -> dict[str, Any]:
     failure, location = check.failure, check.location
     return {
         "model": check.model,
@@ -68,7 +61,7 @@ def _check(report: GateReport, check: Check) -> dict[str, Any]:
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: MetricChange) -> dict[str, Any]:
     return {
         "metric": str(change.metric),
         "before": change.before,
