@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from spillprof.engine.run import Run
+from spillprof.ir.graph import Graph
+from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import OPTIMAL, Dma, PlanningOptions, Recomputing
 
@@ -53,3 +56,8 @@ def _is_timed(options: AnalyzeOptions) -> bool:
     """Whether there are searches, and a time for them is given."""
     searches = OPTIMAL in options.strategies or options.planning.recompute is not Recomputing.OFF
     return searches and options.planning.optimize_seconds is not None
+
+
+def run_of(graph: Graph, target: Target, options: AnalyzeOptions) -> Run:
+    """The run that the options describe."""
+    return Run(graph=graph, target=target, lowering=options.lowering, planning=options.planning)
