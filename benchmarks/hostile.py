@@ -1,10 +1,11 @@
 """What `spillprof analyze` does with each file of a folder of hostile models: exit code, time and memory.
 
-    python benchmarks/hostile.py FOLDER [-o docs/hostile-input.md] [--only TEXT]
+    python benchmarks/hostile.py FOLDER [-o benchmarks/results/hostile.csv] [--only TEXT]
 
 FOLDER holds the files and INDEX.csv with the columns ``file``, ``what`` and ``exit_code`` (what is right: 0, 2 or
 ``any`` of the two). Each file is analysed in a process of its own, as a user would: 8 MiB of SRAM, all else left at
-its default, the report written. The exit code is 1 if a file is answered wrongly or passes a limit.
+its default, the report written. ``-o`` takes one CSV row a file; what is printed is the summary in
+docs/hostile-input.md. The exit code is 1 if a file is answered wrongly or exceeds a limit.
 """
 
 import argparse
@@ -14,15 +15,15 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 MAX_SECONDS = 10
 MAX_MIB = 1024
 MIB = 1 << 20
-SIDE_FILES = "## Side files"
-"""Head of the section that side_files.py writes behind the table."""
+COLUMNS = ("file", "what", "exit_code", "cpu_s", "wall_s", "peak_mib")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,54 +82,34 @@ def analysed(folder: Path, row: dict[str, str], scratch: Path) -> Outcome:
     )  # fmt: skip
 
 
-def page(outcomes: Sequence[Outcome]) -> str:
-    """The table as Markdown, with what it says in a sentence."""
-    refused = [o for o in outcomes if o.exit_code == 2]
-    slow = [o for o in outcomes if not o.is_within_limits]
-    lines = [
-        "# Hostile input",
-        "",
-        "What `spillprof analyze FILE --sram 8MiB` does with files that are damaged, contradictory, oversized or made",
-        "to attack: exit code 0 (analysed) or 2 (refused with one `error:` line), never a traceback. Written by",
-        "`python benchmarks/hostile.py FOLDER -o docs/hostile-input.md`. Each file has a process of its own; start of",
-        "the interpreter and the HTML report are included; memory is the peak that was resident. Measured on",
-        f"{os.cpu_count()} {platform.machine()} cores, CPython {platform.python_version()}.",
-        "",
-        f"{len(outcomes)} files: {sum(o.exit_code == 0 for o in outcomes)} analysed, {len(refused)} refused, "
-        f"{sum(not o.is_right for o in outcomes)} answered wrongly. A refusal takes at most "
-        f"{max((o.cpu_s for o in refused), default=0):.1f} s and "
-        f"{max((o.peak_bytes for o in refused), default=0) / MIB:.0f} MiB.",
-        "",
-        f"What is refused must be refused within {MAX_SECONDS} s of the processor and {MAX_MIB} MiB. Sound models are",
-        "analysed however large they are; over these limits: "
-        + (", ".join(f"{o.what} ({o.cpu_s:.0f} s)" for o in slow) if slow else "none")
-        + ".",
-        "",
-        "Beside this list, `python benchmarks/fuzz.py` damages files of every kind that the tool reads, and",
-        "`python benchmarks/fuzz_nodes.py` reads models of one random node each, of every operator, in processes that",
-        "may die: onnx's inference is native code, and some nodes lead it outside of its memory, or into a loop that",
-        "never ends. Those are refused before it is asked (`frontends/onnx/misread.py`, `sense.py`).",
-        "",
-        "External data is opened only where a size stays open without it, and then for small tensors alone",
-        "(integers of up to 4,096 elements, anything else of up to 1 KiB): from a regular file in the model's",
-        "folder or below it, by no absolute path, no `..` and no link that leads out of it, and only if offset and",
-        "length fit the file. What could not be read is named with the size that stays open. A model on stdin has",
-        "no folder. Weights are never opened. What was read is part of the fingerprint that sweeps, gates and",
-        "comparisons know a model by.",
-        "",
-        "| file | what it is | exit code | CPU seconds | seconds | peak MiB |",
-        "| --- | --- | --: | --: | --: | --: |",
-    ]
-    for o in outcomes:
-        what = o.what.replace("|", "\\|").replace("<", "&lt;")
-        lines.append(
-            f"| {o.file} | {what} | {o.exit_code} | {o.cpu_s:.1f} | {o.wall_s:.1f} | {o.peak_bytes / MIB:.0f} |"
-        )
-    return "\n".join(lines) + "\n"
+def write_rows(path: Path, outcomes: Sequence[Outcome]) -> None:
+    """Write one CSV row a file."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for o in outcomes:
+            figures = f"{o.cpu_s:.1f}", f"{o.wall_s:.1f}", f"{o.peak_bytes / MIB:.0f}"
+            writer.writerow((o.file, o.what, o.exit_code, *figures))
+
+
+def summary(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """A Markdown table: files, medians and extremes by exit code, and the files beyond a limit."""
+    machine = f"{os.cpu_count()} {platform.machine()} cores, CPython {platform.python_version()}"
+    yield f"{len(outcomes)} files, {sum(not o.is_right for o in outcomes)} answered wrongly; {machine}"
+    yield ""
+    yield "| outcome | files | median CPU s | most CPU s | median peak MiB | most peak MiB |"
+    yield "| --- | --: | --: | --: | --: | --: |"
+    for code in sorted({o.exit_code for o in outcomes}):
+        cpu_s, mib = zip(*((o.cpu_s, o.peak_bytes / MIB) for o in outcomes if o.exit_code == code), strict=True)
+        figures = f"{median(cpu_s):.1f} | {max(cpu_s):.1f} | {median(mib):.0f} | {max(mib):.0f}"
+        yield f"| exit code {code} | {len(cpu_s)} | {figures} |"
+    yield ""
+    slow = [f"{o.what} ({o.cpu_s:.0f} s)" for o in outcomes if not o.is_within_limits]
+    yield f"Over {MAX_SECONDS} CPU s or {MAX_MIB} MiB: {', '.join(slow) or 'none'}"
 
 
 def main() -> int:
-    """Analyse every file; 1 if one of them is answered wrongly or passes a limit."""
+    """Analyse every file; 1 if one of them is answered wrongly or exceeds a limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("-o", "--output", type=Path)
@@ -147,10 +128,8 @@ def main() -> int:
                     f"{outcome.peak_bytes / MIB:.0f} MiB; {outcome.said}"
                 )
     if args.output is not None:
-        before = args.output.read_text("utf-8") if args.output.exists() else ""
-        _, heading, below = before.partition("\n## ")  # sections below the table are not of this run
-        args.output.write_text(page(outcomes) + heading + below, "utf-8")
-    print(f"{len(outcomes)} files, {sum(not o.is_right for o in outcomes)} answered wrongly")
+        write_rows(args.output, outcomes)
+    print(*summary(outcomes), sep="\n")
     return 0 if all(o.is_right and o.is_within_limits for o in outcomes) else 1
 
 

@@ -1,22 +1,26 @@
-"""How far strategy ``optimal`` is from the proven lower bound on real models: a Markdown table.
+"""How far strategy ``optimal`` is from the proven lower bound on real models.
 
-    python benchmarks/optimal.py MODELS [--dims FILE.csv] [--seconds N] [--shares 0.25,0.5,0.75,0.9]
+    python benchmarks/optimal.py MODELS [--dims FILE.csv] [-o ROWS.csv] [--shares 0.25,0.5,0.75,0.9] [--seconds N]
+    python benchmarks/optimal.py --summary ROWS.csv
     python benchmarks/optimal.py --random 10000,100000 [--seconds 30]
 
-MODELS is a folder of ONNX files; the CSV has columns ``file`` and ``dims`` (JSON). Every model runs at each share of
-its peak live bytes, with weights streamed and cached. Every plan is verified; a case is an error if the bound is not
-below ``optimal``, or ``optimal`` not below every strategy. ``--random``: random programs of so many operators at a
-third of the memory that holds them without spills, as ``benchmarks/scale.py`` makes them.
+MODELS is a folder of ONNX files; ``--dims`` names a CSV with columns ``file`` and ``dims`` (JSON). Every model runs at
+each share of its peak of live bytes, with weights streamed and cached. Every plan is verified, every certificate
+checked; a case is an error if the bound is above ``optimal``, or ``optimal`` above any strategy. ``-o`` takes one CSV
+row a case, ``--summary`` prints the tables of docs/optimality.md from such a file. ``--random``: random programs of so
+many operators at a third of the memory that holds them without spills, as ``benchmarks/scale.py`` makes them.
 """
 
 import argparse
 import csv
 import json
 import re
+import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from statistics import geometric_mean, median
 
 from scale import random_graph
 
@@ -41,32 +45,16 @@ from spillprof.verify import verify
 from spillprof.verify.certificate import check_certificate
 
 NEAR = 1.05
+HEADS = (
+    *("model", "weights", "share_of_peak", "gaps", "lower_bound_bytes", "certified_bytes", "optimal_bytes"),
+    *(f"{strategy}_bytes" for strategy in CHEAP_STRATEGIES),
+    *("has_tiled_operands", "search", "cpu_s"),
+)
+Row = dict[str, str]
+"""One case as in the CSV: a value by its head."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One model on one memory."""
-
-    file: str
-    weights: str
-    share: float
-    gaps: int  # after reduction
-    lower: int
-    certified: int
-    proven_by: str
-    optimal: int
-    strategies: dict[str, int]
-    tiled: bool
-    search: str
-    cpu_s: float
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether no plan of the program spills less."""
-        return self.optimal == self.lower
-
-
-def cases(models: Path, dims: Path | None, shares: list[float], seconds: float | None) -> Iterator[Case]:
+def cases(models: Path, dims: Path | None, shares: list[float], seconds: float | None) -> Iterator[Row]:
     """Every case that can be planned, and in which something spills."""
     bindings = _dims(dims)
     for path in sorted(models.glob("*.onnx")):
@@ -95,7 +83,7 @@ def _dims(path: Path | None) -> dict[str, dict[str, int]]:
     }
 
 
-def _case(file: str, graph: Graph, weights: WeightsPolicy, share: float, seconds: float | None) -> Case | None:
+def _case(file: str, graph: Graph, weights: WeightsPolicy, share: float, seconds: float | None) -> Row | None:
     lowering, planning = LoweringOptions(weights=weights), PlanningOptions(optimize_seconds=seconds)
     target = load_target("generic-npu")
     program = lower(graph, target, lowering)
@@ -115,20 +103,12 @@ def _case(file: str, graph: Graph, weights: WeightsPolicy, share: float, seconds
     assert bound.certified_cost <= optimum.bound.cost <= best <= min(spilled.values()), (file, weights, share)
     if best == 0:
         return None
-    return Case(
-        file=file,
-        weights=str(weights),
-        share=share,
-        gaps=len(reduce(bound.problem).gaps),
-        lower=optimum.bound.cost,
-        certified=bound.certified_cost,
-        proven_by=optimum.bound.proven_by,
-        optimal=best,
-        strategies=spilled,
-        tiled=any(step.stream_staging_bytes for step in fitted.steps),
-        search=optimum.search,
-        cpu_s=cpu_s,
+    values = (
+        *(Path(file).stem, weights, f"{share:g}", len(reduce(bound.problem).gaps)),
+        *(optimum.bound.cost, bound.certified_cost, best, *spilled.values()),
+        *(int(any(step.stream_staging_bytes for step in fitted.steps)), optimum.search, f"{cpu_s:.2f}"),
     )
+    return dict(zip(HEADS, map(str, values), strict=True))
 
 
 def _spilled(program: Program, target: Target, strategy: str, planning: PlanningOptions) -> int:
@@ -166,44 +146,59 @@ def random_row(n: int, seconds: float | None) -> str:
     return f"| {n:,} | {gaps:,} | {bound_s:.0f} s | {above(chosen)} | {above(best)}, {optimum_s:.0f} s | {others} |"
 
 
-def table(found: list[Case]) -> Iterator[str]:
-    """Markdown lines."""
-    names = list(CHEAP_STRATEGIES)
-    yield "| model | weights | share | gaps | certified | lower bound | optimal | gap | " + " | ".join(names) + " |"
-    yield "| --- | --- | --- " + "| ---: " * (5 + len(names)) + "|"
-    for c in found:
-        gap = "proven" if c.is_proven else f"{100 * (c.optimal / c.lower - 1):.2f} %" if c.lower else "-"
-        others = " | ".join(f"+{100 * (c.strategies[s] / c.optimal - 1):.1f} %" for s in names)
-        figures = f"{c.certified:,} | {c.lower:,} | {c.optimal:,}"
-        yield f"| {c.file} | {c.weights} | {c.share:g} | {c.gaps:,} | {figures} | {gap} | {others} |"
+def ratios(rows: Sequence[Row], over: str, under: str) -> list[float]:
+    """Each case's ``over`` column divided by its ``under`` column."""
+    return [int(row[over]) / int(row[under]) for row in rows]
 
 
-def summary(found: list[Case]) -> Iterator[str]:
-    """What the table comes to."""
-    proven = sum(c.is_proven for c in found)
-    near = sum(c.optimal <= NEAR * c.lower for c in found)
-    certified = sum(c.optimal <= NEAR * c.certified for c in found)
-    cut = sum(c.search != "complete" for c in found)
-    yield f"- cases with spills: {len(found)}, of these with operands tiled through DRAM: {sum(c.tiled for c in found)}"
-    yield f"- `optimal` reaches the lower bound: {proven}; at most 5 % above it: {near}"
-    yield f"- at most 5 % above what a certificate proves, without the solver's word: {certified}"
-    yield f"- searches that ended before they were done: {cut}"
-    yield f"- CPU seconds for the bound and all strategies: {sum(c.cpu_s for c in found):.0f}"
-    for s in CHEAP_STRATEGIES:
-        ratios = [c.strategies[s] / c.optimal for c in found]
-        best = sum(r == 1 for r in ratios)
-        mean = 1.0
-        for r in ratios:
-            mean *= r ** (1 / len(ratios))
-        yield f"- `{s}`: {mean:.3f} × optimal (geometric mean), at most {max(ratios):.2f} ×; as good in {best} cases"
+def summary(rows: Sequence[Row]) -> Iterator[str]:
+    """The tables of docs/optimality.md as Markdown lines."""
+    above = ratios(rows, "optimal_bytes", "lower_bound_bytes")
+    certified = ratios(rows, "optimal_bytes", "certified_bytes")
+    yield "| what | cases |"
+    yield "| --- | --: |"
+    yield f"| something spills | {len(rows)} |"
+    yield f"| of these with operands tiled through DRAM | {sum(int(row['has_tiled_operands']) for row in rows)} |"
+    yield f"| `optimal` reaches the lower bound | {sum(r == 1 for r in above)} |"
+    yield f"| `optimal` is at most 5 % above the bound | {sum(r <= NEAR for r in above)} |"
+    yield f"| ... above what a certificate proves without the solver | {sum(r <= NEAR for r in certified)} |"
+    yield f"| the search ended before it was complete | {sum(row['search'] != 'complete' for row in rows)} |"
+    yield ""
+    yield "| spilled bytes | geometric mean | median | most | as few as `optimal` |"
+    yield "| --- | --: | --: | --: | --: |"
+    yield f"| `optimal` / lower bound | {_mean(above)} | {median(above):.3f} | {max(above):.3f} | |"
+    for strategy in CHEAP_STRATEGIES:
+        found = ratios(rows, f"{strategy}_bytes", "optimal_bytes")
+        figures = f"{_mean(found)} | {median(found):.3f} | {max(found):.2f}"
+        yield f"| `{strategy}` / `optimal` | {figures} | {sum(r == 1 for r in found)} cases |"
+    yield ""
+    yield "| weights | share of the peak | cases | proven | " + " | ".join(f"`{s}`" for s in CHEAP_STRATEGIES) + " |"
+    yield "| --- | --: " + "| --: " * (2 + len(CHEAP_STRATEGIES)) + "|"
+    for weights, share in dict.fromkeys((row["weights"], row["share_of_peak"]) for row in sorted(rows, key=_kind)):
+        own = [row for row in rows if (row["weights"], row["share_of_peak"]) == (weights, share)]
+        proven = sum(row["optimal_bytes"] == row["lower_bound_bytes"] for row in own)
+        means = " | ".join(_mean(ratios(own, f"{s}_bytes", "optimal_bytes")) for s in CHEAP_STRATEGIES)
+        yield f"| {weights} | {100 * float(share):.0f} % | {len(own)} | {proven} | {means} |"
+
+
+def _kind(row: Row) -> tuple[bool, float]:
+    return row["weights"] != "stream", float(row["share_of_peak"])
+
+
+def _mean(values: Sequence[float]) -> str:
+    """Geometric mean, as text."""
+    mean = geometric_mean(values)
+    return f"{mean:.4f}" if mean < 1.0005 else f"{mean:.3f}"
 
 
 def main() -> None:
-    """Print the table, then what it comes to."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print each case, then what they come to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path, nargs="?")
     parser.add_argument("--random", default="")
+    parser.add_argument("--summary", type=Path)
     parser.add_argument("--dims", type=Path)
+    parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--seconds", type=float, help="in place of the counted work that is the default")
     parser.add_argument("--shares", default="0.25,0.5,0.75,0.9")
     args = parser.parse_args()
@@ -212,14 +207,21 @@ def main() -> None:
         for n in args.random.split(","):
             print(random_row(int(n), args.seconds), flush=True)
         return
+    if args.summary is not None:
+        with args.summary.open(encoding="utf-8", newline="") as file:
+            print(*summary(list(csv.DictReader(file))), sep="\n")
+        return
     if args.models is None:
-        parser.error("MODELS or --random is needed")
-    found: list[Case] = []
-    for case in cases(args.models, args.dims, [float(s) for s in args.shares.split(",")], args.seconds):
-        found.append(case)
-        print(f"{case.file} {case.weights} {case.share}: {case.optimal:,} {case.search}", flush=True)
-    print(*summary(found), sep="\n")
-    print(*table(found), sep="\n")
+        parser.error("MODELS, --summary or --random is needed")
+    rows: list[Row] = []
+    with args.output.open("w", encoding="utf-8", newline="") if args.output else nullcontext(sys.stdout) as file:
+        writer = csv.DictWriter(file, HEADS, lineterminator="\n")
+        writer.writeheader()
+        for row in cases(args.models, args.dims, [float(s) for s in args.shares.split(",")], args.seconds):
+            rows.append(row)
+            writer.writerow(row)
+            file.flush()
+    print(*summary(rows), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 """How low static placement gets: peaks of placement problems, and which of them fit their memory.
 
-    python benchmarks/packing.py FOLDER [--sram 1MB] [--seconds N] [--only AB]
+    python benchmarks/packing.py FOLDER [--sram 1MiB] [--seconds N] [--only AB] [-o benchmarks/results/packing.csv]
 
 FOLDER holds problems as CSV (``id,lower,upper,size``), such as the eleven of google/minimalloc at a capacity of
-1,048,576. Seconds are CPU seconds of one process, so that they mean the same on a busy machine. The table is in
+1,048,576. Seconds are CPU seconds of one process, which a busy machine does not change. The figures are in
 docs/packing.md.
 """
 
 import argparse
+import csv
+import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 from spillprof.frontends.minimalloc import read_minimalloc
@@ -17,32 +20,41 @@ from spillprof.planning.budget import Budget
 from spillprof.planning.layout.search import WORK, Effort, greedy_peaks, lay_out
 from spillprof.verify.layout import layout_faults
 
+COLUMNS = (
+    *("problem", "buffers", "sram_bytes", "load_bytes", "best_greedy_bytes", "colouring_bytes", "found_bytes"),
+    *("fits", "cpu_s"),
+)
+
+
+def row(path: Path, sram_bytes: int, seconds: float | None) -> tuple[object, ...]:
+    """Lays one problem out, checks the layout, and returns the values of ``COLUMNS``."""
+    problem = read_minimalloc(path)
+    greedy = greedy_peaks(problem)
+    start = time.process_time()
+    layout = lay_out(problem, sram_bytes, Effort(budget=Budget(WORK, seconds=seconds)))
+    cpu_s = time.process_time() - start
+    assert layout_faults(problem, layout.offsets) == ()
+    peaks = (layout.lower_bound_bytes, min(greedy.values()), greedy["colouring"], layout.peak_bytes)
+    fits = int(layout.peak_bytes <= sram_bytes)
+    return path.stem, len(problem.buffers), sram_bytes, *peaks, fits, f"{cpu_s:.1f}"
+
 
 def main() -> None:
-    """Print a row a problem."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Write one CSV row a problem."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sram", default="1MB", type=parse_size)
     parser.add_argument("--seconds", type=float, help="in place of the counted work that is the default")
     parser.add_argument("--only", default="")
+    parser.add_argument("-o", "--output", type=Path)
     args = parser.parse_args()
     paths = [p for p in sorted(args.folder.glob("*.csv")) if not args.only or p.stem in args.only]
-    print("| problem | buffers | load | best greedy | colouring | found | fits | CPU s |")
-    print("| --- | --: | --: | --: | --: | --: | --- | --: |")
-    for path in paths:
-        problem = read_minimalloc(path)
-        greedy = greedy_peaks(problem)
-        start = time.process_time()
-        layout = lay_out(problem, args.sram, Effort(budget=Budget(WORK, seconds=args.seconds)))
-        seconds = time.process_time() - start
-        assert layout_faults(problem, layout.offsets) == ()
-        shares = [
-            nbytes / args.sram
-            for nbytes in (layout.lower_bound_bytes, min(greedy.values()), greedy["colouring"], layout.peak_bytes)
-        ]
-        fits = "yes" if layout.peak_bytes <= args.sram else "no"
-        columns = " | ".join(f"{share:.3f}" for share in shares)
-        print(f"| {path.stem} | {len(problem.buffers)} | {columns} | {fits} | {seconds:.1f} |", flush=True)
+    with args.output.open("w", encoding="utf-8", newline="") if args.output else nullcontext(sys.stdout) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for path in paths:
+            writer.writerow(row(path, args.sram, args.seconds))
+            file.flush()
 
 
 if __name__ == "__main__":

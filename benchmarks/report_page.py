@@ -20,7 +20,7 @@ from scale import random_graph
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.pipeline import analyze
 from spillprof.ir.target import load_target
-from spillprof.report.html import render
+from spillprof.report.profile.html import render
 
 SRAM_BYTES = 256 << 10
 VIEW = "[data-view]:not([hidden])"

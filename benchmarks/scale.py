@@ -25,7 +25,7 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.liveness import step_demand_bytes
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.report.json_report import render
+from spillprof.report.json_text import render
 from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify

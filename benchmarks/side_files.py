@@ -1,18 +1,18 @@
 """Files beside the model, damaged and made to attack; results over inputs; baselines that git cannot read.
 
-    python benchmarks/side_files.py [--cases 2500] [--seed 0] [-o docs/hostile-input.md]
+    python benchmarks/side_files.py [--cases 2500] [--seed 0] [-o benchmarks/results/side_files.csv]
 
 Each case is one command. It must end with the exit codes that are right for it and one line ``error: ...`` where it is
 refused, within 10 s of the processor and 1 GiB. Damaged files are read in processes of a few hundred cases, whose
 memory is measured; what stands in place of a file, as a pipe, in a process of its own. The exit code is 1 if a case is
-answered wrongly. ``-o`` writes the tables over the section "Side files" of that page.
+answered wrongly. ``-o`` takes one CSV row a kind of case; what is printed is the summary in docs/hostile-input.md.
 """
 
 import argparse
 import contextlib
+import csv
 import json
 import os
-import platform
 import resource
 import signal
 import subprocess
@@ -30,9 +30,10 @@ from fuzzing.files import Sound, sound_files
 from fuzzing.refusals import baselines_of_git, results_over_inputs
 from fuzzing.special_files import special_files
 from fuzzing.texts import attacked
-from hostile import MAX_MIB, MAX_SECONDS, MIB, SIDE_FILES, measure
+from hostile import MAX_MIB, MAX_SECONDS, MIB, measure
 
 BATCH = 250
+BATCH_PROCESS = "process of a batch"
 _MOST_ADDRESS_BYTES = 6 << 30  # so that a case that goes wrong does not take the machine with it
 _JUDGED = ("baseline", "config")  # kinds for which a gate that fails is an answer
 
@@ -90,7 +91,7 @@ def batches(seed: int, count: int) -> Iterator[Tried]:
         problem = None if child.returncode == 0 else f"{' '.join(command)}: ended with {child.returncode}"
         if problem or peak_bytes > MAX_MIB * MIB:
             problem = problem or f"{' '.join(command)}: {peak_bytes / MIB:.0f} MiB"
-        yield Tried(kind="process of a batch", what="memory", problem=problem, peak_bytes=peak_bytes)
+        yield Tried(kind=BATCH_PROCESS, what="memory", problem=problem, peak_bytes=peak_bytes)
 
 
 def special_cases() -> Iterator[Tried]:
@@ -126,47 +127,26 @@ def refusals() -> Iterator[Tried]:
                 yield Tried(kind=kind, what="", problem=None if is_right() else f"{kind}, number {number}")
 
 
-def section(damaged: Sequence[Tried], special: Sequence[Tried], refused: Sequence[Tried], seed: int) -> str:
-    """The tables as Markdown."""
-    files = [tried for tried in damaged if tried.kind != "process of a batch"]
-    peak_bytes = max(tried.peak_bytes for tried in damaged)
-    lines = [
-        SIDE_FILES,
-        "",
-        "Files beside the model: targets, plans, profiles, times of operators, configurations, baselines, histories,",
-        "rows of sweeps, tables of buffers. They are regular files, of a size that fits their kind; brackets lie at",
-        "most 64 deep, numbers have at most 100 digits, keys of TOML at most 16 dots, and targets inherit through at",
-        "most 16 others (`spillprof/ir/side_files/kinds.py`). What goes beyond is refused before it is parsed.",
-        "Written by",
-        f"`python benchmarks/side_files.py --cases {len(files)} --seed {seed} -o docs/hostile-input.md` on",
-        f"{os.cpu_count()} {platform.machine()} cores, CPython {platform.python_version()}.",
-        "",
-        f"{len(files):,} damaged files, {sum(t.problem is not None for t in files)} answered wrongly; the slowest took "
-        f"{max(t.cpu_s for t in files):.1f} s of the processor, and no process of {BATCH} cases more than "
-        f"{peak_bytes / MIB:.0f} MiB.",
-        "",
-        *_table("kind of file, damaged or made to attack", files),
-        "",
-        f"In place of each of these files, in a process of its own; at most {max(t.cpu_s for t in special):.1f} s and "
-        f"{max(t.peak_bytes for t in special) / MIB:.0f} MiB:",
-        "",
-        *_table("what stands there", special),
-        "",
-        "A result over a file that is read (by its own name, another path, a symbolic or a hard link) or over another",
-        "result ends with exit code 2, and every file is as it was; so does a gate against a commit whose baseline git",
-        "cannot read:",
-        "",
-        *_table("what is tried", refused),
-    ]
-    return "\n".join(lines) + "\n"
+def write_rows(path: Path, groups: dict[str, Sequence[Tried]]) -> None:
+    """Write one CSV row a kind of case: how many were tried, and how many answered rightly."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("group", "kind", "tried", "right"))
+        for group, tried in groups.items():
+            for kind in dict.fromkeys(t.kind for t in tried if t.kind != BATCH_PROCESS):
+                own = [t for t in tried if t.kind == kind]
+                writer.writerow((group, kind, len(own), sum(t.problem is None for t in own)))
 
 
-def _table(head: str, tried: Sequence[Tried]) -> Iterator[str]:
-    yield f"| {head} | tried | right |"
-    yield "| --- | --: | --: |"
-    for kind in dict.fromkeys(t.kind for t in tried):
-        own = [t for t in tried if t.kind == kind]
-        yield f"| {kind} | {len(own)} | {sum(t.problem is None for t in own)} |"
+def summary(groups: dict[str, Sequence[Tried]]) -> Iterator[str]:
+    """A Markdown table: a row for each group of cases."""
+    yield "| group | kinds | tried | answered wrongly | most CPU s | most peak MiB of a process |"
+    yield "| --- | --: | --: | --: | --: | --: |"
+    for group, tried in groups.items():
+        own = [t for t in tried if t.kind != BATCH_PROCESS]
+        counts = f"{len({t.kind for t in own})} | {len(own):,} | {sum(t.problem is not None for t in tried)}"
+        peak_bytes = max(t.peak_bytes for t in tried)
+        yield f"| {group} | {counts} | {max(t.cpu_s for t in own):.1f} | {peak_bytes / MIB:.0f} |"
 
 
 def _told(tried: Iterable[Tried]) -> list[Tried]:
@@ -194,13 +174,11 @@ def main() -> int:
         return 0
     refused, special = _told(refusals()), _told(special_cases())
     damaged = _told(batches(args.seed, args.cases))
+    groups = {"damaged": damaged, "in place": special, "refused": refused}
     if args.output is not None:
-        page, _, old = args.output.read_text("utf-8").partition(SIDE_FILES)
-        _, heading, below = old.partition("\n## ")  # other sections are not of this run
-        new = section(damaged, special, refused, args.seed)
-        args.output.write_text(page.rstrip("\n") + "\n\n" + new + heading + below, "utf-8")
+        write_rows(args.output, groups)
+    print(*summary(groups), sep="\n")
     wrong = [tried for tried in (*refused, *special, *damaged) if tried.problem is not None]
-    print(f"{len(damaged)} damaged, {len(special)} special, {len(refused)} refusals; {len(wrong)} answered wrongly")
     return 1 if wrong else 0
 
 

@@ -24,7 +24,7 @@ from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
-from spillprof.report.sweep_data import render_json
+from spillprof.report.sweep.data import render_json
 from spillprof.studies.sweep.cases import Source, make_study
 from spillprof.studies.sweep.cluster import Cluster
 from spillprof.studies.sweep.local import InProcess

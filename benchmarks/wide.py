@@ -26,7 +26,8 @@ from spillprof.explain.pipeline import analyze
 from spillprof.frontends.onnx import read_onnx_bytes
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.target import load_target
-from spillprof.report import html, json_report, terminal
+from spillprof.report import json_text as json_report
+from spillprof.report.profile import html, terminal
 
 OPSETS = (helper.make_opsetid("", 17), helper.make_opsetid("own", 1))
 

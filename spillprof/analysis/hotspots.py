@@ -65,7 +65,7 @@ def operator_costs(
                 bound=None if under is None else under.bound[i],
             )
         )
-    costs.sort(key=lambda c: (-(c.spill_write_bytes + c.spill_read_bytes + c.streamed_bytes), -c.stall_s, c.step))
+    costs.sort(key=lambda c: (-c.spill_bytes, -c.stall_s, c.step))
     return tuple(costs)
 
 

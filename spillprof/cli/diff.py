@@ -115,25 +115,25 @@ def _writer(path: str) -> Callable[["Comparison"], str]:
 
 
 def _page(comparison: "Comparison", top: int) -> str:
-    from spillprof.report.diff_text import render
+    from spillprof.report.diff.terminal import render
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return render(comparison, top=top, width=width)
 
 
 def _as_json(comparison: "Comparison") -> str:
-    from spillprof.report.diff_json import render
+    from spillprof.report.diff.json_format import render
 
     return render(comparison)
 
 
 def _as_markdown(comparison: "Comparison") -> str:
-    from spillprof.report.diff_markdown import render
+    from spillprof.report.diff.markdown import render
 
     return render(comparison)
 
 
 def _as_html(comparison: "Comparison") -> str:
-    from spillprof.report.diff_html import render
+    from spillprof.report.diff.html import render
 
     return render(comparison)

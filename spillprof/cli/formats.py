@@ -59,15 +59,15 @@ def has_events(profile: "Profile") -> bool:
 
 def _formats(path: str, *, events: bool | None) -> Mapping[str, _Render]:
     return {
-        ".html": _made_by("html", "render"),
+        ".html": _made_by("profile.html", "render"),
         ".json": lambda profile: render_json(profile, events=has_events(profile) if events is None else events),
-        ".md": _made_by("markdown", "render"),
+        ".md": _made_by("profile.markdown", "render"),
         ".csv": _table(TABLES[0]),
         **{f".{name}.csv": _table(name) for name in TABLES},
         ".minimalloc.csv": _made_by("packing", "render_residencies"),
-        ".trace.json": _made_by("chrome_trace", "render"),
-        ".speedscope.json": _made_by("speedscope", "render"),
-        ".netron.json": _made_by("netron", "render"),
+        ".trace.json": _made_by("exports.chrome_trace", "render"),
+        ".speedscope.json": _made_by("exports.speedscope", "render"),
+        ".netron.json": _made_by("exports.netron", "render"),
         ANNOTATED_SUFFIX: lambda profile: _annotated(profile, path),
     }
 
@@ -82,7 +82,7 @@ def _made_by(module: str, function: str) -> _Render:
 
 def _table(name: str) -> _Render:
     def render(profile: "Profile") -> str:
-        from spillprof.report import tables
+        from spillprof.report.exports import tables
 
         return tables.render_csv(getattr(tables, f"{name}_table")(profile))
 
@@ -92,7 +92,7 @@ def _table(name: str) -> _Render:
 def _annotated(profile: "Profile", path: str) -> Iterable[bytes]:
     """The model with notes; its weights stay where they are, so those in other files need it beside them."""
     from spillprof.frontends.onnx.annotate import annotate
-    from spillprof.report.node_notes import as_pairs, model_notes, operator_notes
+    from spillprof.report.exports.node_notes import as_pairs, model_notes, operator_notes
 
     model = profile.model.path
     if model == "-":

@@ -45,7 +45,7 @@ def command(session: Session, /, file: str, **values: Any) -> None:
 
     Commits stand in the order in which they were recorded.
     """
-    from spillprof.report import history
+    from spillprof.report.gate import history
     from spillprof.studies.history import read_history
 
     output = None if values["output"] is None else _html_path(values["output"], session)

@@ -67,7 +67,7 @@ def print_result(text: str) -> None:
 
 def render_json(profile: Profile, *, events: bool) -> str:
     """The profile as JSON text."""
-    from spillprof.report.json_report import render
+    from spillprof.report.json_text import render
 
     return render(profile, events=events)
 

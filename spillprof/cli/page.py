@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def summary(profile: "Profile", top: int, session: Session) -> str:
     """As wide as the terminal, coloured as the session says."""
-    from spillprof.report.terminal import render
+    from spillprof.report.profile.terminal import render
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return render(profile, top=top, width=width, color=session.colored(sys.stdout))

@@ -23,7 +23,7 @@ def writer(path: str) -> Callable[["Sweep"], str | bytes]:
             f"'{path}' has no suffix that names a format", hint=f"end it with {', '.join(writers)}; or '-' for JSON"
         )
     if suffix == ".parquet":
-        from spillprof.report.sweep_data import require_parquet
+        from spillprof.report.sweep.data import require_parquet
 
         require_parquet()
     return writers[suffix]
@@ -31,31 +31,31 @@ def writer(path: str) -> Callable[["Sweep"], str | bytes]:
 
 def as_text(sweep: "Sweep") -> str:
     """The table and the sentences for a terminal."""
-    from spillprof.report.sweep_text import WIDTH, render
+    from spillprof.report.sweep.terminal import WIDTH, render
 
     return render(sweep, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH)
 
 
 def as_json(sweep: "Sweep") -> str:
     """JSON, schema ``spillprof-sweep/1``."""
-    from spillprof.report.sweep_data import render_json
+    from spillprof.report.sweep.data import render_json
 
     return render_json(sweep)
 
 
 def _as_csv(sweep: "Sweep") -> str:
-    from spillprof.report.sweep_data import render_csv
+    from spillprof.report.sweep.data import render_csv
 
     return render_csv(sweep)
 
 
 def _as_parquet(sweep: "Sweep") -> bytes:
-    from spillprof.report.sweep_data import render_parquet
+    from spillprof.report.sweep.data import render_parquet
 
     return render_parquet(sweep)
 
 
 def _as_html(sweep: "Sweep") -> str:
-    from spillprof.report.sweep_html import render
+    from spillprof.report.sweep.html import render
 
     return render(sweep)

@@ -12,6 +12,10 @@ class Metric(StrEnum):
     PEAK = "peak"
     ENERGY = "energy"
 
+    def whole(self, value: float) -> int:
+        """A figure in bytes, seconds or joules as whole bytes, nanoseconds or picojoules."""
+        return round(value * {Metric.LATENCY: 1e9, Metric.ENERGY: 1e12}.get(self, 1))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:

@@ -4,12 +4,11 @@ Field names are the keys of the Profile JSON (schema ``spillprof-profile/1``); a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from enum import StrEnum
-from functools import cache
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spillprof.ir.certificate import Certificate
+from spillprof.ir.json_values import json_values
 from spillprof.ir.profile_facts import (
     BufferFact,
     ConvolutionFacts,
@@ -106,7 +105,7 @@ class Profile:
 
     def to_json(self, *, events: bool = False) -> dict[str, Any]:
         """The Profile as JSON values. ``events`` adds each transfer and residency, and a certificate however long."""
-        data: dict[str, Any] = _to_plain(self if events else replace(self, results=tuple(map(_brief, self.results))))
+        data: dict[str, Any] = json_values(self if events else replace(self, results=tuple(map(_brief, self.results))))
         ordered = {"schema": data.pop("schema"), **data}
         if not events:
             for result in ordered["results"]:
@@ -118,20 +117,3 @@ class Profile:
 
 def _brief(result: Result) -> Result:
     return replace(result, events=(), residencies=(), times=None)
-
-
-@cache
-def _field_names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind))
-
-
-def _to_plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | int | float):
-        return str(value) if isinstance(value, StrEnum) else value
-    if isinstance(value, tuple | list):
-        return [_to_plain(item) for item in value]
-    if is_dataclass(value):
-        return {name: _to_plain(getattr(value, name)) for name in _field_names(value.__class__)}
-    if isinstance(value, Mapping):
-        return {str(key): _to_plain(item) for key, item in value.items()}
-    raise TypeError(f"no JSON value for {type(value).__name__}")

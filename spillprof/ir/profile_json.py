@@ -4,22 +4,16 @@ The nouns themselves say what belongs where, so nothing is listed twice. Keys th
 version and are read over; keys that lack take their default, if they have one.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from collections.abc import Iterable, Iterator, Mapping
 
 from spillprof.ir.errors import ProfileError
+from spillprof.ir.json_values import MalformedError, reader_of, shown
 from spillprof.ir.profile import SCHEMA, Profile
-from spillprof.ir.profile_checks import faults
+from spillprof.ir.profile_facts import BufferFact, LiveBuffer
+from spillprof.ir.program import BufferKind
+from spillprof.ir.result import BufferCost, Residency, Result, RunTimes
 
-_LARGEST = 2**63 - 1
-_LARGEST_FLOAT = 1e36  # of seconds, bytes/s or joules: nothing comes near, and narrow floats and products still hold it
-_SHOWN = 60
-
-_Read = Callable[[Any], Any]
+_KINDS = frozenset(map(str, BufferKind))
 
 
 def profile_from_json(data: object) -> Profile:
@@ -29,171 +23,116 @@ def profile_from_json(data: object) -> Profile:
     """
     schema = data.get("schema") if isinstance(data, Mapping) else None
     if schema != SCHEMA:
-        found = "it has no schema" if schema is None else f"its schema is {_shown(schema)}"
+        found = "it has no schema" if schema is None else f"its schema is {shown(schema)}"
         raise ProfileError(
             "this is no profile that can be read here",
             where=(f"{found}, not '{SCHEMA}'",),
             hint="'spillprof analyze MODEL -o FILE.json' writes one",
         )
     try:
-        profile: Profile = _reader(Profile)(data)
-    except _MalformedError as error:
-        place = "".join(reversed(error.path)).removeprefix(".")
+        profile: Profile = reader_of(Profile)(data)
+    except MalformedError as error:
         if error.what is None:
             raise ProfileError(
-                f"the profile lacks '{place}'", hint="was it saved by another version, or cut off? analyze again"
+                f"the profile lacks '{error.place}'", hint="was it saved by another version, or cut off? analyze again"
             ) from None
-        raise ProfileError(f"a profile cannot hold {error.what}", where=(place,)) from None
-    fault = next(faults(profile), None)
+        raise ProfileError(f"a profile cannot hold {error.what}", where=(error.place,)) from None
+    fault = next(_faults(profile), None)
     if fault is not None:
         raise ProfileError(f"the profile contradicts itself: {fault}", hint="was the file changed, or cut off?")
     return profile
 
 
-class _MalformedError(Exception):
-    """A value that does not fit (None: a key that lacks); the places on the way to it, innermost first."""
-
-    def __init__(self, what: str | None) -> None:
-        super().__init__(what)
-        self.what = what
-        self.path: list[str] = []
-
-
-@cache
-def _reader(kind: Any) -> _Read:
-    """What turns a JSON value into a value of the type."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        (inner,) = (a for a in arguments if a is not type(None))
-        read = _reader(inner)
-        return lambda raw: None if raw is None else read(raw)
-    if origin is tuple:
-        return _array(arguments[0]) if arguments[1:] == (...,) else _row(arguments)
-    if origin is not None and issubclass(origin, Mapping):
-        return _table(arguments[1])
-    if is_dataclass(kind):
-        assert isinstance(kind, type)
-        return _object(kind)
-    return _SCALARS[kind]
-
-
-def _object(kind: type) -> _Read:
-    hints = get_type_hints(kind)
-    columns = [
-        (f.name, _reader(hints[f.name]), f.default is MISSING and f.default_factory is MISSING) for f in fields(kind)
-    ]
-
-    def read(raw: Any) -> Any:
-        if not isinstance(raw, dict):
-            raise _MalformedError(f"{_shown(raw)} where an object belongs")
-        values, name = {}, ""
-        try:
-            for name, of_type, required in columns:
-                if name in raw:
-                    values[name] = of_type(raw[name])
-                elif required:
-                    raise _MalformedError(None)
-        except _MalformedError as error:
-            error.path.append(f".{name}")
-            raise
-        return kind(**values)
-
-    return read
+def _faults(profile: Profile) -> Iterator[str]:
+    """What is wrong with a profile, one phrase each; nothing for one that ``analyze`` made."""
+    n, model = len(profile.steps), profile.model
+    last = max(n - 1, 0)
+    yield from _same("model.steps", model.steps, n)
+    yield from _same("values in live_bytes", len(profile.live_bytes), n)
+    yield from _within("model.peak_step", [model.peak_step, model.min_sram_step], last)
+    for name in (
+        "sram_bytes",
+        "alignment_bytes",
+        "sram_bytes_per_s",
+        "dram_read_bytes_per_s",
+        "dram_write_bytes_per_s",
+    ):
+        yield from _positive(f"target.{name}", [getattr(profile.target, name)])
+    yield from _within("live_bytes", profile.live_bytes)
+    yield from _within("step of an oversized operator", (o.step for o in profile.oversized), n - 1)
+    yield from _within("size of an oversized operator", (o.streamed_bytes for o in profile.oversized))
+    yield from _within("writer of a buffer", (b.written_by for b in profile.buffers), n - 1)
+    yield from _within("reader of a buffer", (i for b in profile.buffers for i in b.read_by), n - 1)
+    yield from _within("size of a buffer", (b.size_bytes for b in profile.buffers))
+    yield from _within("size of a buffer", (b.size_bytes for b in profile.peak_buffers))
+    yield from _known_kinds((*profile.buffers, *profile.peak_buffers))
+    if profile.size_curve is not None:
+        yield from _positive("sram_bytes of a point", (p.sram_bytes for p in profile.size_curve.points))
+        yield from _within("spill_bytes of a point", (p.spill_bytes for p in profile.size_curve.points))
+        yield from _within("spill_bytes_lower of a point", (p.spill_bytes_lower for p in profile.size_curve.points))
+    for result in profile.results:
+        yield from (f"{fault} under {result.strategy[:40]}" for fault in _result_faults(result, n))
 
 
-def _array(element: Any) -> _Read:
-    of_type = _reader(element)
-
-    def read(raw: Any) -> Any:
-        if not isinstance(raw, list):
-            raise _MalformedError(f"{_shown(raw)} where a list belongs")
-        values: list[Any] = []
-        try:
-            for item in raw:
-                values.append(of_type(item))  # how many there are says where it went wrong
-        except _MalformedError as error:
-            error.path.append(f"[{len(values)}]")
-            raise
-        return tuple(values)
-
-    return read
-
-
-def _row(elements: Sequence[Any]) -> _Read:
-    of_types = [_reader(element) for element in elements]
-
-    def read(raw: Any) -> Any:
-        if not isinstance(raw, list) or len(raw) != len(of_types):
-            raise _MalformedError(f"{_shown(raw)} where {len(of_types)} values belong")
-        return tuple(of_type(item) for of_type, item in zip(of_types, raw, strict=True))
-
-    return read
-
-
-def _table(element: Any) -> _Read:
-    of_type = _reader(element)
-
-    def read(raw: Any) -> Any:
-        if not isinstance(raw, dict):
-            raise _MalformedError(f"{_shown(raw)} where an object belongs")
-        return {key: of_type(item) for key, item in raw.items()}
-
-    return read
+def _result_faults(result: Result, n: int) -> Iterator[str]:
+    if result.feasible:
+        yield from _same("values in in_use_bytes", len(result.in_use_bytes), n)
+    yield from _within("in_use_bytes", result.in_use_bytes)
+    yield from _within("step of an operator", (o.step for o in result.operators), n - 1)
+    yield from _within("bytes of an operator", (o.spill_write_bytes for o in result.operators))
+    yield from _within("bytes of an operator", (o.spill_read_bytes for o in result.operators))
+    yield from _within("bytes of an operator", (o.streamed_bytes for o in result.operators))
+    yield from _within("life of a buffer", (step for b in result.buffers for step in (b.start, b.end)), n)
+    yield from _within("bytes of a buffer", (v for b in result.buffers for v in (b.size_bytes, b.spill_bytes)))
+    yield from _known_kinds((*result.buffers, *result.residencies))
+    for arc in result.arcs:
+        yield from _within("size of a spill", [arc.size_bytes])
+        if not 0 <= arc.last_use_step <= arc.evict_step <= arc.needed_step < n:
+            yield f"a spill from step {arc.evict_step} to {arc.needed_step} of {n} steps"
+    for r in result.residencies:
+        yield from _within("place of a residency", [r.address, r.size_bytes])
+        if not 0 <= r.start_step <= r.end_step <= n:
+            yield f"a residency from step {r.start_step} to {r.end_step} of {n} steps"
+        if not 0 <= (r.start_s or 0.0) <= (r.start_s or 0.0 if r.end_s is None else r.end_s):
+            yield "a residency that ends before it starts"
+    for e in result.events:
+        yield from _within("step of an event", [e.step, 0 if e.needed_step is None else e.needed_step], 2 * n)
+        yield from _within("size of an event", [e.size_bytes])
+        if not 0 <= (e.start_s or 0.0) <= (e.start_s or 0.0 if e.end_s is None else e.end_s):
+            yield "an event that ends before it starts"
+    if result.times is not None:
+        yield from _time_faults(result.times, n, len(result.events))
 
 
-def _integer(raw: Any) -> Any:
-    if type(raw) is not int:
-        raise _MalformedError(f"{_shown(raw)} where a whole number belongs")
-    if not -_LARGEST <= raw <= _LARGEST:
-        raise _MalformedError("a number of more than 64 bits")
-    return raw
+def _time_faults(times: RunTimes, n: int, n_events: int) -> Iterator[str]:
+    for name in ("step_start_s", "step_end_s", "step_core", "stall_s", "stall_event"):
+        yield from _same(f"values in times.{name}", len(getattr(times, name)), n)
+    for name in ("bus_read_bytes_per_s", "bus_write_bytes_per_s", "bus_background_bytes_per_s"):
+        yield from _same(f"values in times.{name}", len(getattr(times, name)), len(times.bus_time_s))
+    yield from _within("event that is waited for", (k + 1 for k in times.stall_event), n_events)
+    yield from _within("core", times.step_core, n)
+    if any(not 0 <= a <= b for a, b in zip(times.step_start_s, times.step_end_s, strict=False)):
+        yield "a step that ends before it starts"
+    if any(s < 0 for s in times.stall_s):
+        yield "a stall of less than no time"
 
 
-def _number(raw: Any) -> Any:
-    if type(raw) is int:
-        return _integer(raw)  # written without a point: kept as it is
-    if type(raw) is not float or not math.isfinite(raw):
-        raise _MalformedError(f"{_shown(raw)} where a number belongs")
-    if abs(raw) > _LARGEST_FLOAT:
-        raise _MalformedError(f"a number as large as {_shown(raw)}")
-    return raw
+def _same(what: str, found: int, expected: int) -> Iterator[str]:
+    if found != expected:
+        yield f"{found:,} {what}, where {expected:,} belong"
 
 
-def _text(raw: Any) -> Any:
-    if not isinstance(raw, str):
-        raise _MalformedError(f"{_shown(raw)} where a text belongs")
-    return raw
+def _within(what: str, values: Iterable[int | None], largest: int | None = None) -> Iterator[str]:
+    for value in values:
+        if value is not None and (value < 0 or (largest is not None and value > largest)):
+            yield f"{what} is {value:,}"
 
 
-def _boolean(raw: Any) -> Any:
-    if not isinstance(raw, bool):
-        raise _MalformedError(f"{_shown(raw)} where true or false belongs")
-    return raw
+def _known_kinds(buffers: Iterable[BufferFact | LiveBuffer | BufferCost | Residency]) -> Iterator[str]:
+    for buffer in buffers:
+        if buffer.kind not in _KINDS:
+            yield f"a buffer of kind '{buffer.kind[:40]}'"
 
 
-def _setting(raw: Any) -> Any:
-    """A value of the configuration: a scalar, or a list of such."""
-    if isinstance(raw, list):
-        return [_setting_scalar(item) for item in raw]
-    return _setting_scalar(raw)
-
-
-def _setting_scalar(raw: Any) -> Any:
-    if raw is None or isinstance(raw, str | bool):
-        return raw
-    return _number(raw)
-
-
-_SCALARS: dict[Any, _Read] = {int: _integer, float: _number, str: _text, bool: _boolean, Any: _setting}
-
-
-def _shown(raw: Any) -> str:
-    """The value, short enough for one line."""
-    if isinstance(raw, dict | list):
-        return "an object" if isinstance(raw, dict) else "a list"
-    if raw is None or isinstance(raw, bool):
-        return {None: "null", True: "true", False: "false"}[raw]
-    if isinstance(raw, int) and abs(raw) > _LARGEST:
-        return "a number of more than 64 bits"
-    text = repr(raw)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+def _positive(what: str, values: Iterable[float]) -> Iterator[str]:
+    yield from (f"{what} is {value:,}" for value in values if value <= 0)

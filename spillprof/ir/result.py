@@ -1,8 +1,24 @@
-"""Result: what one strategy did and cost, with its parts. Field names are keys of the Profile JSON."""
+"""Totals and Result: what one strategy did and cost, with its parts. Field names are keys of the Profile JSON."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from spillprof.ir.fast_init import fast_init
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What one run costs: the figures that sweeps, what-ifs, the gate and ``diff`` compare."""
+
+    spill_bytes: int  # spill_write_bytes + spill_read_bytes + streamed_bytes: what infinite SRAM would not move
+    spill_write_bytes: int
+    spill_read_bytes: int
+    streamed_bytes: int  # of operators that cannot fit, beyond the compulsory
+    spill_count: int  # evictions of buffers that are still to be read
+    reload_count: int = 0
+    compaction_count: int = 0
+    peak_bytes: int = 0  # SRAM in use at most, reserved part included
+    latency_s: float
+    energy_j: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +75,11 @@ class OperatorCost:
     causes: CauseBytes | None = None  # its spill bytes by cause
     dram_bytes: int = 0  # its first loads, weights and outputs, what it streams, and the spills that it forces
     bound: str | None = None  # as in StepFact, with these bytes
+
+    @property
+    def spill_bytes(self) -> int:
+        """Spill bytes charged to the step, in both directions, streamed ones included."""
+        return self.spill_write_bytes + self.spill_read_bytes + self.streamed_bytes
 
 
 @fast_init
@@ -213,6 +234,11 @@ class Result:
     residencies: tuple[Residency, ...] = ()
     events: tuple[Event, ...] = ()
     times: RunTimes | None = None  # None with residencies and events left out: saved without them, or infeasible
+
+    @property
+    def totals(self) -> Totals:
+        """The figures alone."""
+        return Totals(**{column.name: getattr(self, column.name) for column in fields(Totals)})
 
     @property
     def spills(self) -> tuple[SpillArc, ...]:

@@ -11,7 +11,7 @@ from spillprof.ir.profile import Profile
 from spillprof.ir.program import PHASES_PER_STEP
 from spillprof.ir.search_ends import COMPLETE
 from spillprof.ir.units import format_size_exact
-from spillprof.report.recorded import leading_run
+from spillprof.report.exports.recorded import leading_run
 from spillprof.report.text import label
 
 

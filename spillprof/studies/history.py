@@ -15,7 +15,7 @@ from spillprof.ir.metric import Metric
 from spillprof.ir.side_files.kinds import HISTORY
 from spillprof.ir.side_files.opening import check_regular
 from spillprof.studies.gate.fingerprint import without_defaults
-from spillprof.studies.gate.values import Check
+from spillprof.studies.gate.values import FIGURE_OF, Check
 
 SCHEMA_VERSION = 1
 WAIT_S = 10
@@ -24,12 +24,6 @@ WAIT_S = 10
 MOST_RUNS = 1_000_000
 _MOST_TEXT = 1 << 20  # characters of one value
 _MOST_TEXT_IN_ALL = 1 << 29
-_COLUMNS = {
-    Metric.SPILL_BYTES: "spill_bytes",
-    Metric.LATENCY: "latency_ns",
-    Metric.PEAK: "peak_live_bytes",
-    Metric.ENERGY: "energy_pj",
-}
 _TABLE = """
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY,     -- order of recording
@@ -46,7 +40,7 @@ CREATE TABLE IF NOT EXISTS runs (
     UNIQUE (model, target, commit_id)
 )
 """
-_NAMES = ("commit_id", "model", "target", "verdict", "config", "model_sha256", *_COLUMNS.values())
+_NAMES = ("commit_id", "model", "target", "verdict", "config", "model_sha256", *FIGURE_OF.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +87,7 @@ def record(path: Path, commit: str, checks: Iterable[Check]) -> int:
             *map(_text, (commit, check.model, check.target, check.verdict)),
             dumps(dict(entry.config), sort_keys=True),
             entry.model_sha256,
-            *(entry.totals.of(metric) for metric in _COLUMNS),
+            *(entry.totals.of(metric) for metric in FIGURE_OF),
         )
         for check in checks
         if (entry := check.entry) is not None

@@ -14,7 +14,7 @@ from spillprof.explain.pipeline import analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import load_target
-from spillprof.report.html import render
+from spillprof.report.profile.html import render
 
 
 @pytest.fixture(scope="session")

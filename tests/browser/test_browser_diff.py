@@ -10,7 +10,7 @@ from profiles import HOSTILE_NAMES, make_profile
 
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import BufferFact, StepFact
-from spillprof.report.diff_html import render
+from spillprof.report.diff.html import render
 from spillprof.studies.diff import compare
 
 pytestmark = pytest.mark.browser

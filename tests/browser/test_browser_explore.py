@@ -8,7 +8,7 @@ import pytest
 from browsing import SAMPLES, VIEW, barriers
 from profiles import HOSTILE_NAMES, make_profile
 
-from spillprof.report.html import render
+from spillprof.report.profile.html import render
 
 pytestmark = pytest.mark.browser
 

@@ -13,7 +13,10 @@ from spillprof.ir.metric import Metric
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
-from spillprof.report import diff_html, history, html, sweep_html
+from spillprof.report.diff import html as diff_html
+from spillprof.report.gate import history
+from spillprof.report.profile import html
+from spillprof.report.sweep import html as sweep_html
 from spillprof.studies.diff import compare
 from spillprof.studies.history import Run as Recorded
 from spillprof.studies.history import Series

@@ -10,7 +10,7 @@ from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
-from spillprof.report.sweep_html import render
+from spillprof.report.sweep.html import render
 from spillprof.studies.sweep.cases import Source, make_study
 from spillprof.studies.sweep.local import InProcess
 from spillprof.studies.sweep.result import conclude

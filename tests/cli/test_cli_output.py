@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import spillprof.report.html
+import spillprof.report.profile.html
 from spillprof.cli import run
 from spillprof.cli.output import default_report
 
@@ -83,7 +83,7 @@ def test_a_failure_while_rendering_leaves_the_old_files_alone(
     def fail(profile: object) -> str:
         raise MemoryError
 
-    monkeypatch.setattr(spillprof.report.html, "render", fail)
+    monkeypatch.setattr(spillprof.report.profile.html, "render", fail)
     (empty_folder / "a.json").write_text("old")
     assert run([*ONE, "-o", "a.json", "-o", "b.html"]) == 2
     assert [p.name for p in empty_folder.iterdir()] == ["a.json"]

@@ -8,10 +8,10 @@ from graphs import MACHINE, graph
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.pipeline import analyze
 from spillprof.ir.profile import Profile
-from spillprof.report import html, markdown, terminal
-from spillprof.report.chart_words import chart_sentences
-from spillprof.report.story import story_paragraphs
-from spillprof.report.verdict import verdict
+from spillprof.report.profile import html, markdown, terminal
+from spillprof.report.profile.chart_words import chart_sentences
+from spillprof.report.profile.story import story_paragraphs
+from spillprof.report.profile.verdict import verdict
 
 EXPAND = graph(
     {"x": (64,)},

@@ -13,7 +13,7 @@ from spillprof.ir.story import OperatorStory, Story, TensorStory
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions, Release
-from spillprof.report.story import story_paragraphs
+from spillprof.report.profile.story import story_paragraphs
 
 SKIP = graph(
     {"x": (100,)},

@@ -19,7 +19,10 @@ from spillprof.ir.errors import ProfileError, SpillprofError
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_json import profile_from_json
 from spillprof.ir.target import load_target
-from spillprof.report import chrome_trace, html, json_report, markdown, netron, packing, speedscope, terminal
+from spillprof.report import json_text as json_report
+from spillprof.report import packing
+from spillprof.report.exports import chrome_trace, netron, speedscope
+from spillprof.report.profile import html, markdown, terminal
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 DATA = json.loads(json_report.render(make_profile(40), events=True))

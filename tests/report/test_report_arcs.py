@@ -8,9 +8,9 @@ from graphs import MACHINE, graph
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.pipeline import analyze
 from spillprof.ir.profile import Profile
-from spillprof.report.chart_words import chart_sentences
-from spillprof.report.figures import arcs_figure
-from spillprof.report.verdict import verdict
+from spillprof.report.profile.chart_words import chart_sentences
+from spillprof.report.profile.step_figures import arcs_figure
+from spillprof.report.profile.verdict import verdict
 
 GATED = graph(
     {"x": (64,)},

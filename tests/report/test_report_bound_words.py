@@ -9,10 +9,10 @@ from spillprof.ir.profile import Profile, RecomputeFacts
 from spillprof.ir.story import ANY_CHANGE
 from spillprof.planning import bounds as methods
 from spillprof.planning.optimal.search import SOLVER
-from spillprof.report import bound_words, html, markdown, terminal
-from spillprof.report.bound_words import bound_scope, proof_sentence, proof_word, search_sentences
-from spillprof.report.cause_words import meaning
-from spillprof.report.verdict import lead_result, verdict
+from spillprof.report.profile import bound_words, html, markdown, terminal
+from spillprof.report.profile.bound_words import bound_scope, proof_sentence, proof_word, search_sentences
+from spillprof.report.profile.part_words import meaning
+from spillprof.report.profile.verdict import lead_result, verdict
 
 PLAIN = make_profile(40, hostile=False)
 LOWER = PLAIN.bounds.spill_bytes_lower

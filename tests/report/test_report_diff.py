@@ -7,8 +7,10 @@ import pytest
 from profiles import HOSTILE_NAMES, make_profile, without_spills
 
 from spillprof.ir.profile import Profile
-from spillprof.report import diff_html, diff_markdown, diff_text
-from spillprof.report.diff_words import verdict
+from spillprof.report.diff import html as diff_html
+from spillprof.report.diff import markdown as diff_markdown
+from spillprof.report.diff import terminal as diff_text
+from spillprof.report.diff.wording import verdict
 from spillprof.studies.diff import Comparison, compare
 
 

@@ -21,7 +21,8 @@ from spillprof.ir.profile_facts import StepFact
 from spillprof.ir.result import Event, Residency, Result, RunTimes
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.report import chrome_trace, netron, packing, speedscope, tables
+from spillprof.report import packing
+from spillprof.report.exports import chrome_trace, netron, speedscope, tables
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 MACHINES: dict[str, dict[str, Any]] = {

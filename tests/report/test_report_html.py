@@ -12,13 +12,13 @@ import pytest
 from profiles import HOSTILE_NAMES, make_profile, without_spills
 
 from spillprof.ir.result import SpillArc
-from spillprof.report import figures
-from spillprof.report.data_table import HTML_ROWS, MAX_ROWS, operators_table
-from spillprof.report.html import render, script_json, templates_dir
+from spillprof.report.html_table import HTML_ROWS, MAX_ROWS, operators_table
 from spillprof.report.page_policy import share_classes, share_rules
 from spillprof.report.plain_markdown import to_html
+from spillprof.report.profile import step_figures as figures
+from spillprof.report.profile.html import render, script_json, templates_dir
+from spillprof.report.profile.verdict import lead_result, verdict
 from spillprof.report.text import label
-from spillprof.report.verdict import lead_result, verdict
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from profiles import make_profile, without_spills
 
 from spillprof.ir.profile import Profile
-from spillprof.report import json_report
+from spillprof.report import json_text as json_report
 
 
 def test_json_follows_the_published_schema_with_and_without_events():

@@ -10,8 +10,8 @@ from spillprof.explain.pipeline import analyze
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.report.demand import wanted_bytes, wanted_in_words
-from spillprof.report.memory_strip import FULL, OVER, heading, lines, sentence
+from spillprof.report.profile.demand import wanted_bytes, wanted_in_words
+from spillprof.report.profile.memory_strip import FULL, OVER, heading, lines, sentence
 from spillprof.report.text import BARS
 
 PROFILE = make_profile()

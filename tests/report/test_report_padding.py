@@ -8,10 +8,10 @@ from graphs import MACHINE, graph
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.pipeline import analyze
 from spillprof.ir.profile import Profile
-from spillprof.report.html import render as render_html
-from spillprof.report.json_report import render as render_json
-from spillprof.report.markdown import render as render_markdown
-from spillprof.report.terminal import render as render_terminal
+from spillprof.report.json_text import render as render_json
+from spillprof.report.profile.html import render as render_html
+from spillprof.report.profile.markdown import render as render_markdown
+from spillprof.report.profile.terminal import render as render_terminal
 
 
 def analysed(**target: int) -> Profile:

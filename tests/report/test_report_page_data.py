@@ -8,9 +8,9 @@ import pytest
 from profiles import STEP_S, make_profile, without_spills
 
 from spillprof.ir.result import Event, RunTimes
-from spillprof.report import page_data as page
-from spillprof.report import time_figures
-from spillprof.report.verdict import lead_result
+from spillprof.report.profile import page_data as page
+from spillprof.report.profile import time_figures
+from spillprof.report.profile.verdict import lead_result
 
 
 def _column(packed: dict[str, str]) -> list[float]:

@@ -7,7 +7,7 @@ from profiles import MIB, make_profile
 
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import StepFact
-from spillprof.report.roofline import roofline_figure, roofline_summary, roofline_table
+from spillprof.report.profile.roofline import roofline_figure, roofline_summary, roofline_table
 
 
 def nine_steps() -> Profile:

@@ -8,10 +8,10 @@ from profiles import HOSTILE_NAMES, MIB, make_profile
 
 from spillprof.ir.profile import Profile
 from spillprof.ir.size_curve import SizeCurve
-from spillprof.report import tables
-from spillprof.report.html import render
-from spillprof.report.size_figures import size_section
-from spillprof.report.sweep_command import sweep_command
+from spillprof.report.exports import tables
+from spillprof.report.profile.html import render
+from spillprof.report.profile.size_figures import size_section
+from spillprof.report.profile.sweep_command import sweep_command
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ from profiles import HOSTILE_NAMES, make_profile, without_spills
 
 from spillprof.ir.graph import Assumption
 from spillprof.ir.result import OperatorCost
-from spillprof.report import markdown, tables
+from spillprof.report.exports import tables
+from spillprof.report.profile import markdown
 
 
 def _operator(name: str) -> OperatorCost:

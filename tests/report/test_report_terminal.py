@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from profiles import CAPACITY, HOSTILE_NAMES, MIB, make_profile, without_spills
 
 from spillprof.ir.units import format_size
-from spillprof.report.bound_words import bound_scope
-from spillprof.report.columns import (
+from spillprof.report.profile.bound_words import bound_scope
+from spillprof.report.profile.terminal import render
+from spillprof.report.profile.verdict import above_bound, lead_result, verdict
+from spillprof.report.scales import (
     comparison_size_column,
     part_percent,
     percent,
@@ -20,9 +22,7 @@ from spillprof.report.columns import (
     size_column,
     time_column,
 )
-from spillprof.report.terminal import render
 from spillprof.report.text import cells, label, printable, shorten_middle
-from spillprof.report.verdict import above_bound, lead_result, verdict
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ def test_when_nothing_is_feasible_the_page_says_so(profile):
 
 def test_terminal_report_needs_neither_plotly_nor_pandas_nor_numpy():
     code = (
-        "import sys; import spillprof.report.terminal, spillprof.report.json_report;"
+        "import sys; import spillprof.report.profile.terminal, spillprof.report.json_text;"
         "print(*sorted({'plotly', 'pandas', 'numpy', 'onnx', 'jinja2'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "\n"

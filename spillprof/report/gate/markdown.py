@@ -14,7 +14,7 @@ from spillprof.report.gate.wording import (
     summary,
     worst_first,
 )
-from spillprof.report.markdown import code, plain
+from spillprof.report.profile.markdown import code, plain
 from spillprof.studies.gate.values import Check, GateReport, Verdict
 
 MARKER = "<!-- spillprof:gate -->"

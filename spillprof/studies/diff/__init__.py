@@ -14,7 +14,6 @@ from spillprof.studies.diff.values import (
     Run,
     Source,
     StrategyChange,
-    Totals,
     Why,
 )
 
@@ -31,7 +30,6 @@ __all__ = [
     "Run",
     "Source",
     "StrategyChange",
-    "Totals",
     "Why",
     "compare",
 ]

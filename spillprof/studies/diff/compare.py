@@ -23,7 +23,6 @@ from spillprof.studies.diff.values import (
     Outcome,
     Run,
     StrategyChange,
-    Totals,
     Why,
 )
 
@@ -94,8 +93,8 @@ def _strategy(both: _Both, is_reordered: bool) -> StrategyChange:
     costs = _Costs(both)
     rise, fall = costs.rises()
     return StrategyChange(
-        before=_totals(both.old),
-        after=_totals(both.new),
+        before=both.old,
+        after=both.new,
         outcome=_outcome(both.old, both.new),
         causes=_causes(both.old, both.new),
         rise_bytes=sum(rise),
@@ -205,7 +204,7 @@ class _Costs:
 
 
 def _bytes(cost: OperatorCost | None) -> int:
-    return 0 if cost is None else cost.spill_write_bytes + cost.spill_read_bytes + cost.streamed_bytes
+    return 0 if cost is None else cost.spill_bytes
 
 
 def _cause(cost: OperatorCost | None) -> str | None:
@@ -270,7 +269,3 @@ def _run(profile: Profile) -> Run:
         command=profile.command,
         live_bytes=profile.live_bytes,
     )
-
-
-def _totals(result: Result) -> Totals:
-    return Totals(**{name: getattr(result, name) for name in Totals.__dataclass_fields__})

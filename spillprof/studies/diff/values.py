@@ -1,9 +1,11 @@
 """What a comparison of two profiles says. Field names are the keys of its JSON (schema ``spillprof-diff/1``)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+from spillprof.ir.result import Result
 
 SCHEMA = "spillprof-diff/1"
 
@@ -72,25 +74,6 @@ class Difference:
     field: str
     before: Any
     after: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """Figures of one strategy in one run; zeros where it is not feasible."""
-
-    strategy: str
-    feasible: bool
-    reason: str | None
-    spill_bytes: int
-    spill_write_bytes: int
-    spill_read_bytes: int
-    streamed_bytes: int
-    spill_count: int
-    reload_count: int
-    peak_bytes: int
-    latency_s: float
-    spill_time_s: float
-    energy_j: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +166,8 @@ class Source:
 class StrategyChange:
     """One strategy (or the leading ones, where the runs have none in common) in both runs."""
 
-    before: Totals
-    after: Totals
+    before: Result
+    after: Result
     outcome: Outcome
     causes: tuple[CauseChange, ...]
     rise_bytes: int  # what operators force out more, added up
@@ -231,8 +214,21 @@ class Comparison:
     schema: str = field(default=SCHEMA)
 
     def to_json(self) -> Mapping[str, Any]:
-        """The comparison as JSON values; the schema first."""
-        from dataclasses import asdict
-
-        data = asdict(self)
+        """The comparison as JSON values; the schema first. Of the two results, the figures alone."""
+        data = asdict(replace(self, strategies=()))
+        data["strategies"] = tuple(map(_strategy_values, self.strategies))
         return {"schema": data.pop("schema"), **data}
+
+
+_FIGURES = (
+    "strategy", "feasible", "reason", "spill_bytes", "spill_write_bytes", "spill_read_bytes", "streamed_bytes",
+    "spill_count", "reload_count", "peak_bytes", "latency_s", "spill_time_s", "energy_j",
+)  # fmt: skip
+"""Keys of a result in the JSON of a comparison."""
+
+
+def _strategy_values(change: StrategyChange) -> dict[str, Any]:
+    bare = Result(strategy="", feasible=False)  # the parts of a result are many, and none of them is written
+    sides = (("before", change.before), ("after", change.after))
+    results = {side: {key: getattr(result, key) for key in _FIGURES} for side, result in sides}
+    return {**asdict(replace(change, before=bare, after=bare)), **results}

@@ -16,7 +16,7 @@ from spillprof.ir.errors import UsageError
 from spillprof.ir.side_files.json_text import parse_json
 from spillprof.ir.side_files.kinds import BASELINE
 from spillprof.ir.side_files.opening import read_text
-from spillprof.studies.gate.values import BufferRow, Entry, OperatorRow, Totals
+from spillprof.studies.gate.values import BufferRow, Entry, Figures, OperatorRow
 
 SCHEMA = "spillprof-baseline/1"
 _CONFLICT = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
@@ -26,7 +26,7 @@ MOST_FIGURE = 10**30
 TOP_ROWS = 50
 """Operators and buffers that a baseline remembers."""
 
-_TOTALS = tuple(Totals.__dataclass_fields__)
+_FIGURES = tuple(Figures.__dataclass_fields__)
 
 
 def baseline_text(entries: Mapping[str, Entry]) -> str:
@@ -100,7 +100,7 @@ def _from_json(value: Any) -> Entry:
     return Entry(
         config=_settings(value["config"]),
         model_sha256=str(value["model_sha256"]),
-        totals=Totals(**{name: _whole(value["totals"][name]) for name in _TOTALS}),
+        totals=Figures(**{name: _whole(value["totals"][name]) for name in _FIGURES}),
         operators=tuple(
             OperatorRow(
                 name=str(row["name"]),

@@ -19,9 +19,9 @@ def changes(entry: Entry, before: Entry | None, budgets: Budgets, rules: Rules) 
     """Each metric, before and now. Only the metrics of the rules are judged against the baseline."""
     limits = {
         Metric.SPILL_BYTES: budgets.spill_bytes,
-        Metric.LATENCY: None if budgets.latency_s is None else round(budgets.latency_s * 1e9),
+        Metric.LATENCY: None if budgets.latency_s is None else Metric.LATENCY.whole(budgets.latency_s),
         Metric.PEAK: budgets.peak_bytes,
-        Metric.ENERGY: None if budgets.energy_j is None else round(budgets.energy_j * 1e12),
+        Metric.ENERGY: None if budgets.energy_j is None else Metric.ENERGY.whole(budgets.energy_j),
     }
     found = []
     for metric in Metric:

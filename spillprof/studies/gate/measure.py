@@ -14,7 +14,7 @@ from spillprof.ir.search_ends import BY_CLOCK
 from spillprof.ir.target import Target
 from spillprof.ir.units import format_size_exact
 from spillprof.studies.gate.fingerprint import fingerprint
-from spillprof.studies.gate.values import BufferRow, Entry, Location, OperatorRow, Totals, entry_key
+from spillprof.studies.gate.values import BufferRow, Entry, Location, OperatorRow, entry_key, figures_of
 
 LONGEST_NAME = 200
 VICTIMS_KEPT = 5
@@ -55,19 +55,12 @@ def measure(case: Case, graph: Graph) -> tuple[Entry, str | None]:
     entry = Entry(
         config=fingerprint(case.target, profile.config, case.bindings),
         model_sha256=profile.model.fingerprint,
-        totals=Totals(
-            spill_bytes=result.spill_bytes,
-            latency_ns=round(result.latency_s * 1e9),
-            peak_live_bytes=profile.model.peak_live_bytes,
-            energy_pj=round(result.energy_j * 1e12),
-            spill_count=result.spill_count,
-            reload_count=result.reload_count,
-        ),
+        totals=figures_of(result.totals, profile.model.peak_live_bytes),
         operators=tuple(
             OperatorRow(
                 name=short_name(cost.name),
                 op_type=cost.op_type,
-                spill_bytes=cost.spill_write_bytes + cost.spill_read_bytes + cost.streamed_bytes,
+                spill_bytes=cost.spill_bytes,
                 stall_ns=round(cost.stall_s * 1e9),
                 cause=cost.cause,
                 victims=tuple(map(short_name, cost.victims[:VICTIMS_KEPT])),

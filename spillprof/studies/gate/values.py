@@ -9,6 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from spillprof.ir.metric import Metric
+from spillprof.ir.result import Totals
 
 
 class Verdict(StrEnum):
@@ -25,9 +26,18 @@ class Verdict(StrEnum):
     UNCHANGED = "unchanged"  # every figure as before
 
 
+FIGURE_OF = {
+    Metric.SPILL_BYTES: "spill_bytes",
+    Metric.LATENCY: "latency_ns",
+    Metric.PEAK: "peak_live_bytes",
+    Metric.ENERGY: "energy_pj",
+}
+"""Metrics, and the figure that each judges."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """Figures of one model on one target."""
+class Figures:
+    """Totals of one model on one target in whole numbers, which files hold exactly and merge line by line."""
 
     spill_bytes: int
     latency_ns: int
@@ -38,15 +48,20 @@ class Totals:
 
     def of(self, metric: Metric) -> int:
         """The figure of a metric, in bytes, nanoseconds or picojoules."""
-        match metric:
-            case Metric.SPILL_BYTES:
-                return self.spill_bytes
-            case Metric.LATENCY:
-                return self.latency_ns
-            case Metric.PEAK:
-                return self.peak_live_bytes
-            case Metric.ENERGY:
-                return self.energy_pj
+        figure: int = getattr(self, FIGURE_OF[metric])
+        return figure
+
+
+def figures_of(totals: Totals, peak_live_bytes: int) -> Figures:
+    """Totals of a run, rounded to whole nanoseconds and picojoules, and the peak of its model."""
+    return Figures(
+        spill_bytes=totals.spill_bytes,
+        latency_ns=Metric.LATENCY.whole(totals.latency_s),
+        peak_live_bytes=peak_live_bytes,
+        energy_pj=Metric.ENERGY.whole(totals.energy_j),
+        spill_count=totals.spill_count,
+        reload_count=totals.reload_count,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +92,7 @@ class Entry:
 
     config: Mapping[str, str | int | bool | None]  # the fingerprint: entries that differ in it are not compared
     model_sha256: str
-    totals: Totals
+    totals: Figures
     operators: tuple[OperatorRow, ...] = ()  # dearest first, at most TOP_ROWS in a baseline
     buffers: tuple[BufferRow, ...] = ()
 

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from spillprof.cli import run
-from spillprof.report.diff_json import schema
+from spillprof.report.diff.json_format import schema
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
 UNET = str(SAMPLES / "unet.onnx")

@@ -2,7 +2,7 @@
 
 from diff_runs import PLAIN_CHAIN, WITH_SKIP, renamed, run
 
-from spillprof.report.diff_words import verdict
+from spillprof.report.diff.wording import verdict
 from spillprof.studies.diff import compare
 
 

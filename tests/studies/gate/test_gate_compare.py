@@ -8,9 +8,9 @@ from spillprof.ir.metric import Metric
 from spillprof.studies.gate.baseline import TOP_ROWS, baseline_text, parse_baseline
 from spillprof.studies.gate.compare import moved
 from spillprof.studies.gate.measure import LONGEST_NAME, short_name
-from spillprof.studies.gate.values import BufferRow, Entry, Moved, OperatorRow, Totals
+from spillprof.studies.gate.values import BufferRow, Entry, Figures, Moved, OperatorRow
 
-TOTALS = Totals(spill_bytes=0, latency_ns=0, peak_live_bytes=0, energy_pj=0, spill_count=0, reload_count=0)
+TOTALS = Figures(spill_bytes=0, latency_ns=0, peak_live_bytes=0, energy_pj=0, spill_count=0, reload_count=0)
 
 
 def _entry(operators: Sequence[tuple[str, int]], *, stalls: Sequence[int] = (), op_type: str = "Conv") -> Entry:

@@ -15,11 +15,11 @@ from spillprof.ir.target import Target, load_target
 from spillprof.studies.gate import fingerprint as module
 from spillprof.studies.gate.compare import mismatches
 from spillprof.studies.gate.fingerprint import default_setting, fingerprint, without_defaults
-from spillprof.studies.gate.values import Entry, Totals
+from spillprof.studies.gate.values import Entry, Figures
 
 Capture = pytest.CaptureFixture[str]
 CONFIG = configuration(AnalyzeOptions(strategies=("lru",)))
-TOTALS = Totals(spill_bytes=0, latency_ns=0, peak_live_bytes=0, energy_pj=0, spill_count=0, reload_count=0)
+TOTALS = Figures(spill_bytes=0, latency_ns=0, peak_live_bytes=0, energy_pj=0, spill_count=0, reload_count=0)
 
 
 @dataclass(frozen=True, kw_only=True)

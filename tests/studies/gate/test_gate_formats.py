@@ -22,12 +22,12 @@ from spillprof.studies.gate.values import (
     Check,
     Entry,
     Failure,
+    Figures,
     GateReport,
     Location,
     Moved,
     Policy,
     Rules,
-    Totals,
     Verdict,
 )
 
@@ -131,8 +131,8 @@ SARIF = {
 """What SARIF 2.1.0 requires of the parts that are written here."""
 
 
-def _totals(spill_bytes: int, latency_ns: int = 1000) -> Totals:
-    return Totals(spill_bytes=spill_bytes, latency_ns=latency_ns, peak_live_bytes=10, energy_pj=5, spill_count=1,
+def _totals(spill_bytes: int, latency_ns: int = 1000) -> Figures:
+    return Figures(spill_bytes=spill_bytes, latency_ns=latency_ns, peak_live_bytes=10, energy_pj=5, spill_count=1,
                   reload_count=1)  # fmt: skip
 
 

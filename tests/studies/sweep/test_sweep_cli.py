@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 
 from spillprof.cli import run
 from spillprof.cli.progress import Progress
-from spillprof.report.sweep_data import schema
+from spillprof.report.sweep.data import schema
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
 UNET, BLOCKS = str(SAMPLES / "unet.onnx"), str(SAMPLES / "transformer_blocks.onnx")

@@ -5,7 +5,7 @@ from typing import Any
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
-from spillprof.report.sweep_words import answer_sentence
+from spillprof.report.sweep.wording import answer_sentence
 from spillprof.studies.sweep.answers import pareto, smallest
 from spillprof.studies.sweep.auto import next_sizes
 from spillprof.studies.sweep.curves import cliffs, knees

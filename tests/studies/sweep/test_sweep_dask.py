@@ -24,8 +24,8 @@ from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
-from spillprof.report.sweep_data import render_json
-from spillprof.report.sweep_text import render
+from spillprof.report.sweep.data import render_json
+from spillprof.report.sweep.terminal import render
 from spillprof.studies.sweep.cases import Source, make_study
 from spillprof.studies.sweep.cluster import Cluster
 from spillprof.studies.sweep.local import InProcess

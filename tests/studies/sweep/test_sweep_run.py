@@ -17,7 +17,7 @@ from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.options import LoweringOptions, Oversized
 from spillprof.planning.options import PlanningOptions, Release
-from spillprof.report.sweep_data import render_csv, render_json
+from spillprof.report.sweep.data import render_csv, render_json
 from spillprof.studies.sweep.cases import Source, make_study
 from spillprof.studies.sweep.local import InProcess, Processes
 from spillprof.studies.sweep.result import Sweep, conclude

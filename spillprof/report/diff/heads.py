@@ -1,0 +1,81 @@
+"""How the page, the text and the Markdown of a comparison begin their parts: who was run, titles, main figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spillprof.ir.metric import Metric
+from spillprof.ir.units import format_size_pair
+from spillprof.report.diff.wording import path_labels, strategy_title
+from spillprof.report.gate.wording import figures, growth
+from spillprof.report.text import label
+from spillprof.studies.diff import Comparison, Named, OperatorChange, Source, StrategyChange
+from spillprof.studies.diff.values import Run
+
+MAX_TARGET = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHead:
+    """One of the two runs, in words."""
+
+    which: str  # "before" or "after"
+    name: str
+    sram: str
+    target: str
+    run: Run
+
+
+def run_heads(comparison: Comparison, width: int) -> tuple[RunHead, RunHead]:
+    """Both runs, names in at most ``width`` characters; sizes that differ never read alike."""
+    runs = comparison.before, comparison.after
+    names, sizes = path_labels(comparison, width), format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes)
+    before, after = (
+        RunHead(which=which, name=name, sram=f"SRAM {sram}", target=label(run.target, MAX_TARGET), run=run)
+        for which, name, sram, run in zip(("before", "after"), names, sizes, runs, strict=True)
+    )
+    return before, after
+
+
+def both_run(change: StrategyChange) -> bool:
+    """Whether there is a plan under this strategy on both sides."""
+    return change.before.feasible and change.after.feasible
+
+
+def strategy_figures(change: StrategyChange) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
+    """(before, after, change) of spill bytes, then of latency; of a strategy that runs on both sides."""
+    spilled = change.before.spill_bytes, change.after.spill_bytes
+    times = Metric.LATENCY.whole(change.before.latency_s), Metric.LATENCY.whole(change.after.latency_s)
+    return (
+        (*figures(Metric.SPILL_BYTES, *spilled), growth(Metric.SPILL_BYTES, *spilled)),
+        (*figures(Metric.LATENCY, *times), growth(Metric.LATENCY, *times)),
+    )
+
+
+def source_parts(change: StrategyChange) -> list[tuple[str, int, Sequence[Source]]]:
+    """(title, bytes, sources) of what is held besides, and of what is no longer held; those that there are."""
+    parts = (
+        ("Held besides where operators force out more", change.rise_bytes, change.rise_sources),
+        ("No longer held where operators force out less", change.fall_bytes, change.fall_sources),
+    )
+    return [part for part in parts if part[2]]
+
+
+def operators_title(change: StrategyChange) -> str:
+    """Of the table of operators."""
+    return f"Operators that force out or wait for more or less under {strategy_title(change)}"
+
+
+def buffers_title(change: StrategyChange) -> str:
+    """Of the table of buffers."""
+    return f"Buffers that spill more or less under {strategy_title(change)}"
+
+
+def step_of(change: OperatorChange) -> int | None:
+    """Where an operator runs: after, or before if it was removed."""
+    return change.step_before if change.step_after is None else change.step_after
+
+
+def alone(comparison: Comparison) -> list[tuple[str, Sequence[Named]]]:
+    """``added`` and ``removed`` operators, those that there are."""
+    parts = (("added", comparison.matching.added), ("removed", comparison.matching.removed))
+    return [part for part in parts if part[1]]

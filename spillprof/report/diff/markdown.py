@@ -1,0 +1,110 @@
+"""A comparison as a short Markdown summary, for job summaries and comments."""
+
+from collections.abc import Iterable, Sequence
+
+from spillprof.ir.metric import Metric
+from spillprof.ir.units import format_size
+from spillprof.report.diff.heads import alone, both_run, source_parts, step_of, strategy_figures
+from spillprof.report.diff.wording import (
+    OUTCOMES,
+    difference_words,
+    figure_rows,
+    matching_sentence,
+    operator_reason,
+    shown_differences,
+    source_sentence,
+    strategy_title,
+    verdict,
+)
+from spillprof.report.gate.wording import figures, growth
+from spillprof.report.profile.markdown import code, plain
+from spillprof.studies.diff import Comparison, Named, OperatorChange, StrategyChange
+
+TOP_OPERATORS = 10
+MAX_SOURCES = 3
+MAX_DIFFERENCES = 20
+MAX_ALONE = 5
+
+
+def render(comparison: Comparison) -> str:
+    """The comparison as GitHub-flavoured Markdown, newline at the end. Names cannot break out of their cells."""
+    return "\n".join(_lines(comparison)) + "\n"
+
+
+def _lines(comparison: Comparison) -> Iterable[str]:
+    before, after = comparison.before, comparison.after
+    yield f"### spill cost: {code(before.model)} → {code(after.model)}"
+    yield ""
+    yield plain(verdict(comparison))
+    yield ""
+    if comparison.strategies:
+        lead = comparison.strategies[0]
+        if both_run(lead):
+            yield f"| {strategy_title(lead)} | before | after | change |"
+            yield "| --- | --: | --: | --- |"
+            yield from (f"| {' | '.join(row)} |" for row in figure_rows(comparison, lead))
+            yield ""
+        yield from _sources(lead)
+        yield from _operators(lead)
+        if len(comparison.strategies) > 1:
+            yield from _strategies(comparison)
+    for word, named in alone(comparison):
+        yield _alone(word, named)
+    found = shown_differences(comparison)
+    for difference in found[:MAX_DIFFERENCES]:
+        name, old, new = difference_words(difference)
+        yield f"- {plain(name)}: {plain(old)} → {plain(new)}"
+    if len(found) > MAX_DIFFERENCES:
+        yield f"- and {len(found) - MAX_DIFFERENCES} more settings"
+    for warning in comparison.warnings:
+        yield f"- **warning:** {plain(warning)}"
+    yield ""
+    yield f"<sub>{plain(matching_sentence(comparison))}; spillprof {comparison.spillprof_version}</sub>"
+
+
+def _sources(lead: StrategyChange) -> Iterable[str]:
+    for words, total, sources in source_parts(lead):
+        yield f"{words} ({format_size(total)}):"
+        yield ""
+        for source in sources[:MAX_SOURCES]:
+            yield f"- {format_size(source.share_bytes)}: {plain(source_sentence(source))}"
+        yield ""
+
+
+def _operators(lead: StrategyChange) -> Iterable[str]:
+    rows: tuple[OperatorChange, ...] = lead.operators[:TOP_OPERATORS]
+    if not rows:
+        return
+    yield "| operator | spill bytes before | after | change | what |"
+    yield "| --- | --: | --: | --- | --- |"
+    for change in rows:
+        ends = change.spill_bytes_before, change.spill_bytes_after
+        old, new = figures(Metric.SPILL_BYTES, *ends)
+        cells = (
+            f"#{step_of(change)} {code(change.name)}",
+            old,
+            new,
+            growth(Metric.PEAK, *ends),
+            plain(operator_reason(change)),
+        )
+        yield f"| {' | '.join(cells)} |"
+    if len(lead.operators) > len(rows):
+        yield ""
+        yield f"{len(lead.operators) - len(rows):,} more operators moved."
+    yield ""
+
+
+def _strategies(comparison: Comparison) -> Iterable[str]:
+    yield "| strategy | spill bytes | latency | |"
+    yield "| --- | --- | --- | --- |"
+    for change in comparison.strategies:
+        pairs = strategy_figures(change) if both_run(change) else ()
+        cells = [f"{before} → {after}" for before, after, _ in pairs] or ["-", "-"]
+        yield f"| {strategy_title(change)} | {cells[0]} | {cells[1]} | {OUTCOMES[change.outcome]} |"
+    yield ""
+
+
+def _alone(word: str, found: Sequence[Named]) -> str:
+    names = ", ".join(f"#{each.step} {code(each.name)}" for each in found[:MAX_ALONE])
+    more = f" and {len(found) - MAX_ALONE:,} more" if len(found) > MAX_ALONE else ""
+    return f"- {word}: {names}{more}"

@@ -1,0 +1,83 @@
+"""What a profile says of the model, of single operators and of single tensors, for viewers of the model."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import OperatorCost, Result
+from spillprof.ir.units import format_size, format_size_exact, format_time
+from spillprof.report.profile.verdict import lead_result, shown_cause, verdict
+from spillprof.report.text import label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One line in a viewer: what, and how much."""
+
+    key: str
+    text: str
+
+
+def as_pairs(notes: Sequence[Note]) -> tuple[tuple[str, str], ...]:
+    """(key, text) as ONNX metadata has them: keys of one word."""
+    return tuple((note.key.replace(" ", "_"), note.text) for note in notes)
+
+
+def model_notes(profile: Profile) -> tuple[Note, ...]:
+    """The finding, and under what it was found."""
+    lead = lead_result(profile)
+    notes = [
+        Note(key="verdict", text=verdict(profile)),
+        Note(key="target", text=f"{label(profile.target.name)}, {format_size(profile.target.sram_bytes)} of SRAM"),
+    ]
+    if lead is not None:
+        notes += [
+            Note(key="strategy", text=lead.strategy),
+            Note(key="spill bytes", text=format_size_exact(lead.spill_bytes)),
+            Note(key="spill time", text=format_time(lead.spill_time_s)),
+            Note(key="latency", text=format_time(lead.latency_s)),
+        ]
+    return tuple(notes)
+
+
+def operator_notes(profile: Profile) -> dict[str, tuple[Note, ...]]:
+    """Notes of each operator that costs something under the leading strategy, by name; a repeated name adds lines."""
+    lead = lead_result(profile)
+    found: dict[str, tuple[Note, ...]] = {}
+    for cost in lead.operators if lead is not None else ():
+        found[cost.name] = (*found.get(cost.name, ()), *_of_operator(cost, repeated=cost.name in found))
+    return found
+
+
+def tensor_notes(profile: Profile) -> dict[str, tuple[Note, ...]]:
+    """Notes of each buffer that spills or is streamed under the leading strategy, by the tensor that it is named by."""
+    lead = lead_result(profile)
+    return {} if lead is None else {name: tuple(notes) for name, notes in _of_buffers(lead)}
+
+
+def _of_operator(cost: OperatorCost, *, repeated: bool) -> Iterator[Note]:
+    suffix = f" at step {cost.step}" if repeated else ""
+    yield Note(key=f"step{suffix}", text=str(cost.step))
+    for what, nbytes in (
+        ("written", cost.spill_write_bytes),
+        ("reloaded", cost.spill_read_bytes),
+        ("streamed", cost.streamed_bytes),
+    ):
+        if nbytes:
+            yield Note(key=f"{what}{suffix}", text=format_size_exact(nbytes))
+    if cost.stall_s > 0:
+        waited_for = f" for {label(cost.stall_buffer)}" if cost.stall_buffer is not None else ""
+        yield Note(key=f"stall{suffix}", text=f"{format_time(cost.stall_s)}{waited_for}")
+    cause = shown_cause(cost)
+    if cause is not None:
+        yield Note(key=f"cause{suffix}", text=cause)
+    if cost.victims:
+        yield Note(key=f"victims{suffix}", text=", ".join(label(victim) for victim in cost.victims))
+
+
+def _of_buffers(result: Result) -> Iterator[tuple[str, list[Note]]]:
+    for buffer in result.buffers:
+        notes = [Note(key="spill bytes", text=format_size_exact(buffer.spill_bytes))]
+        if buffer.spill_count:
+            notes.append(Note(key="spills", text=f"{buffer.spill_count:,}"))
+        yield buffer.name, notes

@@ -1,0 +1,1 @@
+"""A profile as text, Markdown, HTML and JSON."""

@@ -1,0 +1,114 @@
+"""A short Markdown summary: verdict, strategies, top operators. For job summaries and comments."""
+
+from collections.abc import Iterable, Sequence
+
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.units import format_rate, format_size
+from spillprof.report.profile.bound_words import bound_scope, proof_word, search_sentences
+from spillprof.report.profile.padding import padding_sentence
+from spillprof.report.profile.verdict import (
+    deployed_as,
+    lead_result,
+    model_title,
+    recompute_sentences,
+    shown_cause,
+    verdict,
+    why_line,
+)
+from spillprof.report.scales import comparison_size_column, percent, size_column, time_column
+from spillprof.report.text import count_of, label, printable
+
+TOP_OPERATORS = 10
+
+
+def render(profile: Profile) -> str:
+    """The Profile as GitHub-flavoured Markdown, newline at the end. Names cannot break out of their cells."""
+    return "\n".join(_lines(profile)) + "\n"
+
+
+def code(name: str, limit: int = 60) -> str:
+    """``name`` as inline code that is safe within a table cell, whatever it contains."""
+    shown = label(name, limit)
+    if not any(c in shown for c in "`|\\"):
+        return f"`{shown}`"
+    return f"<code>{''.join(c if c.isalnum() else f'&#{ord(c)};' for c in shown)}</code>"
+
+
+def plain(sentence: str, *kept: str) -> str:
+    """Text in which nothing is markup, and no character hides; but each of ``kept`` stays as it is."""
+    for mark in kept:
+        if mark in sentence:
+            return mark.join(plain(part) for part in sentence.split(mark))
+    return "".join(f"&#{ord(c)};" if c in "\\`*_[]<>&|#~@" else c for c in printable(sentence))
+
+
+def _lines(profile: Profile) -> Iterable[str]:
+    lead = lead_result(profile)
+    yield f"### spill cost of {code(model_title(profile))}"
+    yield ""
+    yield plain(verdict(profile))
+    yield ""
+    again = recompute_sentences(profile)
+    yield from (plain(sentence) for sentence in again)
+    yield from [""] if again else []
+    yield from _strategies(profile)
+    if lead is not None and (lead.spill_bytes or lead.compaction_count):
+        yield from _operators(lead)
+    if profile.bounds is not None and lead is not None and lead.spill_bytes:
+        yield f"- {plain(bound_scope(profile))}"
+    for sentence in search_sentences(profile):
+        yield f"- {plain(sentence)}"
+    if padding := padding_sentence(profile):
+        yield f"- {plain(padding)}"
+    for assumption in profile.model.assumptions:
+        yield f"- assumed, {count_of(assumption.count, 'time')}: {code(assumption.what, 300)}"
+    target = profile.target
+    yield ""
+    yield (
+        f"<sub>SRAM {format_size(target.sram_bytes)}, DRAM read {format_rate(target.dram_read_bytes_per_s)}, "
+        f"write {format_rate(target.dram_write_bytes_per_s)}, target {code(target.name)}, "
+        f"{''.join(f'{each}, ' for each in deployed_as(profile))}"
+        f"spillprof {profile.spillprof_version}</sub>"
+    )
+
+
+def _strategies(profile: Profile) -> Iterable[str]:
+    rows: Sequence[Result] = [r for r in profile.results if r.feasible and r.strategy != "none"]
+    latency = time_column([profile.ideal.latency_s, *(r.latency_s for r in rows)])
+    spill_time = time_column([None, *(r.spill_time_s for r in rows)])
+    bound = profile.bounds.spill_bytes_lower if profile.bounds else None
+    spilled = comparison_size_column([0, *(r.spill_bytes for r in rows), bound])
+    yield "| strategy | latency | spill time | hidden | spill bytes | spills | reloads |"
+    yield "| --- | --: | --: | --: | --: | --: | --: |"
+    yield f"| no spill (ideal) | {latency[0]} | - | - | 0 | 0 | 0 |"
+    for i, r in enumerate(rows, start=1):
+        yield (
+            f"| {r.strategy} | {latency[i]} | {spill_time[i]} | {percent(r.hidden_share)} | {spilled[i]} "
+            f"| {r.spill_count:,} | {r.reload_count:,} |"
+        )
+    if profile.bounds is not None:
+        yield f"| lower bound ({proof_word(profile.bounds)}) | | | | {spilled[-1]} | | |"
+    for r in profile.results:
+        if not r.feasible:
+            yield f"| {r.strategy} | infeasible: {plain(label(r.reason or 'no reason given', 200))} | | | | | |"
+    yield ""
+
+
+def _operators(lead: Result) -> Iterable[str]:
+    if lead.kinds is not None and lead.spill_bytes:
+        yield f"Why ({lead.strategy}): {why_line(lead)}"
+        yield ""
+    rows = lead.operators[:TOP_OPERATORS]
+    spilled = size_column([o.spill_bytes for o in rows])
+    stalls = time_column([o.stall_s for o in rows])
+    yield f"| top operators under {lead.strategy} | spill bytes | stall | cause | victims |"
+    yield "| --- | --: | --: | --- | --- |"
+    for o, nbytes, stall in zip(rows, spilled, stalls, strict=True):
+        victims = ", ".join(code(name) for name in o.victims[:3])
+        more = f" +{len(o.victims) - 3}" if len(o.victims) > 3 else ""
+        yield f"| #{o.step} {code(o.name)} | {nbytes} | {stall} | {shown_cause(o) or '-'} | {victims}{more} |"
+    if len(lead.operators) > len(rows):
+        yield ""
+        yield f"{len(lead.operators) - len(rows):,} more operators have a figure."
+    yield ""

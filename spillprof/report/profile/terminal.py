@@ -1,0 +1,361 @@
+"""The summary that ``analyze`` prints: right-aligned numbers, one unit a column; words carry the verdict."""
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.story import Suggestion
+from spillprof.ir.units import format_rate, format_size, format_size_exact
+from spillprof.report.narrow import GLUE, fitting, glued, least_width
+from spillprof.report.profile import memory_strip
+from spillprof.report.profile.bound_words import bound_scope, proof_word, search_sentences
+from spillprof.report.profile.op_times import op_times_sentence
+from spillprof.report.profile.padding import padding_sentence
+from spillprof.report.profile.story import COLUMNS, absence_row, story_paragraphs
+from spillprof.report.profile.time_words import time_parts
+from spillprof.report.profile.verdict import (
+    above_bound,
+    deployed_as,
+    infeasible_sentence,
+    lead_result,
+    no_spill_sentence,
+    recompute_sentences,
+    shown_cause,
+    why_line,
+)
+from spillprof.report.scales import (
+    comparison_size_column,
+    part_percent,
+    percent,
+    signed_time,
+    size_column,
+    time_column,
+)
+from spillprof.report.text import count_of, label
+
+DEFAULT_WIDTH = 100
+MIN_WIDTH = 60
+NARROW = 92
+"""Columns that the table of strategies takes at its widest."""
+MAX_REMARKS = 12
+SUGGESTIONS_SHOWN = 5
+LONGEST_ARGUMENT = 400
+"""A longer one is cut: names come from models."""
+_SHORTEST_NAME, _SHORT_NAME, _LONG_NAME = 20, 28, 44
+"""Columns of an operator's name: the least, what is left to it before a second victim is, and the most."""
+_STRATEGY_COLUMNS = (
+    "", "latency", "spill time", "hidden", "spill bytes", "spills", "reloads", "above bound",
+)  # fmt: skip
+WEIGHT_WORDS = {"stream": "streamed", "cached": "cached", "resident": "resident"}
+_Justify = Literal["left", "right"]
+
+
+def render(profile: Profile, *, top: int = 10, width: int | None = None, color: bool) -> str:
+    """The terminal page, ``width`` characters wide (default 100), with ``top`` operators. Deterministic."""
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=max(MIN_WIDTH, width or DEFAULT_WIDTH),
+        force_terminal=color,
+        no_color=not color,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+    for part in _page(profile, top, console.width):
+        console.print(part)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().replace(GLUE, " ").splitlines()) + "\n"
+
+
+def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
+    lead = lead_result(profile)
+    yield from _header(profile)
+    yield ""
+    yield _strategies(profile, lead, width)
+    if profile.bounds is not None:
+        yield _line(Text(bound_scope(profile), "dim"))
+    yield from map(_line, recompute_sentences(profile))
+    yield from (_line(Text(sentence, "dim")) for sentence in search_sentences(profile))
+    yield from _infeasible(profile)
+    yield ""
+    yield from _memory(profile, lead, width)
+    yield ""
+    if lead is None:
+        yield _line(infeasible_sentence(profile), "bold")
+    elif lead.spill_bytes == 0:
+        yield _line(no_spill_sentence(profile, lead), "bold")
+        if lead.compaction_count:
+            yield from _lead(profile, lead, top, width)
+    else:
+        yield from _lead(profile, lead, top, width)
+    yield from _story(profile, top, width)
+    yield from _oscillations(profile, lead)
+    yield from _oversized(profile)
+    yield from _suggestions(profile, lead, width)
+    yield from _remarks(profile)
+
+
+def _header(profile: Profile) -> Iterable[RenderableType]:
+    model, target = profile.model, profile.target
+    policy = str(profile.config.get("weights", ""))
+    facts = [f"{count_of(model.operators, 'operator')} in {count_of(model.steps, 'step')}"]
+    if model.opset is not None:
+        facts.append(f"opset {model.opset}")
+    facts.append(f"weights {format_size(model.weight_bytes)} {WEIGHT_WORDS.get(policy, policy)}".rstrip())
+    facts += deployed_as(profile)
+    facts += [f"{label(name, 30)}={size}" for name, size in model.dims.items()]
+    yield Text.assemble((label(model.path, 60), "bold"), "   ", glued(", ".join(facts)))
+    read, write = format_rate(target.dram_read_bytes_per_s), format_rate(target.dram_write_bytes_per_s)
+    yield Text(
+        glued(
+            f"SRAM {format_size_exact(target.sram_bytes)}, align {target.alignment_bytes} B"
+            f"   DRAM read {read} write {write}   target {label(target.name, 40)}"
+        )
+    )
+    if profile.op_times is not None:
+        yield Text(op_times_sentence(profile.op_times))
+
+
+def _strategies(profile: Profile, lead: Result | None, width: int) -> RenderableType:
+    rows = [r for r in profile.results if r.strategy != "none"]
+    ideal = profile.ideal
+    shown = [r if r.feasible else None for r in rows]
+    latency = time_column([ideal.latency_s, *(r.latency_s if r else None for r in shown)])
+    spill_time = time_column([None, *(r.spill_time_s if r else None for r in shown)])
+    bound = profile.bounds.spill_bytes_lower if profile.bounds else None
+    spill_bytes = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown), bound])
+    ideal_row = ("ideal" if width < NARROW else "no spill (ideal)", latency[0], "-", "-", "0", "0", "0", "-")
+    lines: list[tuple[tuple[str, ...], str]] = [(_STRATEGY_COLUMNS, ""), (ideal_row, "")]
+    for i, result in enumerate(rows, start=1):
+        name = label(result.strategy, 20)
+        if not result.feasible:
+            lines.append(((name, "infeasible", *["-"] * 6), "dim"))
+            continue
+        figures = (
+            latency[i], spill_time[i], percent(result.hidden_share), spill_bytes[i],
+            f"{result.spill_count:,}", f"{result.reload_count:,}", above_bound(profile, result),
+        )  # fmt: skip
+        lines.append(((name, *figures), "bold" if result is lead else ""))
+    if profile.bounds is not None:
+        lines.append((("lower bound", "", "", "", spill_bytes[-1], "", "", proof_word(profile.bounds)), ""))
+    return _fitted(lines, width - 2, spared=("reloads", "hidden", "spill time", "spills"), left=1)
+
+
+def _memory(profile: Profile, lead: Result | None, width: int) -> Iterable[RenderableType]:
+    """Bars over the steps; what wants more than the SRAM is taller, and red."""
+    if not profile.live_bytes:
+        return
+    under = f" under {lead.strategy}" if lead is not None else ""
+    yield _line(memory_strip.heading(profile, under, width - 2), "bold")
+    for name, bars in memory_strip.lines(profile, lead, width - 4):
+        text = Text.assemble((f"{name:<8}", "dim"), bars)
+        if name == memory_strip.LIVE:
+            text.highlight_regex(f"{memory_strip.OVER}+", "red")
+        yield Padding(text, (0, 0, 0, 4))
+    yield _line(memory_strip.sentence(profile))
+    if padding := padding_sentence(profile):
+        yield _line(padding)
+
+
+def _infeasible(profile: Profile) -> Iterable[RenderableType]:
+    for result in profile.results:
+        if not result.feasible:
+            yield _line(f"{label(result.strategy, 20)} is infeasible: {label(result.reason or 'no reason given', 300)}")
+
+
+def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[RenderableType]:
+    if lead.kinds is not None and lead.spill_bytes:
+        chosen = ", least spill time" if len(profile.results) > 1 else ""
+        yield _line(Text.assemble((f"why ({lead.strategy}{chosen}): ", "bold"), why_line(lead)))
+    if lead.breakdown is not None and lead.latency_s:
+        where = " · ".join(f"{part} {part_percent(s / lead.latency_s)}" for part, s in time_parts(lead.breakdown) if s)
+        yield _line(Text.assemble((f"time ({lead.strategy}): ", "bold"), where))
+    if lead.compaction_count:
+        moved = f"{count_of(lead.compaction_count, 'compaction move')}, {format_size(lead.compaction_bytes)}"
+        yield _line(f"{moved} inside SRAM under {lead.strategy}")
+    rows = lead.operators[:top]
+    if not rows:
+        return
+    yield ""
+    spilled = size_column([o.spill_bytes for o in rows])
+    stalls = time_column([o.stall_s for o in rows])
+    for shown in (2, 1):
+        figures = [("spill bytes", "stall", "cause", "victims")]
+        for operator, nbytes, stall in zip(rows, spilled, stalls, strict=True):
+            figures.append((nbytes, stall, shown_cause(operator) or "-", _victims(operator.victims, shown)))
+        room = width - 2 - least_width(figures, gap=2) - 2
+        if room >= _SHORT_NAME:
+            break
+    name_width = max(_SHORTEST_NAME, min(_LONG_NAME, room))
+    names = [f"#{o.step} {label(o.name, name_width - len(str(o.step)) - 2)}" for o in rows]
+    lines = [((name, *row), "") for name, row in zip(["operator", *names], figures, strict=True)]
+    yield _line(f"Top operators under {lead.strategy}", "bold")
+    yield _fitted(lines, width - 2, spared=("victims", "cause"), left=1, right=2)
+    hidden = len(lead.operators) - len(rows)
+    if hidden:
+        yield Padding(Text(f"... {hidden:,} more (--top {len(lead.operators)})", "dim"), (0, 0, 0, 4))
+
+
+def _story(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
+    """What was asked for by name, with its first absences."""
+    if profile.why is None:
+        return
+    for title, sentences, absences in story_paragraphs(profile.why):
+        yield ""
+        yield _line(title, "bold")
+        yield from (_line(sentence) for sentence in sentences)
+        if not absences:
+            continue
+        of_one = len({a.buffer for a in absences}) == 1
+        for name_width in (20, 14, 10):
+            rows = [absence_row(a, with_buffer=not of_one, name_width=name_width) for a in absences[:top]]
+            if least_width([COLUMNS, *rows]) <= width - 2:
+                break
+        lines = [(row, "") for row in (COLUMNS, *rows)]
+        yield _fitted(lines, width - 2, spared=("left after", "waited"), left=3, right=3)
+        if len(absences) > top:
+            yield Padding(Text(f"... {len(absences) - top:,} more (--top {len(absences)})", "dim"), (0, 0, 0, 4))
+
+
+def _victims(names: Sequence[str], shown: int) -> str:
+    """The first victims, and how many more."""
+    more = f" +{len(names) - shown}" if len(names) > shown else ""
+    return ", ".join(label(name, 14) for name in names[:shown]) + more
+
+
+def _oscillations(profile: Profile, lead: Result | None) -> Iterable[RenderableType]:
+    """The worst oscillating buffer of the lead strategy and of the worst, and what a dedicated slot would change."""
+    lines = []
+    moved = {r.strategy: max(o.spill_bytes for o in r.oscillations) for r in profile.results if r.oscillations}
+    shown = {max(moved, key=lambda s: moved[s])} if moved else set()
+    shown |= {lead.strategy} & moved.keys() if lead is not None else set()
+    for result in profile.results:
+        if result.strategy not in shown:
+            continue
+        worst = max(result.oscillations, key=lambda o: o.spill_bytes)
+        count = len(result.oscillations)
+        text = (
+            f"{count_of(count, 'buffer')} {'oscillates' if count == 1 else 'oscillate'}"
+            f"{': ' if count == 1 else '; worst: '}{label(worst.buffer, 32)} ({format_size(worst.size_bytes)}) spilled "
+            f"{count_of(worst.spill_count, 'time')} under {result.strategy}"
+        )
+        if not worst.tried:
+            text += "; pinning it was not tried"
+        elif worst.pinned_latency_s is None:
+            text += "; does not fit when pinned"
+        else:
+            text += f"; pinned: {signed_time(worst.pinned_latency_s - result.latency_s)}"
+        lines.append(_line(text))
+    yield from ["", *lines] if lines else []
+
+
+def _oversized(profile: Profile) -> Iterable[RenderableType]:
+    if not profile.oversized:
+        return
+    count = len(profile.oversized)
+    streamed = sum(o.streamed_bytes for o in profile.oversized)
+    removable = sum(o.tiling_could_remove_bytes for o in profile.oversized)
+    worst = max(profile.oversized, key=lambda o: o.demand_bytes)
+    yield ""
+    yield _line(
+        f"{count_of(count, 'operator')} {'does' if count == 1 else 'do'} not fit and "
+        f"{'is' if count == 1 else 'are'} tiled through DRAM: {format_size(streamed)} streamed, counted as whole "
+        f"operands; tiling could remove {format_size(removable)}. Largest: #{worst.step} {label(worst.name, 40)} needs "
+        f"{format_size(worst.demand_bytes)} at once"
+    )
+
+
+def _suggestions(profile: Profile, lead: Result | None, width: int) -> Iterable[RenderableType]:
+    """The best few, each with its price: beside the change where there is room, else on a line of its own."""
+    shown = _varied(profile.suggestions, SUGGESTIONS_SHOWN)
+    if not shown:
+        return
+    spilled = size_column([s.spill_bytes for s in shown])
+    arguments = [label(s.argument, LONGEST_ARGUMENT) for s in shown]
+    prices = [label(s.costs, 80) for s in shown]
+    beside = max(map(len, arguments)) + max(map(len, prices)) <= width - 32
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("latency", justify="right", no_wrap=True)
+    table.add_column("spill bytes", justify="right", no_wrap=True)
+    table.add_column("change", overflow="fold")
+    if beside:
+        table.add_column("costs", no_wrap=True)
+    for suggestion, nbytes, argument, price in zip(shown, spilled, arguments, prices, strict=True):
+        figures = signed_time(-suggestion.saves_s), nbytes
+        if beside:
+            table.add_row(*figures, Text(argument), Text(price))
+        else:
+            table.add_row(*figures, Text.assemble(argument, "\n", (price, "dim")))
+    under = sorted({s.strategy for s in shown if s.change != "strategy"})
+    how = f" under {', '.join(under)}" if under else ""
+    if lead is not None and under != [lead.strategy]:
+        how += f", against {lead.strategy}"
+    more = len(profile.suggestions) - len(shown)
+    yield ""
+    yield _line(f"What would help most (each re-simulated{how})", "bold")
+    yield Padding(table, (0, 0, 0, 2))
+    if more:
+        yield Padding(Text(f"... {more:,} more in the report and in --json", "dim"), (0, 0, 0, 4))
+
+
+def _varied(suggestions: Sequence[Suggestion], most: int) -> list[Suggestion]:
+    """The best of each kind, then what is left, no more than so many; the dearest first, as they come."""
+    first = {s.change: s for s in reversed(suggestions)}.values()
+    ranked = [s for s in suggestions if s in first] + [s for s in suggestions if s not in first]
+    taken = ranked[:most]
+    return [s for s in suggestions if s in taken]
+
+
+def _remarks(profile: Profile) -> Iterable[RenderableType]:
+    """Assumptions, notes, folded and removed operators."""
+    model = profile.model
+    lines = [f"assumed, {count_of(a.count, 'time')}: {label(a.what, 300)}" for a in model.assumptions]
+    if model.folded_operators:
+        lines.append(
+            f"{count_of(model.folded_operators, 'operator')} computed from constants alone: folded into weights"
+        )
+    if model.removed_operators:
+        lines.append(f"{count_of(model.removed_operators, 'operator')} removed: nothing reads what they compute")
+    lines += [label(note, 300) for note in model.notes]
+    if len(lines) > MAX_REMARKS:
+        lines = [*lines[: MAX_REMARKS - 1], f"{len(lines) - MAX_REMARKS + 1} more in the report"]
+    yield from ["", *(_line(f"note: {line}", "dim") for line in lines)] if lines else []
+
+
+def _table(*columns: tuple[str, _Justify]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title, justify in columns:
+        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis")
+    return table
+
+
+def _fitted(
+    lines: Sequence[tuple[tuple[str, ...], str]], width: int, *, spared: Sequence[str], left: int, right: int = 9
+) -> RenderableType:
+    """A table of (cells, style), its head first, without the columns for which there is no room.
+
+    ``left`` columns are left-aligned, the ``right`` next ones right-aligned, the rest left again.
+    """
+    kept, gap = fitting([row for row, _ in lines], width, spared)
+    head = lines[0][0]
+    table = _table(*((head[i], "right" if left <= i < left + right else "left") for i in kept))
+    table.padding = (0, gap, 0, 0)
+    for row, style in lines[1:]:
+        table.add_row(*(Text(row[i]) for i in kept), style=style)
+    return Padding(table, (0, 0, 0, 2))
+
+
+def _line(text: str | Text, style: str = "") -> RenderableType:
+    shown = Text(text, style=style) if isinstance(text, str) else text
+    shown.plain = glued(shown.plain)
+    return Padding(shown, (0, 0, 0, 2))

@@ -1,0 +1,170 @@
+"""Which result reports lead with, and what they say about it in one sentence."""
+
+import re
+
+from spillprof.analysis.lead import leading
+from spillprof.analysis.why import why_parts
+from spillprof.ir.profile import Profile, RecomputeFacts
+from spillprof.ir.result import OperatorCost, Result
+from spillprof.ir.units import format_size, format_size_pair, format_time
+from spillprof.report.profile.part_words import because
+from spillprof.report.scales import MISSING, percent
+from spillprof.report.text import count_of, label
+
+_NOISE = 1e-3
+"""Of the ideal latency: what a run without spills loses by less is not spoken of."""
+
+
+def lead_result(profile: Profile) -> Result | None:
+    """The result that reports lead with; None if none is feasible."""
+    return leading(profile.results)
+
+
+def model_title(profile: Profile) -> str:
+    """What a report is called: its model's file, without folders; exporters call every graph the same."""
+    file = re.split(r"[/\\]", profile.model.path)[-1]
+    return profile.model.name if file in ("", "-") else file
+
+
+def verdict(profile: Profile) -> str:
+    """The finding in one sentence."""
+    lead = lead_result(profile)
+    if lead is None:
+        return infeasible_sentence(profile)
+    if lead.spill_bytes == 0:
+        return no_spill_sentence(profile, lead)
+    sram = format_size(profile.target.sram_bytes)
+    ideal = profile.ideal.latency_s
+    slower = f", {percent(lead.spill_time_s / ideal)} over the run without spills" if ideal > 0 else ""
+    lost = f"{format_time(lead.spill_time_s)}{slower}" if lead.spill_time_s > 0 else "that costs no time"
+    return f"Strategy {lead.strategy} spills {format_size(lead.spill_bytes)} at {sram} of SRAM{_mostly(lead)}: {lost}."
+
+
+def above_bound(profile: Profile, result: Result) -> str:
+    """How far a result's spill bytes lie above the proven lower bound: ``optimal``, ``+26 %``, or ``-``.
+
+    Strategy ``optimal`` says ``proven, gap 0.0 %`` or ``gap 1.2 %``. Where operands are tiled through DRAM it is
+    ``at bound``: another choice of them might spill less.
+    """
+    if profile.bounds is None or not result.feasible:
+        return MISSING
+    lower = profile.bounds.spill_bytes_lower
+    searched = result.strategy == "optimal"
+    if result.spill_bytes == lower:
+        reached = "proven, gap 0.0 %" if searched else "optimal"
+        return "at bound" if profile.oversized else reached
+    if not lower:
+        return MISSING
+    above = result.spill_bytes / lower - 1
+    if searched:
+        return f"gap {percent(above)}" if above >= 0.001 else "gap <0.1 %"
+    return f"+{percent(above)}" if above >= 0.001 else "+<0.1 %"
+
+
+def recompute_sentences(profile: Profile) -> list[str]:
+    """What ``--recompute`` changed, and why it did not change more; empty if it was not asked for."""
+    mode = str(profile.config.get("recompute", "off"))
+    asked = ([] if mode == "off" else [f"--recompute {mode}"]) + (
+        ["--recompute-tensor"] if profile.config.get("recompute_tensor") else []
+    )
+    if not asked:
+        return []
+    how, facts, copies = " and ".join(asked), profile.recompute, profile.recomputed
+    if facts is None and not copies:
+        return ["Nothing is computed again: nothing spills, or the program is too long to be searched."]
+    left = [] if facts is None or mode == "off" else _left(facts)
+    if not copies:
+        return [f"Nothing is computed again ({how}): it would make nothing better.", *left]
+    weight_bytes = sum(copy.weight_bytes for copy in copies)
+    weights = f", {format_size(weight_bytes)} of weights again" if weight_bytes else ""
+    more = (
+        f"{count_of(len(copies), 'operator')} {'runs' if len(copies) == 1 else 'run'} twice ({how}): "
+        f"{sum(copy.macs for copy in copies):,} MACs and {format_time(sum(copy.compute_s for copy in copies))} of "
+        f"computing more{weights}."
+    )
+    return [more, *([] if facts is None else [_brought(facts)]), *left]
+
+
+def _brought(facts: RecomputeFacts) -> str:
+    before, after = format_size_pair(facts.spill_bytes_before, facts.spill_bytes)
+    return (
+        f"Under {facts.judge} that spills {after} in place of {before}, in {format_time(facts.latency_s)} in place of "
+        f"{format_time(facts.latency_s_before)}; spill time above includes the second runs."
+    )
+
+
+def _left(facts: RecomputeFacts) -> list[str]:
+    """What is spilled although it could be computed again, by the rule that says so."""
+    parts = [
+        (facts.dear_gaps, "dearer to compute again"),
+        (facts.dear_and_far_gaps, "dear to compute again, from operands that have left"),
+        (facts.cheap_gaps, "cheaper to compute again, but to no avail"),
+    ]
+    shown = " · ".join(f"{count:,} {why}" for count, why in parts if count)
+    return [f"Spilled gaps that could be computed again: {shown}."] if shown else []
+
+
+def no_spill_sentence(profile: Profile, lead: Result) -> str:
+    """What to say where the lead result spills nothing."""
+    sram, smallest = format_size_pair(profile.target.sram_bytes, profile.model.min_sram_bytes)
+    spilling = [r.strategy for r in profile.results if r.feasible and r.spill_bytes > 0]
+    lost = _tiled_for_nothing(profile) + _lost_without_spills(profile, lead)
+    under = f" under {lead.strategy}" if spilling or lost else ""
+    return f"Nothing spills at {sram}{under}{lost}; the smallest SRAM without tiling is {smallest}."
+
+
+def _tiled_for_nothing(profile: Profile) -> str:
+    """That operators which do not fit move nothing that need not move anyway."""
+    count = len(profile.oversized)
+    if not count:
+        return ""
+    if count == 1:
+        return " (1 operator does not fit and is tiled through DRAM, but moves only what must move anyway)"
+    return f" ({count:,} operators do not fit and are tiled through DRAM, but move only what must move anyway)"
+
+
+def _lost_without_spills(profile: Profile, lead: Result) -> str:
+    """What else keeps the run from being the ideal one; empty if it is, but for less than a thousandth."""
+    ideal = profile.ideal.latency_s
+    slower = f" ({percent(lead.spill_time_s / ideal)} over the ideal run)" if ideal > 0 else ""
+    if lead.compaction_count:
+        moves = count_of(lead.compaction_count, "move")
+        return (
+            f", but {moves} inside SRAM, {format_size(lead.compaction_bytes)}, for want of one free piece, "
+            f"{'makes' if lead.compaction_count == 1 else 'make'} it {format_time(lead.spill_time_s)} slower{slower}"
+        )
+    if lead.spill_time_s > _NOISE * ideal:
+        return f", but it is {format_time(lead.spill_time_s)} slower{slower}: transfers wait until space is free"
+    return ""
+
+
+def infeasible_sentence(profile: Profile) -> str:
+    """What to say where no strategy works."""
+    sram, smallest = format_size_pair(profile.target.sram_bytes, profile.model.min_sram_bytes)
+    reasons = {label(r.reason, 300) for r in profile.results if r.reason}
+    why = f": {reasons.pop()}" if len(reasons) == 1 else ""
+    return f"No strategy can run this in {sram} of SRAM{why}. The smallest SRAM without tiling is {smallest}."
+
+
+def why_line(result: Result) -> str:
+    """``capacity 33.3 MiB · order 1 MiB · ...``: the parts in one line."""
+    parts = [f"{cause} {format_size(nbytes)}" for cause, nbytes in why_parts(result)]
+    return " · ".join(parts if result.order_searched or result.causes is None else [*parts, "order not searched"])
+
+
+def shown_cause(operator: OperatorCost) -> str | None:
+    """The cause of most of an operator's bytes, as reports name it."""
+    return "oversized" if operator.cause == "capacity" and operator.kind == "oversized" else operator.cause
+
+
+def _mostly(result: Result) -> str:
+    """``, mostly for want of capacity`` where one cause makes more than half of the bytes."""
+    parts = why_parts(result)
+    total = sum(nbytes for _, nbytes in parts)
+    return next((f", mostly {because(cause, result)}" for cause, nbytes in parts if 2 * nbytes > total), "")
+
+
+def deployed_as(profile: Profile) -> list[str]:
+    """``["activations as int8", "weights as int4"]``: the types in which floats are analysed, if others than theirs."""
+    asked = {"activations": profile.config.get("act_dtype"), "weights": profile.config.get("weight_dtype")}
+    return [f"{what} as {label(str(dtype), 20)}" for what, dtype in asked.items() if dtype is not None]

@@ -1,0 +1,1 @@
+"""A sweep as text, CSV, JSON, Parquet and HTML."""
