@@ -23,9 +23,9 @@ from pathlib import Path
 from statistics import geometric_mean, median
 
 from scale import random_graph
+from spillprof.engine.known import bound_of, optimum_of, plans_of
 
 from spillprof.analysis.occupancy import in_use_by_step
-from spillprof.engine.known import bound_of, optimum_of, plans_of
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spillprof.analysis.attribution import Charge, bytes_by_kind
+from spillprof.analysis.attribution import Charge, bytes_by_kind, evictions
 from spillprof.analysis.breakdown import breakdown
 from spillprof.analysis.causes import Rung, added_up, causes_by_step
 from spillprof.analysis.events import list_events, run_times
@@ -13,11 +13,28 @@ from spillprof.analysis.roofline import roofline
 from spillprof.analysis.spill_timeline import spill_arcs
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import Program
-from spillprof.ir.result import EnergyParts, Result
+from spillprof.ir.result import EnergyParts, Result, Totals
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Timeline
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.traffic import count_traffic
+
+
+def totals_of(program: Program, plan: Plan, timeline: Timeline) -> Totals:
+    """What a plan of the program costs as it was played."""
+    traffic = count_traffic(program, plan)
+    return Totals(
+        spill_bytes=traffic.spill_bytes,
+        spill_write_bytes=traffic.spill_write_bytes,
+        spill_read_bytes=traffic.spill_read_bytes,
+        streamed_bytes=traffic.streamed_bytes,
+        spill_count=len(evictions(program, plan)),
+        reload_count=sum(t.kind is TransferKind.RELOAD for t in plan.transfers),
+        compaction_count=len(plan.moves),
+        peak_bytes=int(in_use_by_step(program, plan).max(initial=plan.reserved_bytes)),
+        latency_s=timeline.makespan_s,
+        energy_j=timeline.energy_j,
+    )
 
 
 def result_of(

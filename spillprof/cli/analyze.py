@@ -101,8 +101,10 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         stage(0, 1, "reading the model")
         graph = read_model(model, values, session)
 
-    from spillprof.explain import pipeline, plan_files
-    from spillprof.explain.options import AnalyzeOptions
+    from spillprof.engine.engine import Engine
+    from spillprof.explain.analyze import analyze, tensor_ranks
+    from spillprof.explain.options import AnalyzeOptions, run_of
+    from spillprof.explain.plan_files import plan_file
 
     options = AnalyzeOptions(
         strategies=strategies, lowering=lowering, planning=planning, what_if=values["what_if"] == "on"
@@ -116,20 +118,22 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         options = replace(options, strategies=few)
     if wants_default and model == "-":
         destinations.append(destination(default_report(model, graph.name), session, events=False))
+    engine = Engine()
     if plan_path is not None:
         import json
 
-        plan = plan_files.plan_file(graph, target, options, strategies[0])
+        plan = plan_file(engine, run_of(graph, target, options), strategies[0])
         write_file(plan_path, json.dumps(plan, indent=1) + "\n", session)
     if order_path is not None:
         from spillprof.frontends.onnx.node_order import in_node_order
 
-        write_file(order_path, in_node_order(model, pipeline.tensor_ranks(graph, target, options)), session)
+        write_file(order_path, in_node_order(model, tensor_ranks(engine, run_of(graph, target, options))), session)
     with stages(sys.stderr, shown=not session.quiet) as stage:
-        profile = pipeline.analyze(
+        profile = analyze(
             graph,
             target,
             options,
+            engine=engine,
             command=reproduce(session, command, values["config"]),
             smaller_batch=_smaller_batch(model, values, session),
             why=values["why"],

@@ -119,7 +119,7 @@ def _is_typed(name: str) -> bool:
 
 
 def _simulated(command: click.Command, session: Session, side: Side, strategies: Sequence[str]) -> "Profile":
-    from spillprof.explain import pipeline
+    from spillprof.explain.analyze import analyze
 
     with _context(command, session, side) as ctx:  # the side's own: what is given here outranks files of settings
         values = ctx.params
@@ -129,7 +129,7 @@ def _simulated(command: click.Command, session: Session, side: Side, strategies:
         if values["plan"] is not None:
             return _of_plan(graph, target, options, values["plan"])
         with stages(sys.stderr, shown=not session.quiet) as stage:
-            return pipeline.analyze(
+            return analyze(
                 graph,
                 target,
                 options,
@@ -139,9 +139,13 @@ def _simulated(command: click.Command, session: Session, side: Side, strategies:
 
 def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: str) -> "Profile":
     """The profile of a model with the result of a plan, whoever made it, in place of strategies."""
-    from spillprof.explain import pipeline, plan_files
+    from spillprof.engine.engine import Engine
+    from spillprof.explain.analyze import analyze
+    from spillprof.explain.options import run_of
+    from spillprof.explain.plan_files import check_plan
 
-    check = plan_files.check_plan(graph, target, options, read_json(path, PLAN))
+    engine = Engine()
+    check = check_plan(engine, run_of(graph, target, options), read_json(path, PLAN))
     if check.result is None:
         first = check.violations[:MAX_VIOLATIONS]
         raise PlanError(
@@ -149,7 +153,7 @@ def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: 
             where=(path, *(v.message if v.step is None else f"step {v.step}: {v.message}" for v in first)),
             hint="'spillprof verify' lists all of them; give the options with which the plan was made",
         )
-    profile = pipeline.analyze(graph, target, replace(options, strategies=("none",)))
+    profile = analyze(graph, target, replace(options, strategies=("none",)), engine=engine)
     config = {**profile.config, "strategies": [check.result.strategy]}
     return replace(profile, results=(check.result,), config=config)
 

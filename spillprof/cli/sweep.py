@@ -44,8 +44,9 @@ from spillprof.ir.interrupts import check, raised
 from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, PLACEMENTS, STRATEGIES, PlanningOptions
 
 if TYPE_CHECKING:
+    from spillprof.studies.sweep.grid import Grid
     from spillprof.studies.sweep.result import Sweep
-    from spillprof.studies.sweep.rows import Case, Row
+    from spillprof.studies.sweep.rows import Row, SweepCase
     from spillprof.studies.sweep.work import Runner, Study
 
 
@@ -112,20 +113,19 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         session.note("where --optimize-seconds cuts a search off, the figures of optimal depend on this machine")
 
     from spillprof.studies.sweep.resume import read_rows
-    from spillprof.studies.sweep.run import Run
 
     known = read_rows(values["resume"]) if values["resume"] else {}
-    run = Run(cases, list(product(placements, strategies)), known)
+    grid = Grid(cases, list(product(placements, strategies)), known)
     runner = _runner(study, values)
     try:
-        finished = _simulate(run, values, runner, session)
+        finished = _simulate(grid, values, runner, session)
         config = _configuration(values, strategies, placements)
         written = reproduce(session, command, values["config"])
-        sweep = _conclude(run.rows(), study, cases, values, config, written, runner, finished)
+        sweep = _conclude(grid.rows(), study, cases, values, config, written, runner, finished)
     finally:
         runner.close()
     if known:
-        session.note(f"{run.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
+        session.note(f"{grid.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
     print_result(as_json(sweep) if to_stdout else as_text(sweep))
     contents = [(path, render(sweep)) for path, render in writers]
     sys.stdout.flush()
@@ -134,15 +134,15 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     return _exit_code(sweep, finished)
 
 
-def _simulate(run: Any, values: Mapping[str, Any], runner: "Runner", session: Session) -> bool:
+def _simulate(grid: "Grid", values: Mapping[str, Any], runner: "Runner", session: Session) -> bool:
     """Do the work; whether it came to its end, or the user stopped it."""
     progress = Progress(sys.stderr, shown=not session.quiet)
     try:
         with raised():
             if values["sram"] == AUTO:
-                run.around_the_bends(runner, progress)
+                grid.around_the_bends(runner, progress)
             else:
-                run.at(values["sram"], runner, progress)
+                grid.at(values["sram"], runner, progress)
             check()
     except KeyboardInterrupt:
         return False
@@ -179,7 +179,7 @@ def _configuration(
 
 
 def _conclude(
-    rows: Sequence["Row"], study: "Study", cases: Sequence["Case"], values: Mapping[str, Any],
+    rows: Sequence["Row"], study: "Study", cases: Sequence["SweepCase"], values: Mapping[str, Any],
     config: Mapping[str, Any], written: str, runner: "Runner", complete: bool,
 ) -> "Sweep":  # fmt: skip
     """What follows from the rows. Ctrl-C while it is looked for who is to blame for the cliffs leaves that out."""

@@ -12,20 +12,20 @@ from spillprof.planning.options import PlanningOptions
 
 if TYPE_CHECKING:
     from spillprof.ir.target import Target
-    from spillprof.studies.sweep.rows import Case
+    from spillprof.studies.sweep.rows import SweepCase
     from spillprof.studies.sweep.work import Study
 
 
-def read_study(models: Sequence[str], values: Mapping[str, Any], session: Session) -> tuple["Study", list["Case"]]:
+def read_study(models: Sequence[str], values: Mapping[str, Any], session: Session) -> tuple["Study", list["SweepCase"]]:
     """Every model read once for each binding of its dimensions, and all cases. The first error, if none is readable."""
     from spillprof.studies.sweep.axes import OPTION_AXES, settings_of
-    from spillprof.studies.sweep.cases import Source, make_study
+    from spillprof.studies.sweep.cases import SweepModel, make_study
 
     target, lowering, planning = base_target(values), first_lowering(values), first_planning(values)
     bindings = settings_of(values["dims"])
     if "-" in models and len(bindings) > 1:
         raise UsageError("a model on stdin can be read only once", hint="save it to a file to sweep its dimensions")
-    sources: list[Source] = []
+    sources: list[SweepModel] = []
     errors: list[SpillprofError] = []
     for model in models:
         for dims in bindings:
@@ -38,15 +38,7 @@ def read_study(models: Sequence[str], values: Mapping[str, Any], session: Sessio
                 message = error.message
             swept = {name: dims[name] for name, sizes in values["dims"] if len(sizes) > 1}
             given = read_bindings(fixed)
-            binding = {
-                "shape": given.shapes,
-                "batch": given.batch,
-                "dim": dims,
-                "assume": given.assume,
-                "branch": given.branches,
-                "trips": given.trips,
-            }
-            sources.append(Source(model=model, graph=graph, dims=swept, binding=binding, error=message))
+            sources.append(SweepModel(model=model, graph=graph, dims=swept, bindings=given, error=message))
     if len(errors) == len(sources):
         raise errors[0]
     for failed in errors:

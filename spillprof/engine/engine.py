@@ -5,11 +5,11 @@ what a Program memoizes of itself. It may be shared by threads.
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
-from spillprof.analysis.attribution import evictions
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.analysis.results import totals_of
 from spillprof.engine.keys import (
     NAMES,
     OF_THE_BOUND,
@@ -24,11 +24,12 @@ from spillprof.engine.keys import (
 )
 from spillprof.engine.recompute.asked import asked_choices
 from spillprof.engine.recompute.search import Recomputation, recomputed
-from spillprof.engine.run import Played, Run
+from spillprof.engine.run import Played, Run, terms_of
 from spillprof.engine.trials import latency_on_demand_s, memory_order
 from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
+from spillprof.ir.result import Totals
 from spillprof.ir.target import Target
 from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.fitting import fit, min_sram, unlimited
@@ -44,7 +45,6 @@ from spillprof.planning.planner import IDEAL, INTERVAL, make_plan, plan_and_choi
 from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.strategies.online import ONLINE_RULES
-from spillprof.planning.traffic import count_traffic
 from spillprof.timing.dma import Link, read_link, write_link
 from spillprof.timing.issue_times import best_issue_times
 from spillprof.timing.timeline import simulate
@@ -58,21 +58,6 @@ _UNREAD_BY_BOUNDS = frozenset(PlanningOptions.__dataclass_fields__) - OF_THE_BOU
 
 
 PICOSECONDS_PER_S = 1e12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """What one strategy costs on one machine. Names as in ``Result``."""
-
-    spill_bytes: int
-    spill_write_bytes: int
-    spill_read_bytes: int
-    streamed_bytes: int
-    spill_count: int
-    compaction_count: int
-    peak_bytes: int
-    latency_s: float
-    energy_j: float
 
 
 class Engine:
@@ -91,6 +76,9 @@ class Engine:
         self._played: LruCache[Played] = LruCache(8)
         self._ideals: LruCache[Played] = LruCache(64)
         self._undecided: LruCache[Totals] = LruCache(64)
+
+    def __reduce__(self) -> tuple[type["Engine"], tuple[()]]:
+        return Engine, ()  # it travels to another process empty
 
     # What runs.
 
@@ -155,13 +143,14 @@ class Engine:
         other_placement = (fitted, *_planning_keys(run, run.planning, {"dma", "placement"}))
 
         def search() -> Optimum:
+            searched = self._searched.get(other_placement)
             found = find_optimum(
                 fitted,
                 run.target,
                 run.planning,
                 lambda strategy: self.plans(fitted, run, strategy)[0][0],
-                self.bound(fitted, run),
-                self._searched.get(other_placement),
+                self.bound(fitted, run) if searched is None else searched.bound,
+                searched,
             )
             self._searched.put(other_placement, found)
             return found
@@ -189,7 +178,7 @@ class Engine:
         def make() -> Played:
             issued = [self.issue(fitted, run, plan) for plan in self.plans(fitted, run, strategy)[0]]
             fastest = min(issued, key=lambda each: each.timeline.makespan_s)
-            violations = verify(fitted, fastest.plan, run.terms)
+            violations = verify(fitted, fastest.plan, terms_of(run.planning))
             if violations:
                 raise AssertionError(f"strategy {strategy} made an illegal plan: {violations[0]}")
             return fastest
@@ -282,19 +271,7 @@ def _spills_nothing(fitted: Program, run: Run, strategy: str, undecided: Totals)
 
 
 def _totals(played: Played) -> Totals:
-    program, plan, timeline = played.program, played.plan, played.timeline
-    traffic = count_traffic(program, plan)
-    return Totals(
-        spill_bytes=traffic.spill_bytes,
-        spill_write_bytes=traffic.spill_write_bytes,
-        spill_read_bytes=traffic.spill_read_bytes,
-        streamed_bytes=traffic.streamed_bytes,
-        spill_count=len(evictions(program, plan)),
-        compaction_count=len(plan.moves),
-        peak_bytes=int(in_use_by_step(program, plan).max(initial=plan.reserved_bytes)),
-        latency_s=timeline.makespan_s,
-        energy_j=timeline.energy_j,
-    )
+    return totals_of(played.program, played.plan, played.timeline)
 
 
 def _in_infinite_memory(options: PlanningOptions) -> PlanningOptions:

@@ -22,15 +22,6 @@ class Run:
     lowering: LoweringOptions = field(default_factory=LoweringOptions)
     planning: PlanningOptions = field(default_factory=PlanningOptions)
 
-    @property
-    def terms(self) -> Terms:
-        """What the options of planning ask of any plan."""
-        return Terms(
-            inputs_resident=self.planning.inputs is Inputs.RESIDENT,
-            cold=self.planning.start is Start.COLD,
-            rewrites=self.planning.writeback is WriteBack.ALWAYS,
-        )
-
     def at(self, sram_bytes: int) -> "Run":
         """The same run in another size of SRAM."""
         return self if sram_bytes == self.target.sram_bytes else self.on(sram_bytes=sram_bytes)
@@ -55,3 +46,12 @@ class Played:
     program: Program
     plan: Plan
     timeline: Timeline
+
+
+def terms_of(options: PlanningOptions) -> Terms:
+    """What the options of planning ask of any plan."""
+    return Terms(
+        inputs_resident=options.inputs is Inputs.RESIDENT,
+        cold=options.start is Start.COLD,
+        rewrites=options.writeback is WriteBack.ALWAYS,
+    )

@@ -80,7 +80,7 @@ def analyze(
         resolve(why, graph, fitted)  # a wrong name is refused at once
     stage(total - 2, total, "why it spills")
     plans = {s: found.plan for s, found in played.items() if not isinstance(found, CapacityError)}
-    causes = Counterfactuals(engine=engine, run=run, plans=tuple(plans.values()))
+    causes = Counterfactuals(engine=engine, run=run, program=program, fitted=fitted, plans=tuple(plans.values()))
     simulated = [
         result_of(infinite.program, target, infinite.plan, infinite.timeline, (), ())
         if s == IDEAL

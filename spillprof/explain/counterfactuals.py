@@ -34,17 +34,9 @@ class Counterfactuals:
 
     engine: Engine
     run: Run
+    program: Program  # what runs, not fitted
+    fitted: Program
     plans: tuple[Plan, ...]  # known plans of the fitted program: none of them beats the best policy
-
-    @cached_property
-    def program(self) -> Program:
-        """What runs, not fitted."""
-        return self.engine.program(self.run)
-
-    @cached_property
-    def fitted(self) -> Program:
-        """What runs, fitted to the memory."""
-        return self.engine.fitted(self.run)
 
     def ladder(self, strategy: str | None, spill_bytes: int) -> tuple[Rung, ...] | None:
         """Rungs below the plan of a strategy (None: of somebody else, who cannot be asked what else they would do).

@@ -7,7 +7,7 @@ from typing import Any
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.results import against_ideal, result_of
 from spillprof.engine.engine import Engine
-from spillprof.engine.run import Run
+from spillprof.engine.run import Run, terms_of
 from spillprof.explain.counterfactuals import Counterfactuals
 from spillprof.ir.certificate import Certificate
 from spillprof.ir.errors import PlanError
@@ -36,13 +36,13 @@ def plan_file(engine: Engine, run: Run, strategy: str) -> dict[str, Any]:
 
 def check_plan(engine: Engine, run: Run, plan_json: Mapping[str, Any]) -> PlanCheck:
     """Verify a plan, whoever made it, and cost it. ``PlanError`` if it cannot be read as a plan of this model."""
-    fitted, terms = engine.fitted(run), run.terms
+    fitted, terms = engine.fitted(run), terms_of(run.planning)
     plan = plan_from_json(fitted, plan_json, inputs_resident=terms.inputs_resident, steady_state=not terms.cold)
     violations = verify(fitted, plan, terms)
     if violations:
         return PlanCheck(violations=violations, result=None)
     ours = plan.strategy if plan.strategy in STRATEGIES else None
-    causes = Counterfactuals(engine=engine, run=run, plans=(plan,))
+    causes = Counterfactuals(engine=engine, run=run, program=engine.program(run), fitted=fitted, plans=(plan,))
     ladder = causes.ladder(ours, count_traffic(fitted, plan).spill_bytes)
     charged = charges(fitted, plan, run.planning)
     result = result_of(fitted, run.target, plan, simulate(fitted, plan, run.target), charged, ladder)
@@ -52,7 +52,7 @@ def check_plan(engine: Engine, run: Run, plan_json: Mapping[str, Any]) -> PlanCh
 
 def check_bound(engine: Engine, run: Run, certificate: Certificate) -> int:
     """The lower bound on spill bytes that a certificate proves. ``PlanError`` if it does not prove what it claims."""
-    wrong = check_certificate(engine.fitted(run), certificate, run.terms)
+    wrong = check_certificate(engine.fitted(run), certificate, terms_of(run.planning))
     if wrong:
         hint = "give the options with which it was made; otherwise its bound is not proven"
         raise PlanError("the certificate does not hold", where=wrong, hint=hint)

@@ -45,7 +45,8 @@ def with_algorithms(
     bare = _Bare(program=program, draft=draft, target=target, options=options, forms=forms)
     if options.conv is not ConvAlgorithm.AUTO or not forms:
         chosen = {i: asked_form(found, options.conv) for i, found in forms.items()}
-        return bare.formed(chosen, chosen, bare.equal_limits(_SHARES[0]))
+        is_cut = options.conv is ConvAlgorithm.IM2COL
+        return bare.formed(chosen, chosen, bare.equal_limits(_SHARES[0]) if is_cut else {})
     fastest = bare.fastest(None)
     tried: dict[tuple[Step, ...], Program] = {}
     for limits in bare.limits():

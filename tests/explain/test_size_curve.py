@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.explain.whatif.size_curve import MOST_SIZES
 from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.graph import Graph

@@ -8,7 +8,7 @@ import pytest
 from programs import program, target
 from random_programs import random_program
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.program import Program
 from spillprof.planning.bounding.certify import certificate_of
 from spillprof.planning.bounding.reduction import reduce

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from programs import program, step, target
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.plan import Plan, Traffic
 from spillprof.ir.program import Program

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import plan, program, target
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.plan import Plan
 from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan

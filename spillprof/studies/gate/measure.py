@@ -3,8 +3,8 @@
 import hashlib
 from dataclasses import dataclass, field
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.graph import Graph
@@ -13,7 +13,7 @@ from spillprof.ir.profile import Profile
 from spillprof.ir.search_ends import BY_CLOCK
 from spillprof.ir.target import Target
 from spillprof.ir.units import format_size_exact
-from spillprof.studies.gate.fingerprint import fingerprint
+from spillprof.studies.fingerprint import fingerprint
 from spillprof.studies.gate.values import BufferRow, Entry, Location, OperatorRow, entry_key, figures_of
 
 LONGEST_NAME = 200
