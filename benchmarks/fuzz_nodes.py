@@ -24,9 +24,9 @@ import onnx
 import onnx.defs
 from onnx import helper, numpy_helper
 
-from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.frontends import read_model
 from spillprof.ir.errors import SpillprofError
-from spillprof.lowering.macs import count_macs
+from spillprof.lowering.operators.table import count_macs
 
 CASES_PER_PROCESS = 500
 MAX_CPU_SECONDS = 4
@@ -185,7 +185,7 @@ def _read_many(first: int, count: int, report: int) -> None:
         os.write(report, number.to_bytes(8, "little"))
         signal.setitimer(signal.ITIMER_PROF, MAX_CPU_SECONDS)  # its signal ends native code too
         try:
-            graph = read_onnx_bytes(random_model(number), name="random")
+            graph = read_model(random_model(number), name="random")
             counts = [count_macs(op, graph).macs for op in graph.operators]
             if min((*counts, *(size for tensor in graph.tensors.values() for size in tensor.shape)), default=0) < 0:
                 os._exit(3)

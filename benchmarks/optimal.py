@@ -23,23 +23,24 @@ from pathlib import Path
 from statistics import geometric_mean, median
 
 from scale import random_graph
-from spillprof.engine.known import bound_of, optimum_of, plans_of
 
 from spillprof.analysis.occupancy import in_use_by_step
-from spillprof.frontends.onnx import read_onnx
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
+from spillprof.frontends import read_model
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph
-from spillprof.ir.program import Program
-from spillprof.ir.target import Target, load_target
-from spillprof.lowering.fitting import fit, unlimited
+from spillprof.ir.target import load_target
+from spillprof.lowering.fitting import unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.planning.bounding.certify import certificate_of
-from spillprof.planning.bounding.reduction import reduce
-from spillprof.planning.covering import planners_covering
+from spillprof.planning.bounds.covering import planners_covering
+from spillprof.planning.bounds.reduction import reduce
+from spillprof.planning.bounds.rows import certificate_of
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
-from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 from spillprof.verify.certificate import check_certificate
@@ -59,7 +60,7 @@ def cases(models: Path, dims: Path | None, shares: list[float], seconds: float |
     bindings = _dims(dims)
     for path in sorted(models.glob("*.onnx")):
         try:
-            graph = read_onnx(path, dims=bindings.get(path.name, {}))
+            graph = read_model(path, dims=bindings.get(path.name, {}))
         except SpillprofError:
             continue
         for weights in (WeightsPolicy.STREAM, WeightsPolicy.CACHED):
@@ -89,11 +90,12 @@ def _case(file: str, graph: Graph, weights: WeightsPolicy, share: float, seconds
     program = lower(graph, target, lowering)
     peak = int(live_bytes_by_step(program, stored=True).max(initial=0))
     target = target.with_overrides(sram_bytes=max(1, int(peak * share)))
-    fitted = fit(program, target, lowering)
+    engine, run = Engine(), Run(graph=graph, target=target, lowering=lowering, planning=planning)
+    fitted = engine.fitted(run)
     start = time.process_time()
-    bound = bound_of(fitted, planning)
-    spilled = {s: _spilled(fitted, target, s, planning) for s in CHEAP_STRATEGIES}
-    optimum = optimum_of(fitted, target, planning)
+    bound = engine.bound(fitted, run)
+    spilled = {s: _spilled(engine, run, s) for s in CHEAP_STRATEGIES}
+    optimum = engine.optimum(fitted, run)
     cpu_s = time.process_time() - start
     for plan in optimum.plans:
         assert verify(fitted, plan) == ()
@@ -111,10 +113,11 @@ def _case(file: str, graph: Graph, weights: WeightsPolicy, share: float, seconds
     return dict(zip(HEADS, map(str, values), strict=True))
 
 
-def _spilled(program: Program, target: Target, strategy: str, planning: PlanningOptions) -> int:
-    plan = plans_of(program, target, strategy, planning)[0][0]
-    assert verify(program, plan) == ()
-    return count_traffic(program, plan).spill_bytes
+def _spilled(engine: Engine, run: Run, strategy: str) -> int:
+    fitted = engine.fitted(run)
+    plan = engine.plans(fitted, run, strategy)[0][0]
+    assert verify(fitted, plan) == ()
+    return count_traffic(fitted, plan).spill_bytes
 
 
 def random_row(n: int, seconds: float | None) -> str:
@@ -125,13 +128,14 @@ def random_row(n: int, seconds: float | None) -> str:
     ideal = make_plan(boundless, target, "none", planning)
     demand = max(step_demand_bytes(boundless, step) for step in boundless.steps)
     target = target.with_overrides(sram_bytes=max(int(in_use_by_step(boundless, ideal).max()) // 3, demand))
-    fitted = fit(lower(graph, target, lowering), target, lowering)
+    engine, run = Engine(), Run(graph=graph, target=target, lowering=lowering, planning=planning)
+    fitted = engine.fitted(run)
     start = time.process_time()
-    bound = bound_of(fitted, planning)
+    bound = engine.bound(fitted, run)
     bound_s = time.process_time() - start
-    spilled = {s: _spilled(fitted, target, s, planning) for s in CHEAP_STRATEGIES}
+    spilled = {s: _spilled(engine, run, s) for s in CHEAP_STRATEGIES}
     start = time.process_time()
-    optimum = optimum_of(fitted, target, planning)
+    optimum = engine.optimum(fitted, run)
     optimum_s = time.process_time() - start
     assert verify(fitted, optimum.plans[0]) == ()
     best = count_traffic(fitted, optimum.plans[0]).spill_bytes

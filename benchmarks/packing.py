@@ -17,13 +17,11 @@ from pathlib import Path
 from spillprof.frontends.minimalloc import read_minimalloc
 from spillprof.ir.units import parse_size
 from spillprof.planning.budget import Budget
-from spillprof.planning.layout.search import WORK, Effort, greedy_peaks, lay_out
+from spillprof.planning.layout.search import LAYOUT_WORK, LayoutEffort, greedy_peaks, lay_out
 from spillprof.verify.layout import layout_faults
 
-COLUMNS = (
-    *("problem", "buffers", "sram_bytes", "load_bytes", "best_greedy_bytes", "colouring_bytes", "found_bytes"),
-    *("fits", "cpu_s"),
-)
+COLUMNS = ("problem", "buffers", "load", "best_greedy", "colouring", "found", "fits", "cpu_s")
+"""``load`` (the lower bound) to ``found`` are peaks as shares of the memory."""
 
 
 def row(path: Path, sram_bytes: int, seconds: float | None) -> tuple[object, ...]:
@@ -31,12 +29,12 @@ def row(path: Path, sram_bytes: int, seconds: float | None) -> tuple[object, ...
     problem = read_minimalloc(path)
     greedy = greedy_peaks(problem)
     start = time.process_time()
-    layout = lay_out(problem, sram_bytes, Effort(budget=Budget(WORK, seconds=seconds)))
+    layout = lay_out(problem, sram_bytes, LayoutEffort(budget=Budget(LAYOUT_WORK, seconds=seconds)))
     cpu_s = time.process_time() - start
     assert layout_faults(problem, layout.offsets) == ()
     peaks = (layout.lower_bound_bytes, min(greedy.values()), greedy["colouring"], layout.peak_bytes)
-    fits = int(layout.peak_bytes <= sram_bytes)
-    return path.stem, len(problem.buffers), sram_bytes, *peaks, fits, f"{cpu_s:.1f}"
+    shares = [f"{peak_bytes / sram_bytes:.3f}" for peak_bytes in peaks]
+    return path.stem, len(problem.buffers), *shares, int(layout.peak_bytes <= sram_bytes), f"{cpu_s:.1f}"
 
 
 def main() -> None:

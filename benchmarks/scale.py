@@ -23,8 +23,9 @@ from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.liveness import step_demand_bytes
-from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.report.json_text import render
 from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate

@@ -24,7 +24,8 @@ from spillprof.ir.bindings import Bindings
 from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.report.sweep.data import render_json
 from spillprof.studies.sweep.cases import SweepModel, make_study
 from spillprof.studies.sweep.cluster import Cluster

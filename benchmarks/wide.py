@@ -23,7 +23,7 @@ from onnx import TensorProto, helper
 from spillprof.cli.analyze import FEW_STRATEGIES
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.frontends import read_model
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.target import load_target
 from spillprof.report import json_text as json_report
@@ -177,7 +177,7 @@ def measure(data: bytes, sram_bytes: int) -> tuple[dict[str, float], str]:
 
     target = load_target("generic-npu").with_overrides(sram_bytes=sram_bytes)
     try:
-        graph = timed("read", lambda: read_onnx_bytes(data, name="wide.onnx"))
+        graph = timed("read", lambda: read_model(data, name="wide.onnx"))
         n = len(graph.operators)
         strategies = next((few for many, few in FEW_STRATEGIES if n > many), ())  # as the command does
         options = AnalyzeOptions(strategies=strategies, what_if=True)

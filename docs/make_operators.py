@@ -8,9 +8,8 @@ import onnx.defs
 
 from spillprof.frontends.onnx.bounds import BOUNDED
 from spillprof.frontends.onnx.contrib import CONTRIB_RULES
-from spillprof.lowering.access import READ_IN_PART
-from spillprof.lowering.costs import ASSUMED, CONTRIB_BYTES, PAST, Cost, cost_class
-from spillprof.lowering.families import ACTIVATIONS, ELEMENTWISE, LEADERS, PARTS, SCALINGS, STACKS, STRIDED_VIEWS, VIEWS
+from spillprof.lowering.operators.facts import CONTRIB_DOMAINS, Follower, LoopKind, ViewKind
+from spillprof.lowering.operators.table import CostClass, cost_class, known_rows
 
 BODIES_REFUSED = ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")
 CONTRIB_UNKNOWN = (
@@ -19,10 +18,10 @@ CONTRIB_UNKNOWN = (
     "WordConvEmbedding",
 )  # fmt: skip
 COSTS = {
-    Cost.COUNTED: "multiply-accumulates are counted",
-    Cost.BYTES: "by bytes: elementwise, reduction, movement, look-up",
-    Cost.BODIES: "those of the operators that it runs",
-    Cost.UNKNOWN: "by bytes, and counted as *operators of unknown cost*",
+    CostClass.COUNTED: "multiply-accumulates are counted",
+    CostClass.BYTES: "by bytes: elementwise, reduction, movement, look-up",
+    CostClass.BODIES: "those of the operators that it runs",
+    CostClass.UNKNOWN: "by bytes, and counted as *operators of unknown cost*",
 }
 INTRODUCTION = """# Operators: supported, assumed, refused
 
@@ -59,11 +58,9 @@ Each of these is counted and shown with every result that rests on it.
 | sparse weights | counted as dense |
 | If of unknown condition | the branch that needs more memory is taken, outputs at their larger size (`--branch`) |
 | Loop of unknown trips | taken to run so often as its limit says, or as is stated with it (`--trips`) |
-| Einsum of three or more operands | contracted in pairs, from the left |
 | GroupQueryAttention of unknown total length | its cache grows by the input, unless the file or `--assume` says less |
 | attention with a past ({past}) | the keys and values of the past are copied, none are appended in place |
 | parameters in attributes (`ai.onnx.ml`) | weights of 8 bytes a whole number, 4 any other |
-| NCHWc layout | channels come in blocks of 16 |
 {rows}
 Not counted, because it is how the figures are defined: products under a causal mask are counted like all others; a
 grouped or local attention multiplies what its shapes say, over a cache all places that it has; a recurrent layer runs
@@ -139,6 +136,15 @@ FAMILIES = """## What lowering does with them
 | move only what they look up | {partial} |
 """
 
+LOOPS = """## Loop nests
+
+The loops that compute an operator, and so what a tiling of it can cut. Operators that are not listed have loops of
+another kind.
+
+| loops | operators |
+| --- | --- |
+"""
+
 
 def render() -> str:
     """The page as Markdown."""
@@ -153,23 +159,29 @@ def render() -> str:
         parts.append(_table(domain, sizes))
     for domain in ("com.microsoft", "com.microsoft.nchwc"):
         parts.append(_table(domain, _contrib_sizes(domain)))
+    facts = known_rows()
     stated = defaultdict(list)
-    for op_type, text in ASSUMED.items():
-        stated[text].append(op_type)
+    for op_type, row in facts.items():
+        if row.assumption:
+            stated[row.assumption].append(op_type)
     rows = "".join(f"| {', '.join(sorted(types))} | {text} |\n" for text, types in stated.items())
-    parts.append(ASSUMPTIONS.format(rows=rows, past=_names(PAST)))
+    past = _names(t for t, row in facts.items() if row.past_input is not None)
+    parts.append(ASSUMPTIONS.format(rows=rows, past=past))
     parts.append(DIFFERENCES.format(rows="".join(f"| {' | '.join(row)} |\n" for row in CONTESTED)))
     parts.append(REFUSED.format(bodies=_names(BODIES_REFUSED)))
     parts.append(
         FAMILIES.format(
-            leaders=_names(LEADERS),
-            activations=_names(ACTIVATIONS),
-            scalings=_names(SCALINGS),
-            elementwise=_names(ELEMENTWISE - ACTIVATIONS - SCALINGS) + ", and those of the two rows above",
-            views=_names(VIEWS),
-            partial=_names({*(READ_IN_PART - PARTS - STACKS - STRIDED_VIEWS), "Slice"}),
+            leaders=_names(t for t, row in facts.items() if row.leads),
+            activations=_names(t for t, row in facts.items() if row.joins is Follower.ACTIVATION),
+            scalings=_names(t for t, row in facts.items() if row.joins is Follower.SCALING),
+            elementwise=_names(t for t, row in facts.items() if row.in_place and row.joins is None)
+            + ", and those of the two rows above",
+            views=_names(t for t, row in facts.items() if row.view is ViewKind.WHOLE),
+            partial=_names(t for t, row in facts.items() if row.reads is not None and not t.startswith("Scan")),
         )
     )
+    loops = ((kind, _names(t for t, row in facts.items() if row.loop is kind)) for kind in LoopKind)
+    parts.append(LOOPS + "".join(f"| {kind} | {names} |\n" for kind, names in loops if kind is not LoopKind.OTHER))
     return "\n".join(parts)
 
 
@@ -188,7 +200,8 @@ def _contrib_sizes(domain: str) -> dict[str, str]:
     sizes = dict.fromkeys(CONTRIB_RULES[domain], "inferred")
     sizes |= {op_type: "bounded" for where, op_type in BOUNDED if where == domain}
     if domain == "com.microsoft":
-        sizes = dict.fromkeys((*CONTRIB_UNKNOWN, *CONTRIB_BYTES), "file") | sizes
+        by_bytes = [t for t, row in known_rows().items() if not {*CONTRIB_DOMAINS}.isdisjoint(row.domains)]
+        sizes = dict.fromkeys((*CONTRIB_UNKNOWN, *by_bytes), "file") | sizes
         sizes |= dict.fromkeys(BODIES_REFUSED, "refused")
         for op_type in (*CONTRIB_RULES["com.microsoft.nchwc"], "RelativePositionBias"):
             if op_type not in CONTRIB_RULES[domain]:
@@ -202,7 +215,7 @@ def _table(domain: str, sizes: dict[str, str]) -> str:
         groups[size, cost_class(domain, op_type)].append(op_type)
     order = ("inferred", "bounded", "file", "refused")
     lines = [f"## Domain `{domain or 'ai.onnx'}`", "", "| size | cost | operators |", "| --- | --- | --- |"]
-    for size, cost in sorted(groups, key=lambda key: (order.index(key[0]), list(Cost).index(key[1]))):
+    for size, cost in sorted(groups, key=lambda key: (order.index(key[0]), list(CostClass).index(key[1]))):
         said = "-" if size == "refused" else COSTS[cost]
         lines.append(f"| {size} | {said} | {_names(groups[size, cost])} |")
     return "\n".join(lines) + "\n"

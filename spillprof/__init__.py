@@ -1,16 +1,18 @@
 """spillprof: what it costs when a model's tensors do not fit into on-chip memory, and why.
 
-For programs: ``load_program`` and ``estimate`` judge one order of a model's steps (docs/library.md).
+For programs: ``read_model`` reads a model, ``load_program`` and ``estimate`` judge one order of its steps
+(docs/library.md).
 """
 
 TYPE_CHECKING = False  # as type checkers know it; the command line starts without the module that has it
 if TYPE_CHECKING:
     from spillprof.engine.estimation import Estimate, estimate, load_program
+    from spillprof.frontends import read_model
     from spillprof.ir.target import Target, load_target
 
 __version__ = "0.1.0"
 
-__all__ = ["Estimate", "Target", "__version__", "estimate", "load_program", "load_target"]
+__all__ = ["Estimate", "Target", "__version__", "estimate", "load_program", "load_target", "read_model"]
 
 _HOMES = {
     "Estimate": "spillprof.engine.estimation",
@@ -18,6 +20,7 @@ _HOMES = {
     "load_program": "spillprof.engine.estimation",
     "Target": "spillprof.ir.target",
     "load_target": "spillprof.ir.target",
+    "read_model": "spillprof.frontends",
 }
 
 

@@ -37,6 +37,6 @@ def bindings(file: str) -> dict[str, int]:
 @cache
 def graph_of(file: str) -> Graph:
     """The model as its index binds it. It is read once in a process: a graph never changes."""
-    from spillprof.frontends.onnx import read_onnx  # not above: the process that deals out the tests reads nothing
+    from spillprof.frontends import read_model  # not above: the process that deals out the tests reads nothing
 
-    return read_onnx(CORPUS / "models" / file, dims=bindings(file))
+    return read_model(CORPUS / "models" / file, dims=bindings(file))

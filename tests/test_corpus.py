@@ -15,7 +15,9 @@ from spillprof.ir.program import BufferKind
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Views, WeightsPolicy
-from spillprof.planning.options import PLACEMENTS, STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.strategies import STRATEGIES
 
 MIB8 = 8 << 20
 MANY_OPERATORS = 3000

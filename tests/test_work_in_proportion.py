@@ -9,10 +9,10 @@ import pytest
 
 from spillprof.engine.engine import Engine
 from spillprof.engine.run import Run
-from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.frontends import read_model
 from spillprof.ir.program import Phase
 from spillprof.ir.target import load_target
-from spillprof.planning.compaction import Block, compact
+from spillprof.planning.memory import StepBlock, compact
 
 SMALL = 300
 
@@ -45,7 +45,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], Callable[
         target = load_target("generic-npu").with_overrides(sram_bytes=kind.sram(n))
 
         def simulate() -> None:
-            graph = read_onnx_bytes(data, name=f"{name}.onnx")
+            graph = read_model(data, name=f"{name}.onnx")
             engine, run = Engine(), Run(graph=graph, target=target)
             engine.ideal_s(run)
             engine.play(engine.fitted(run), run, "lru")
@@ -69,11 +69,11 @@ def test_four_times_the_model_makes_about_four_times_the_calls(
 def test_one_move_is_sought_without_laying_out_all_blocks_again_for_each() -> None:
     """Holes of 1 between blocks of 1 and 2: 40 find none, whichever block is moved."""
 
-    def step(n: int) -> list[Block]:
+    def step(n: int) -> list[StepBlock]:
         placed = [
-            Block(size_bytes=1 + k % 2, first=Phase.READ, last=Phase.WRITE, address=3 * k) for k in range(n)
+            StepBlock(size_bytes=1 + k % 2, first=Phase.READ, last=Phase.WRITE, address=3 * k) for k in range(n)
         ]  # fmt: skip
-        return [*placed, Block(size_bytes=40, first=Phase.COMPUTE, last=Phase.WRITE)]
+        return [*placed, StepBlock(size_bytes=40, first=Phase.COMPUTE, last=Phase.WRITE)]
 
     assert compact(step(100), (0, 300))[:3] == [0, 1, 3]  # all laid out anew
     few, many = (calls_in(lambda n=n: compact(step(n), (0, 3 * n))) for n in (500, 2000))

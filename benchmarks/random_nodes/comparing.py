@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from random_nodes.drawing import Case
-from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.frontends import read_model
 from spillprof.ir.dtypes import UNSIZED_DTYPES
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph
@@ -45,7 +45,7 @@ def compare(case: Case, ort: Any, options: Any) -> Verdict:
         return Verdict(answer=Answer.NOT_RUN, detail=(str(error).strip().splitlines() or [""])[0])
     reason = next((why for applies, why in EXPLAINED if applies(case)), None)
     try:
-        graph = read_onnx_bytes(data, name=case.op_type)
+        graph = read_model(data, name=case.op_type)
     except SpillprofError as error:
         if "stays unknown" in error.message and _has_deciding_feed(case):
             return Verdict(answer=Answer.OPEN)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from spillprof.analysis.attribution import Charge
+from spillprof.ir.arrays import Ints
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.profile_facts import StepFact
 from spillprof.ir.program import BufferKind, Program
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Seconds
-from spillprof.planning.liveness import Bytes, lifetimes
+from spillprof.planning.liveness import lifetimes
 from spillprof.timing.compute import step_times_s
 
 COMPUTE, SRAM, DRAM, LAUNCH = "compute", "SRAM", "DRAM", "launch"
@@ -55,7 +56,7 @@ def roofline(program: Program, plan: Plan, charged: Sequence[Charge], target: Ta
     return Roofline(dram_bytes=(reads + writes).tolist(), bound=step_limits(program, target, reads, writes))
 
 
-def dram_bytes_by_step(program: Program, plan: Plan, charged: Sequence[Charge]) -> tuple[Bytes, Bytes]:
+def dram_bytes_by_step(program: Program, plan: Plan, charged: Sequence[Charge]) -> tuple[Ints, Ints]:
     """DRAM bytes (read, written) that each step causes; all steps together cause all traffic of the plan.
 
     A first load belongs to the step that needs it, the first write of an output to the step that makes it, weights and
@@ -80,7 +81,7 @@ def dram_bytes_by_step(program: Program, plan: Plan, charged: Sequence[Charge]) 
     return np.array(reads, dtype=np.int64), np.array(writes, dtype=np.int64)
 
 
-def step_limits(program: Program, target: Target, reads: Bytes, writes: Bytes) -> list[str]:
+def step_limits(program: Program, target: Target, reads: Ints, writes: Ints) -> list[str]:
     """What would take a step longest if it were alone: its MACs, its SRAM bytes, its DRAM bytes or its launches.
 
     A measured time counts as computing. Of equal times, the first named.
@@ -99,7 +100,7 @@ def step_limits(program: Program, target: Target, reads: Bytes, writes: Bytes) -
     return [(COMPUTE, SRAM, DRAM, LAUNCH)[k] for k in longest.tolist()]
 
 
-def _dram_s(target: Target, reads: Bytes, writes: Bytes) -> Seconds:
+def _dram_s(target: Target, reads: Ints, writes: Ints) -> Seconds:
     """Seconds that so many bytes take at the bandwidth, both directions at once as far as the bus carries them."""
     each = np.maximum(reads / target.dram_read_bytes_per_s, writes / target.dram_write_bytes_per_s)
     bus = target.dram_bus_bytes_per_s

@@ -24,6 +24,6 @@ def main(arguments: "Sequence[str] | None" = None) -> "NoReturn":
 
 def run(arguments: "Sequence[str]") -> int:
     """Run one command; its exit code. What went wrong is on stderr."""
-    from spillprof.cli.running import run
+    from spillprof.cli.running import run_command
 
-    return run(arguments)
+    return run_command(arguments)

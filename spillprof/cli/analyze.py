@@ -10,29 +10,25 @@ import click
 
 from spillprof.cli.declaring import completing, examples, option, switch
 from spillprof.cli.formats import destination, write_all
-from spillprof.cli.model_file import read_model
-from spillprof.cli.option_texts import strategy_names
-from spillprof.cli.option_values import read_lowering, read_planning, read_target
+from spillprof.cli.inputs import load_graph, read_simulation, read_target
 from spillprof.cli.options import (
     config_options,
     model_options,
     session_options,
     simulation_options,
+    strategy_names,
     target_options,
 )
 from spillprof.cli.output import (
     default_report,
-    print_result,
-    render_json,
+    print_profile,
     write_file,
 )
-from spillprof.cli.page import summary
 from spillprof.cli.progress import stages
-from spillprof.cli.reproduce import reproduce
-from spillprof.cli.session import Session
+from spillprof.cli.session import Session, reproduce
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
-from spillprof.planning.options import OPTIMAL, STRATEGIES
+from spillprof.planning.strategies import OPTIMAL, STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.explain.whatif.change import SmallerBatch
@@ -96,19 +92,17 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     if wants_default and model != "-":
         destinations.append(destination(default_report(model, ""), session, events=False))
-    target, lowering, planning = read_target(values), read_lowering(values), read_planning(values)
+    target = read_target(values)
+    options = read_simulation(values, strategies, what_if=values["what_if"] == "on")
     with stages(sys.stderr, shown=not session.quiet) as stage:
         stage(0, 1, "reading the model")
-        graph = read_model(model, values, session)
+        graph = load_graph(model, values, session)
 
     from spillprof.engine.engine import Engine
     from spillprof.explain.analyze import analyze, tensor_ranks
-    from spillprof.explain.options import AnalyzeOptions, run_of
+    from spillprof.explain.options import run_of
     from spillprof.explain.plan_files import plan_file
 
-    options = AnalyzeOptions(
-        strategies=strategies, lowering=lowering, planning=planning, what_if=values["what_if"] == "on"
-    )
     few = next((names for above, names in FEW_STRATEGIES if len(graph.operators) > above), ())
     if few and not strategies:
         session.note(
@@ -139,9 +133,7 @@ def command(session: Session, /, model: str, **values: Any) -> None:
             why=values["why"],
             stage=stage,
         )
-    print_result(
-        render_json(profile, events=values["events"]) if to_stdout else summary(profile, values["top"], session)
-    )
+    print_profile(profile, session, as_json=to_stdout, events=values["events"], top=values["top"])
     sys.stdout.flush()
     write_all(destinations, profile, session)
     if not any(result.feasible for result in profile.results):
@@ -160,7 +152,7 @@ def _smaller_batch(model: str, values: Mapping[str, Any], session: Session) -> "
     if batch is None or batch % 2 or model == "-":
         return None
     half = {**values, "batch": batch // 2}
-    return SmallerBatch(argument=f"--batch {batch // 2}", runs=2, read=lambda: read_model(model, half, session))
+    return SmallerBatch(argument=f"--batch {batch // 2}", runs=2, read=lambda: load_graph(model, half, session))
 
 
 def _strategies(text: str | None) -> tuple[str, ...]:

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spillprof.cli.config_keys import BUDGETS, GATE_SETTINGS, MODEL_KEYS, SETTINGS, TARGET_FIELDS, TARGET_KEYS, Setting
+from spillprof.cli.config_keys import (
+    BUDGETS,
+    FILE_SETTINGS,
+    GATE_SETTINGS,
+    MODEL_KEYS,
+    SETTINGS,
+    TARGET_FIELDS,
+    TARGET_KEYS,
+    SettingValue,
+)
 from spillprof.frontends.targets import open_target, resolve_path
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Budgets
@@ -48,8 +57,8 @@ class Config:
     """One file, checked; or nothing, where there is none."""
 
     path: Path | None = None
-    settings: Mapping[str, Setting] = field(default_factory=dict)
-    gate: Mapping[str, Setting] = field(default_factory=dict)
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    gate: Mapping[str, SettingValue] = field(default_factory=dict)
     targets: Mapping[str, Target] = field(default_factory=dict)
     models: tuple[ModelEntry, ...] = ()
 
@@ -108,8 +117,7 @@ def parse_config(text: str, path: Path) -> Config:
     target = settings.get("target")
     if isinstance(target, str):
         settings["target"] = resolve_path(target, path.parent)
-    if "op-times" in settings:
-        settings["op-times"] = str(path.parent / str(settings["op-times"]))
+    settings |= {key: str(path.parent / str(settings[key])) for key in FILE_SETTINGS if key in settings}
     targets = _targets(top)
     config = Config(
         path=path,

@@ -1,22 +1,24 @@
 """Keys of a configuration file, and how the value of each is read.
 
-A reader gives the value as the option of that name takes it, or raises ``UsageError`` without saying where.
+A reader returns the value as the option of that name takes it, or raises ``UsageError`` without saying where.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from spillprof.ir.dtypes import AS_IN_FILE, parse_dtype
+from spillprof.explain.options import AnalyzeOptions
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 from spillprof.ir.nearest import nearest
-from spillprof.ir.target_fields import field_names, read_fields
+from spillprof.ir.option_rows import OptionRow, option_rows
+from spillprof.ir.target_fields import field_names, read_fields, short_name
 from spillprof.ir.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
-from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, Oversized, Views, WeightsPolicy
-from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, Recomputing, Release, WriteBack
+from spillprof.lowering.options import LoweringOptions
+from spillprof.planning.options import PlanningOptions
 
-Setting = str | int | bool | tuple[str, ...]
+SettingValue = str | int | bool | tuple[str, ...]
 
 
 def parse_metrics(text: str) -> tuple[Metric, ...]:
@@ -76,10 +78,6 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(item) for item in items)
 
 
-def _dtype(value: Any) -> str:
-    return parse_dtype(_text(value)) or AS_IN_FILE
-
-
 def _listed(value: Any) -> str:
     """Texts joined by commas, as options take them."""
     return ",".join(_texts(value))
@@ -110,17 +108,19 @@ def _trips(value: Any) -> dict[str, int]:
 
 
 def parse_budget(parse: Callable[[str], Any], text: str) -> Any:
-    """A limit, which unlike a size may be nothing at all."""
+    """A limit: unlike a size, time or energy, it may be 0."""
     return 0 if text.strip() == "0" else parse(text)
 
 
-parse_floor = parse_budget
-"""The growth that always passes: nothing at all, too."""
+def _number(most: float, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise UsageError(f"{value!r} is no number from 0 to {most:,.0f}", hint="write it without quotes, like 10")
+    return str(value)
 
 
-def _seconds(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 86_400:
-        raise UsageError(f"{value!r} is no time to search", hint="give seconds, like optimize-seconds = 10")
+def _parsed(parse: Callable[[str], Any], value: Any) -> str:
+    """A text that the option can parse."""
+    parse(_text(value))
     return str(value)
 
 
@@ -139,34 +139,42 @@ def _metrics(value: Any) -> str:
     return ",".join(parse_metrics(_listed(value)))
 
 
-def _floor(parse: Callable[[str], Any], value: Any) -> str:
-    return _quantity(partial(parse_floor, parse), value)
+def _reader(row: OptionRow) -> Callable[[Any], SettingValue]:
+    """How the value of an option's key is read."""
+    if row.switched_on is not None:
+        return _flag
+    match row.default:
+        case bool():
+            return _switch
+        case StrEnum():
+            return partial(_one_of, [str(value) for value in type(row.default)])
+        case tuple():
+            return _texts
+    if row.most is not None:
+        return partial(_number, row.most)
+    if row.parse is not None:
+        return partial(_parsed, row.parse)
+    return _text if row.names is None else partial(_one_of, row.names())
 
 
 _size, _rate = partial(_quantity, parse_size), partial(_quantity, parse_rate)
+_ROWS = tuple(row for kind in (AnalyzeOptions, PlanningOptions, LoweringOptions) for row in option_rows(kind))
 
-SETTINGS: Mapping[str, Callable[[Any], Setting]] = {
+SETTINGS: Mapping[str, Callable[[Any], SettingValue]] = {
     "baseline": _text, "sram": _size, "target": _text, "align": _size, "dram-read": _rate, "dram-write": _rate,
-    "strategy": _listed, "placement": partial(_one_of, PLACEMENTS), "order": partial(_one_of, list(Order)),
-    "recompute": partial(_one_of, list(Recomputing)),
-    "inputs": partial(_one_of, list(Inputs)),
-    "dma": partial(_one_of, list(Dma)), "writeback": partial(_one_of, list(WriteBack)),
-    "release": partial(_one_of, list(Release)), "cold": _flag, "optimize-seconds": _seconds,
-    "weights": partial(_one_of, list(WeightsPolicy)),
-    "fuse": partial(_one_of, list(Fuse)), "conv": partial(_one_of, list(ConvAlgorithm)), "inplace": _switch,
-    "views": partial(_one_of, list(Views)), "fold": _switch, "control-flow": partial(_one_of, list(Control)),
-    "fuse-tensor": _texts, "recompute-tensor": _texts, "pin": _texts,
-    "oversized": partial(_one_of, list(Oversized)), "op-times": _text,
-    "act-dtype": _dtype, "weight-dtype": _dtype, "what-if": _switch,
-    "top": partial(_count, minimum=0),
+    **{row.key: _reader(row) for row in _ROWS},
+    "strategy": _listed, "top": partial(_count, minimum=0),
 }  # fmt: skip
 """Settings of the file's own level, each as its option takes it."""
 
-GATE_SETTINGS: Mapping[str, Callable[[Any], Setting]] = {
+FILE_SETTINGS = tuple(row.key for row in _ROWS if row.is_file)
+"""Settings that are paths, relative to the configuration file."""
+
+GATE_SETTINGS: Mapping[str, Callable[[Any], SettingValue]] = {
     "max-increase": partial(_quantity, parse_share),
-    "min-increase": partial(_floor, parse_size),
-    "min-latency-increase": partial(_floor, parse_time),
-    "min-energy-increase": partial(_floor, parse_energy),
+    "min-increase": partial(_quantity, partial(parse_budget, parse_size)),
+    "min-latency-increase": partial(_quantity, partial(parse_budget, parse_time)),
+    "min-energy-increase": partial(_quantity, partial(parse_budget, parse_energy)),
     "metrics": _metrics,
     "strategy": _text,
 }
@@ -181,20 +189,15 @@ MODEL_KEYS: Mapping[str, Callable[[Any], Any]] = {
     "max-spill": partial(_limit, parse_size), "max-latency": partial(_limit, parse_time),
     "max-peak": partial(_limit, parse_size), "max-energy": partial(_limit, parse_energy),
 }  # fmt: skip
-
 """What ``[[models]]`` says of each model."""
 
-_SHORT_NAMES = {
-    "sram": "sram_bytes", "align": "alignment_bytes", "dram-read": "dram_read_bytes_per_s",
-    "dram-write": "dram_write_bytes_per_s", "dram-read-setup": "dram_read_setup_s",
-    "dram-write-setup": "dram_write_setup_s", "dram-burst": "dram_burst_bytes",
-    "dram-bus": "dram_bus_bytes_per_s", "background": "background_bytes_per_s",
+TARGET_FIELDS = {
+    **{name.replace("_", "-"): name for name in field_names() if name != "name"},
+    **{short_name(name): name for name in field_names() if name != "name"},
+    "sram": "sram_bytes",
+    "align": "alignment_bytes",
     "sram-rate": "sram_bytes_per_s",
-    "launch-overhead": "launch_overhead_s", "weight-staging": "weight_staging_bytes",
-    "stream-staging": "stream_staging_bytes",
-}  # fmt: skip
-
-TARGET_FIELDS = {**{name.replace("_", "-"): name for name in field_names() if name != "name"}, **_SHORT_NAMES}
+}
 """Keys of ``[targets.NAME]`` besides ``inherit``, and the fields of a Target that they set."""
 
 TARGET_KEYS: Mapping[str, Callable[[Any], Any]] = {

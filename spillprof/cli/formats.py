@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spillprof.cli.output import render_json, write_file
+from spillprof.cli.output import write_file
 from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
 
@@ -60,7 +60,7 @@ def has_events(profile: "Profile") -> bool:
 def _formats(path: str, *, events: bool | None) -> Mapping[str, _Render]:
     return {
         ".html": _made_by("profile.html", "render"),
-        ".json": lambda profile: render_json(profile, events=has_events(profile) if events is None else events),
+        ".json": lambda profile: _json(profile, events=has_events(profile) if events is None else events),
         ".md": _made_by("profile.markdown", "render"),
         ".csv": _table(TABLES[0]),
         **{f".{name}.csv": _table(name) for name in TABLES},
@@ -110,3 +110,9 @@ def _annotated(profile: "Profile", path: str) -> Iterable[bytes]:
             hint="write it into the folder of the model",
         )
     return annotated.contents()
+
+
+def _json(profile: "Profile", *, events: bool) -> str:
+    from spillprof.report.json_text import render
+
+    return render(profile, events=events)

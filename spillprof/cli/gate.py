@@ -2,40 +2,38 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spillprof.cli.config_keys import parse_budget, parse_floor, parse_metrics
-from spillprof.cli.declaring import completing, examples, option, parsed
-from spillprof.cli.gate_cases import read_cases
-from spillprof.cli.option_values import is_given
-from spillprof.cli.options import (
-    binding_options,
-    config_options,
-    session_options,
-    simulation_options,
-    target_options,
-)
-from spillprof.cli.output import print_result, write_file
+from spillprof.cli.config_keys import parse_budget, parse_metrics
+from spillprof.cli.declaring import completing, examples, option, parsed, unknown_name
+from spillprof.cli.inputs import is_given, read_bindings, read_simulation, read_target
+from spillprof.cli.options import binding_options, config_options, session_options, simulation_options, target_options
+from spillprof.cli.output import by_suffix, print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.cli.session import Session
+from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import parse_energy, parse_share, parse_size, parse_time
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.report.text import label
 
 if TYPE_CHECKING:
-    from spillprof.cli.config import Config
-    from spillprof.studies.gate import GateReport, Rules
+    from spillprof.cli.config import Config, ModelEntry
+    from spillprof.studies.gate import Case, GateReport, Rules
 
-FORMATS = ("text", "json", "markdown", "junit", "github", "sarif")
-SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif", ".txt": "text"}
-SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+_FORMATS = ("text", "json", "markdown", "junit", "github", "sarif")
+_SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif", ".txt": "text"}
+_SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+
+
+def _limit(parse: Callable[[str], Any]) -> Callable[..., Any]:
+    return parsed(partial(parse_budget, parse))
 
 
 @click.command(
@@ -50,90 +48,33 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 @click.argument("models", nargs=-1, metavar="[MODEL]...")
 @binding_options
 @target_options
-@option(
-    "--strategy",
-    default="interval",
-    show_default=True,
-    metavar="NAME",
-    shell_complete=completing(lambda: STRATEGIES),
-    help="The strategy that is judged.",
-)
+@option("--strategy", default="interval", show_default=True, metavar="NAME",
+        shell_complete=completing(lambda: STRATEGIES), help="The strategy that is judged.")  # fmt: skip
 @option("--baseline", metavar="FILE", help="Default: spillprof-baseline.json beside the configuration.")
 @option("--update", is_flag=True, help="Write the baseline: accept every figure as it is now.")
 @option("--ratchet", is_flag=True, help="Fail on gains that the baseline lacks; --update then takes over gains alone.")
 @option("--against", metavar="REF", help="Read the baseline from a git commit, e.g. origin/main.")
 @option("--exit-zero", is_flag=True, help="Exit with 0 where the gate fails. Never hides 2 or 3.")
-@option(
-    "--metrics",
-    default="spill-bytes,latency",
-    show_default=True,
-    metavar="A,B",
-    callback=parsed(parse_metrics),
-    shell_complete=completing(lambda: tuple(Metric)),
-    help="Judged: spill-bytes, latency, peak, energy.",
-)
-@option(
-    "--max-increase",
-    default="0%",
-    show_default=True,
-    metavar="SHARE",
-    callback=parsed(parse_share),
-    help="Growth over the baseline that passes; and",
-)
-@option(
-    "--min-increase",
-    default="0",
-    show_default=True,
-    metavar="SIZE",
-    callback=parsed(partial(parse_floor, parse_size)),
-    help="growth of spill bytes or peak that passes. A regression exceeds both.",
-)
-@option(
-    "--min-latency-increase",
-    default="1us",
-    show_default=True,
-    metavar="TIME",
-    callback=parsed(partial(parse_floor, parse_time)),
-    help="The same for latency.",
-)
-@option(
-    "--min-energy-increase",
-    default="1nJ",
-    show_default=True,
-    metavar="ENERGY",
-    callback=parsed(partial(parse_floor, parse_energy)),
-    help="The same for energy.",
-)
-@option(
-    "--max-spill", metavar="SIZE", callback=parsed(partial(parse_budget, parse_size)), help="Budget of spill bytes."
-)
-@option("--max-latency", metavar="TIME", callback=parsed(partial(parse_budget, parse_time)), help="Budget of latency.")
-@option(
-    "--max-peak",
-    metavar="SIZE",
-    callback=parsed(partial(parse_budget, parse_size)),
-    help="Budget of live activations, as stored.",
-)  # fmt: skip
-@option(
-    "--max-energy", metavar="ENERGY", callback=parsed(partial(parse_budget, parse_energy)), help="Budget of energy."
-)
+@option("--metrics", default="spill-bytes,latency", show_default=True, metavar="A,B", callback=parsed(parse_metrics),
+        shell_complete=completing(lambda: tuple(Metric)),
+        help="Judged: spill-bytes, latency, peak, energy.")  # fmt: skip
+@option("--max-increase", default="0%", show_default=True, metavar="SHARE", callback=parsed(parse_share),
+        help="Growth over the baseline that passes; and")  # fmt: skip
+@option("--min-increase", default="0", show_default=True, metavar="SIZE", callback=_limit(parse_size),
+        help="growth of spill bytes or peak that passes. A regression exceeds both.")  # fmt: skip
+@option("--min-latency-increase", default="1us", show_default=True, metavar="TIME", callback=_limit(parse_time),
+        help="The same for latency.")  # fmt: skip
+@option("--min-energy-increase", default="1nJ", show_default=True, metavar="ENERGY", callback=_limit(parse_energy),
+        help="The same for energy.")  # fmt: skip
+@option("--max-spill", metavar="SIZE", callback=_limit(parse_size), help="Budget of spill bytes.")
+@option("--max-latency", metavar="TIME", callback=_limit(parse_time), help="Budget of latency.")
+@option("--max-peak", metavar="SIZE", callback=_limit(parse_size), help="Budget of live activations, as stored.")
+@option("--max-energy", metavar="ENERGY", callback=_limit(parse_energy), help="Budget of energy.")
 @simulation_options
-@option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="What goes to stdout; github also writes the job summary.",
-)
-@option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    metavar="FILE",
-    help="Also write .json, .md, .xml (JUnit), .sarif or .txt. Repeatable.",
-)
+@option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True,
+        help="What goes to stdout; github also writes the job summary.")  # fmt: skip
+@option("-o", "--output", "outputs", multiple=True, metavar="FILE",
+        help="Also write .json, .md, .xml (JUnit), .sarif or .txt. Repeatable.")  # fmt: skip
 @option("--record", metavar="FILE", help="Append the figures to a history; see 'spillprof history'.")
 @option("--commit", metavar="ID", help="What --record calls this state. Default: the commit checked out.")
 @config_options(lambda config: {**config.settings, **config.gate})
@@ -151,9 +92,11 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         raise UsageError("--update writes the baseline in the folder, --against reads another", hint="drop one of them")
     config: Config = values["config"]
     path = Path(values["baseline"] if is_given("baseline") else os.path.relpath(config.baseline))
-    writers = [(session.files.writes(name), _format_of(name)) for name in values["outputs"]]
+    writers = [
+        (session.files.writes(name), by_suffix(name, _SUFFIXES, of=" of a gate", also="")) for name in values["outputs"]
+    ]
     _name_updated(values, path, session)
-    cases = read_cases(models, config, path.parent, values)
+    cases = _cases(models, config, path.parent, values)
     for case in cases:
         session.files.reads(case.path)
     commit = _commit(values, config) if values["record"] else ""
@@ -181,6 +124,91 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     return 0 if report.exit_code == 1 and values["exit_zero"] else report.exit_code
 
 
+def _cases(models: Sequence[str], config: "Config", root: Path, values: Mapping[str, Any]) -> "list[Case]":
+    """Every model on every target that is to be judged: those of the configuration, or the models named."""
+    entries = [_entry(model, config, root) for model in models] if models else list(config.models)
+    if not entries:
+        raise UsageError(
+            "there is no model to judge",
+            where=() if config.path is None else (str(config.path),),
+            hint='name one, or list them: [[tool.spillprof.models]] with path = "model.onnx" in pyproject.toml',
+        )
+    cases = [case for entry in entries for case in _cases_of(entry, config, values)]
+    keys = [case.key for case in cases]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise UsageError(f"'{twice}' is to be judged twice", hint="name it once, or give one of them a name")
+    return cases
+
+
+def _entry(model: str, config: "Config", root: Path) -> "ModelEntry":
+    """The entry of the configuration with that name or path; else one made up for the file."""
+    from spillprof.cli.config import ModelEntry
+
+    real = os.path.realpath(model)
+    for entry in config.models:
+        if entry.name == model or os.path.realpath(config.folder / entry.path) == real:
+            return entry
+    path = os.path.abspath(model)
+    try:
+        name = os.path.relpath(real, os.path.realpath(root))
+    except ValueError:  # another drive
+        name = os.path.basename(model)
+    return ModelEntry(path=path, name=Path(name).as_posix(), line=0)
+
+
+def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) -> "list[Case]":
+    from spillprof.ir.metric import Budgets
+    from spillprof.studies.gate import Case
+    from spillprof.studies.gate.values import Location
+
+    strategy = values["strategy"]
+    if strategy not in (*STRATEGIES, "none"):
+        if "," in strategy:
+            raise UsageError("a gate judges one strategy", hint='set strategy = "interval" under [tool.spillprof.gate]')
+        raise unknown_name("strategy", strategy, (*STRATEGIES, "none"))
+    given = read_bindings(values)
+    names = entry.targets if entry.targets and not is_given("target") else (None,)
+    mine = entry.budgets
+    budgets = Budgets(
+        spill_bytes=mine.spill_bytes if values["max_spill"] is None else values["max_spill"],
+        latency_s=mine.latency_s if values["max_latency"] is None else values["max_latency"],
+        peak_bytes=mine.peak_bytes if values["max_peak"] is None else values["max_peak"],
+        energy_j=mine.energy_j if values["max_energy"] is None else values["max_energy"],
+    )
+    listed = entry.line > 0 and config.path is not None
+    return [
+        Case(
+            path=os.path.relpath(config.folder / entry.path) if listed else os.path.relpath(entry.path),
+            model=entry.name,
+            target=read_target(values, name),
+            options=read_simulation(values, (strategy,)),
+            bindings=Bindings(
+                dims={**entry.dims, **given.dims},
+                shapes={**entry.shapes, **given.shapes},
+                batch=entry.batch if given.batch is None else given.batch,
+                assume={**entry.assume, **given.assume},
+                branches={**entry.branches, **given.branches},
+                trips={**entry.trips, **given.trips},
+            ),
+            budgets=budgets,
+            location=Location(file=_from_root(config.path), line=entry.line)
+            if listed and config.path is not None
+            else None,
+        )
+        for name in names
+    ]
+
+
+def _from_root(path: Path) -> str:
+    """The path as code hosts name it: from the root of the checkout in a job of theirs, else from here."""
+    root = os.environ.get("GITHUB_WORKSPACE")
+    absolute = Path(os.path.realpath(path))
+    if root and absolute.is_relative_to(os.path.realpath(root)):
+        return absolute.relative_to(os.path.realpath(root)).as_posix()
+    return Path(os.path.relpath(path)).as_posix()
+
+
 def _name_updated(values: Mapping[str, Any], baseline: Path, session: Session) -> None:
     """Name the files that are read and then replaced, or added to."""
     if values["update"]:
@@ -189,7 +217,7 @@ def _name_updated(values: Mapping[str, Any], baseline: Path, session: Session) -
         session.files.reads(str(baseline))  # also where another commit's is judged by: it is no place for a result
     if values["record"]:
         session.files.updates(values["record"])
-    summary = os.environ.get(SUMMARY_VARIABLE)
+    summary = os.environ.get(_SUMMARY_VARIABLE)
     if values["form"] == "github" and summary:
         session.files.updates(summary)
 
@@ -235,12 +263,7 @@ def _updated(report: "GateReport", baseline: Mapping[str, Any], path: Path, sess
 
 
 def _format_of(name: str) -> str:
-    suffix = Path(name).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise UsageError(
-            f"'{name}' has no suffix that names a format of a gate", hint=f"end it with {', '.join(SUFFIXES)}"
-        )
-    return SUFFIXES[suffix]
+    return by_suffix(name, _SUFFIXES, of=" of a gate", also="")
 
 
 def _render(report: "GateReport", form: str) -> str:
@@ -255,7 +278,7 @@ def _render(report: "GateReport", form: str) -> str:
 
 def _print(report: "GateReport", form: str) -> None:
     print_result(_render(report, form))
-    summary = os.environ.get(SUMMARY_VARIABLE)
+    summary = os.environ.get(_SUMMARY_VARIABLE)
     if form == "github" and summary:
         try:
             with open(summary, "a", encoding="utf-8", newline="\n") as file:

@@ -8,7 +8,7 @@ import click
 from spillprof.cli.config_keys import parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed
 from spillprof.cli.options import config_options, session_options
-from spillprof.cli.output import print_result, write_file
+from spillprof.cli.output import by_suffix, print_result, write_file
 from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
@@ -48,7 +48,10 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     from spillprof.report.gate import history
     from spillprof.studies.history import read_history
 
-    output = None if values["output"] is None else _html_path(values["output"], session)
+    output = None
+    if values["output"] is not None:
+        by_suffix(values["output"], {".html": None}, of=" of a history", also="")
+        output = session.files.writes(values["output"])
     series = [s for s in read_history(Path(file)) if values["model"] is None or values["model"] in s.model]
     if not series:
         raise UsageError("the history holds no such model", where=(file,), hint="leave out --model to see them all")
@@ -58,9 +61,3 @@ def command(session: Session, /, file: str, **values: Any) -> None:
         print_result(history.text(series, values["metrics"], top=values["top"]))
     if output is not None:
         write_file(output, history.html(series, values["metrics"]), session)
-
-
-def _html_path(name: str, session: Session) -> Path:
-    if Path(name).suffix.lower() != ".html":
-        raise UsageError(f"'{name}' has no suffix that names a format of a history", hint="end it with .html")
-    return session.files.writes(name)

@@ -1,6 +1,6 @@
 """``spillprof info``: the names that options accept, and what they mean."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,28 +13,15 @@ from spillprof.cli.output import print_result
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import builtin_target_names
 from spillprof.ir.units import format_energy, format_rate, format_size, format_size_exact, format_time
+from spillprof.planning.placements import PLACEMENT_TABLE
+from spillprof.planning.strategies import STRATEGY_TABLE
+from spillprof.report.table import Table
 from spillprof.report.target_words import field_text
 from spillprof.report.text import label
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config
     from spillprof.ir.target import Target
-
-STRATEGY_RULES = {
-    "none": "infinite SRAM: the ideal that the others are compared with; always simulated",
-    "lru": "evict the buffer whose last read or write is oldest",
-    "size": "evict the largest size x distance to next use",
-    "belady": "evict the buffer whose next use is furthest",
-    "cost": "evict the largest min(size, bytes needed) x distance to next use / cost of the transfers",
-    "interval": "plan over the whole run: while a step is over capacity, spill its greatest length x size gap",
-    "optimal": "the best plan that many searches find, never worse than the others, beside a proven bound",
-}
-PLACEMENT_RULES = {
-    "first-fit": "the lowest address where it fits",
-    "best-fit": "the smallest hole where it fits",
-    "recent-same-size": "the hole of the same size that was freed last, else best fit",
-    "size-classes": "slots of their own for the commonest sizes, else best fit",
-}
 
 
 @click.command(
@@ -65,9 +52,12 @@ def command(topic: str, name: str | None, **values: Any) -> None:
     if topic == "config":
         print_result(_settings(config))
         return
-    rules = {"strategies": STRATEGY_RULES, "placements": PLACEMENT_RULES}
-    rows = rules[topic].items() if topic in rules else _targets(config)
-    print_result(_aligned(list(rows)))
+    tables = {
+        "strategies": [(row.name, row.help) for row in STRATEGY_TABLE],
+        "placements": [(row.name, row.help) for row in PLACEMENT_TABLE],
+    }
+    rows = tables[topic] if topic in tables else list(_targets(config))
+    print_result(_aligned([(label(name, 40), text) for name, text in rows]))
 
 
 def _targets(config: "Config") -> Iterable[tuple[str, str]]:
@@ -78,12 +68,11 @@ def _targets(config: "Config") -> Iterable[tuple[str, str]]:
 def _fields(target: "Target") -> str:
     """Each field, its value, and where it comes from."""
     rows = [
-        (field, field_text(field, getattr(target, field)), target.sources.get(field, "-"))
+        (field, label(field_text(field, getattr(target, field)), 200), label(target.sources.get(field, "-"), 300))
         for field in target.__dataclass_fields__
         if field not in ("name", "sources")
     ]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    return "".join(f"{f:<{widths[0]}}  {v:<{widths[1]}}  {label(s, 300)}\n" for f, v, s in rows)
+    return _aligned(rows)
 
 
 def _settings(config: "Config") -> str:
@@ -98,8 +87,7 @@ def _settings(config: "Config") -> str:
         (f"models.{label(e.name)}", ", ".join(map(label, e.targets)) or "-", f"{config.path}:{e.line}")
         for e in config.models
     ]
-    name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
-    return "".join(f"{name:<{name_width}}  {value:<{value_width}}  {source}\n" for name, value, source in rows)
+    return _aligned(rows)
 
 
 def _resolved(
@@ -151,6 +139,5 @@ def _shown(value: Any, parameter: click.Parameter) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else label(str(value))
 
 
-def _aligned(rows: list[tuple[str, str]]) -> str:
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows) + "\n"
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(Table(cells=rows, align="l" * len(rows[0])).lines()) + "\n"

@@ -6,19 +6,12 @@ from typing import Any
 
 import click
 
-from spillprof.cli.declaring import examples, option
-from spillprof.cli.model_file import read_model
-from spillprof.cli.option_values import read_lowering, read_target
-from spillprof.cli.options import (
-    config_options,
-    dtype_options,
-    lowering_options,
-    model_options,
-    session_options,
-    target_options,
-)
+from spillprof.cli.declaring import examples, option, options_of, read_options
+from spillprof.cli.inputs import load_graph, read_target
+from spillprof.cli.options import config_options, model_options, session_options, target_options
 from spillprof.cli.output import print_result
 from spillprof.cli.session import Session
+from spillprof.lowering.options import LoweringOptions
 
 
 @click.command(
@@ -30,8 +23,7 @@ from spillprof.cli.session import Session
     ),
 )
 @model_options
-@lowering_options
-@dtype_options
+@options_of(LoweringOptions, without=("op_times",))
 @target_options
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Rows of each table.")
 @option("--json", "as_json", is_flag=True, help="Every tensor and operator as JSON.")
@@ -46,8 +38,8 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     """
     from spillprof.analysis.inspection import inspect_graph
 
-    target, lowering = read_target(values), read_lowering(values)
-    inspection = inspect_graph(read_model(model, values, session), target, lowering)
+    target, lowering = read_target(values), read_options(LoweringOptions, values)
+    inspection = inspect_graph(load_graph(model, values, session), target, lowering)
     if values["as_json"]:
         print_result(json.dumps(inspection.to_json(), indent=1))
         return

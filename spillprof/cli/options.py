@@ -1,34 +1,26 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what their texts mean."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spillprof.cli.declaring import Decorated, Option, apply, choice, completing, option, parsed, switch
-from spillprof.cli.option_texts import (
-    dtype_names,
-    parse_assumed,
-    parse_branch,
-    parse_dim,
-    parse_placement,
-    parse_shape,
-    parse_trips,
-    target_names,
-)
+from spillprof.cli.declaring import Decorated, Decorator, apply, completing, names_of_list, option, options_of, parsed
 from spillprof.cli.session import Session
-from spillprof.ir.dtypes import parse_dtype
+from spillprof.ir.errors import SpillprofError, UsageError
+from spillprof.ir.target import builtin_target_names
 from spillprof.ir.target_settings import parse_target_setting
 from spillprof.ir.units import parse_rate, parse_size
-from spillprof.lowering.options import Control, ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
-from spillprof.planning.options import PLACEMENTS, Dma, Inputs, Order, PlanningOptions, Recomputing, Release, WriteBack
+from spillprof.lowering.options import LoweringOptions
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config
 
-MOST_OPTIMIZE_SECONDS = 86_400.0
+_MAX_DIGITS = 18  # of a dimension: more than any tensor has elements
 
 
 def model_options(command: Decorated) -> Decorated:
@@ -40,38 +32,30 @@ def binding_options(command: Decorated) -> Decorated:
     """What binds open dimensions."""
     return apply(
         command,
-        option("--dim", "dims", multiple=True, callback=parsed(parse_dim), metavar="NAME=N",
+        option("--dim", "dims", multiple=True, callback=parsed(_dim), metavar="NAME=N",
                help='Size of a named dimension, or of an unnamed one: --dim "INPUT[AXIS]=N". Repeatable.'),
         shape_options,
     )  # fmt: skip
 
 
 def shape_options(command: Decorated) -> Decorated:
-    """What gives whole shapes: of inputs, and of tensors that cannot be inferred."""
+    """Whole shapes of inputs and of tensors that cannot be inferred, and what control flow does."""
     return apply(
         command,
-        option("--shape", "shapes", multiple=True, callback=parsed(parse_shape), metavar="INPUT=1x3x8x8",
+        option("--shape", "shapes", multiple=True, callback=parsed(_shape), metavar="INPUT=1x3x8x8",
                help="Shape of an input. Repeatable."),
         option("--batch", type=click.IntRange(min=1), metavar="N", help="First dimension of every input."),
-        option("--assume", multiple=True, callback=parsed(parse_assumed), metavar="TENSOR=100x3",
-               help="Shape of a tensor that depends on the data, or whose operator nobody knows. Repeatable."),
-        run_options,
-    )  # fmt: skip
-
-
-def run_options(command: Decorated) -> Decorated:
-    """What the user says of control flow."""
-    return apply(
-        command,
-        option("--branch", "branches", multiple=True, callback=parsed(parse_branch), metavar="IF=then|else",
+        option("--assume", multiple=True, callback=parsed(_assumed), metavar="TENSOR=100x3",
+               help="Shape of a tensor that depends on data, or that an unknown operator writes. Repeatable."),
+        option("--branch", "branches", multiple=True, callback=parsed(_branch), metavar="IF=then|else",
                help="Branch that an If takes. Default: the one that needs more memory. Repeatable."),
-        option("--trips", multiple=True, callback=parsed(parse_trips), metavar="[LOOP=]N",
+        option("--trips", multiple=True, callback=parsed(_trips), metavar="[LOOP=]N",
                help="How often a Loop runs if the model does not say; without a name, every such Loop. Repeatable."),
     )  # fmt: skip
 
 
 def target_options(command: Decorated) -> Decorated:
-    """The machine, and single figures that replace its own."""
+    """The target, and options that replace some of its fields."""
     return apply(
         command,
         option("--sram", callback=parsed(parse_size), metavar="SIZE",
@@ -81,11 +65,11 @@ def target_options(command: Decorated) -> Decorated:
 
 
 def machine_options(command: Decorated) -> Decorated:
-    """The machine but for the size of its memory."""
+    """As ``target_options``, without the size of the SRAM."""
     return apply(
         command,
         option("--target", default="generic-npu", show_default=True, metavar="NAME|FILE",
-               shell_complete=completing(target_names),
+               shell_complete=completing(_target_names),
                help="Built in, of --config, or a file: .toml, vela.ini:SYSTEM:MODE, .mpool; see 'info targets'."),
         option("--align", callback=parsed(parse_size), metavar="SIZE", help="Alignment of buffers, e.g. 64."),
         option("--dram-read", callback=parsed(parse_rate), metavar="RATE", help="Bandwidth, e.g. 60GB/s."),
@@ -95,8 +79,13 @@ def machine_options(command: Decorated) -> Decorated:
     )  # fmt: skip
 
 
-def config_options(read: "Callable[[Config], Mapping[str, Any]]" = lambda config: config.settings) -> Option:
-    """The file that sets what neither options nor the environment do; ``read`` says which of its settings."""
+def simulation_options(command: Decorated) -> Decorated:
+    """All options of planning and lowering."""
+    return apply(command, options_of(PlanningOptions), options_of(LoweringOptions))
+
+
+def config_options(read: "Callable[[Config], Mapping[str, Any]]" = lambda config: config.settings) -> Decorator:
+    """``--config``: settings that apply where neither options nor the environment do. ``read`` picks the settings."""
 
     def use(ctx: click.Context, param: click.Parameter, value: str | None) -> "Config":
         from spillprof.cli.config import load_config
@@ -109,91 +98,8 @@ def config_options(read: "Callable[[Config], Mapping[str, Any]]" = lambda config
                   help="Settings. Default: the nearest spillprof.toml or pyproject.toml upwards.")  # fmt: skip
 
 
-def simulation_options(command: Decorated) -> Decorated:
-    """How a model becomes a program, and how that is planned: all but the machine."""
-    return apply(command, planning_options, lowering_options, dtype_options, op_times_option)
-
-
-def lowering_options(command: Decorated) -> Decorated:
-    """How the model becomes a program."""
-    default = LoweringOptions()
-    return apply(
-        command,
-        choice("--weights", WeightsPolicy, default.weights,
-                "stream: pass through a staging area; cached: evictable, wanted again by the next inference; "
-                "resident: on-chip all the time."),
-        choice("--fuse", Fuse, default.fuse, "standard: bias, batch norm, activation and Q/DQ join their operator."),
-        option("--fuse-tensor", multiple=True, metavar="TENSOR",
-               help="Join the operator that makes a tensor to the elementwise one that reads it. Repeatable."),
-        choice("--conv", ConvAlgorithm, default.conv, "Algorithm of convolutions: decides workspace and time."),
-        switch("--inplace", default.inplace, "Elementwise results overwrite an input that dies."),
-        choice("--views", Views, default.views, "share: Reshape and the like take no memory."),
-        switch("--fold", default.fold, "What is computed from constants alone counts as a weight."),
-        choice("--control-flow", Control, default.control,
-                "unfold: If, Loop and Scan as the operators that they run; step: each as one step."),
-        option("--pin", multiple=True, metavar="TENSOR", help="Give a tensor its own slot, never evicted. Repeatable."),
-        choice("--oversized", Oversized, default.oversized,
-                "stream: an operator that cannot fit is tiled through DRAM; error: stop."),
-    )  # fmt: skip
-
-
-def op_times_option(command: Decorated) -> Decorated:
-    """Times that were measured."""
-    return apply(
-        command,
-        option("--op-times", metavar="FILE",
-               help="Measured times of operators, by name: CSV, a profile of ONNX Runtime, Vela's CSV of layers."),
-    )  # fmt: skip
-
-
-def dtype_options(command: Decorated) -> Decorated:
-    """The element types that a float model is deployed in."""
-    return apply(
-        command,
-        option("--act-dtype", callback=parsed(parse_dtype), metavar="TYPE", shell_complete=completing(dtype_names),
-               help="Element type of float activations, e.g. int8; file: as in the file, the default."),
-        option("--weight-dtype", callback=parsed(parse_dtype), metavar="TYPE", shell_complete=completing(dtype_names),
-               help="Element type of float weights, e.g. int4. Biases and norms keep theirs below 16 bits."),
-    )  # fmt: skip
-
-
-def planning_options(command: Decorated) -> Decorated:
-    """How the program is planned."""
-    default = PlanningOptions()
-    return apply(
-        command,
-        option("--placement", default=default.placement, show_default=True, callback=parsed(parse_placement),
-               metavar="NAME", shell_complete=completing(lambda: PLACEMENTS),
-               help="Rule for addresses; see 'spillprof info placements'."),
-        choice("--order", Order, default.order,
-                "file: as the model lists its operators; memory: search for the order that spills least."),
-        transfer_options,
-    )  # fmt: skip
-
-
-def transfer_options(command: Decorated) -> Decorated:
-    """How the program is planned, but for addresses."""
-    default = PlanningOptions()
-    return apply(
-        command,
-        choice("--recompute", Recomputing, default.recompute,
-                "rules: run operators twice where that is clearly cheaper than to move what they make; joint: as an "
-                "integer program chooses together with what is spilled."),
-        option("--recompute-tensor", multiple=True, metavar="TENSOR",
-               help="Run a tensor's operator again at the end of the tensor's longest gap. Repeatable."),
-        choice("--inputs", Inputs, default.inputs, "When graph inputs come on-chip."),
-        choice("--dma", Dma, default.dma, "prefetch: transfers start as early as space allows; demand: when needed."),
-        choice("--writeback", WriteBack, default.writeback, "always: an evicted buffer is written each time."),
-        choice("--release", Release, default.release, "When a dead buffer's space is freed."),
-        option("--cold", is_flag=True, help="With cached weights, report the first inference, not the steady state."),
-        option("--optimize-seconds", type=click.FloatRange(min=0, max=MOST_OPTIMIZE_SECONDS), metavar="N",
-               help="End each search for the optimum after so much processor time. Default: its work is counted. A "
-               "search that the time cuts off may end elsewhere next time: results say so, and a gate refuses them."),
-    )  # fmt: skip
-
-
 def session_options(command: Decorated) -> Decorated:
-    """How much to say, and in which colours."""
+    """How much to print on stderr, and whether in colour."""
     return apply(
         command,
         option("-q", "--quiet", is_flag=True, expose_value=False, callback=_keep, help="No notes on stderr."),
@@ -205,9 +111,65 @@ def session_options(command: Decorated) -> Decorated:
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Hand what the user wants to hear to the session, before anything is said."""
+    """Store the option in the session, before anything is printed."""
     session = ctx.find_object(Session)
     if session is not None and param.name is not None:
         setattr(session, param.name, value)
     if param.name == "color":  # click knows the terminal, but not NO_COLOR
         ctx.color = session.colored(sys.stdout) if session else None
+
+
+def strategy_names(text: str) -> tuple[str, ...]:
+    """The strategies in a comma-separated list, each once. ``UsageError`` for an unknown name, or an empty list."""
+    return names_of_list(text, (*STRATEGIES, "none"), "strategy")
+
+
+def _target_names() -> Sequence[str]:
+    """Built-in targets, and those of the configuration if it can be read."""
+    from spillprof.cli.config import load_config
+
+    try:
+        return sorted({*builtin_target_names(), *load_config().targets})
+    except SpillprofError:
+        return builtin_target_names()
+
+
+def _dim(text: str) -> tuple[str, int]:
+    name, separator, size = text.rpartition("=")
+    if not separator or not name or not _is_count(size):
+        raise UsageError(f"'{text}' binds no dimension", hint="write it like --dim batch=1 or --dim 'input[0]=1'")
+    return name, int(size)
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    return _named_shape(text, "an input", "--shape input=1x3x224x224")
+
+
+def _assumed(text: str) -> tuple[str, tuple[int, ...]]:
+    return _named_shape(text, "a tensor", "--assume boxes=100x4")
+
+
+def _named_shape(text: str, whose: str, example: str) -> tuple[str, tuple[int, ...]]:
+    name, separator, shape = text.rpartition("=")
+    sizes = shape.lower().split("x") if shape else []
+    if not separator or not name or not all(map(_is_count, sizes)):
+        raise UsageError(f"'{text}' is no shape of {whose}", hint=f"write it like {example}")
+    return name, tuple(int(size) for size in sizes)
+
+
+def _branch(text: str) -> tuple[str, str]:
+    name, separator, branch = text.rpartition("=")
+    if not separator or not name or branch not in ("then", "else"):
+        raise UsageError(f"'{text}' chooses no branch", hint="write it like --branch /model/If=then")
+    return name, branch
+
+
+def _trips(text: str) -> tuple[str, int]:
+    name, separator, count = text.rpartition("=")
+    if not _is_count(count) or (separator and not name):
+        raise UsageError(f"'{text}' is no number of trips", hint="write it like --trips 8 or --trips /model/Loop=8")
+    return name, int(count)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS

@@ -54,7 +54,7 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     """
     from spillprof.frontends.minimalloc import read_minimalloc, read_minimalloc_bytes
     from spillprof.planning.budget import Budget
-    from spillprof.planning.layout.search import WORK, Effort, lay_out
+    from spillprof.planning.layout.search import LAYOUT_WORK, LayoutEffort, lay_out
     from spillprof.report.packing import render, render_csv, to_json
     from spillprof.verify.layout import layout_faults
 
@@ -69,7 +69,7 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     seconds = values["seconds"]
     with stages(sys.stderr, shown=not session.quiet) as stage:
         stage(0, 1, "searching, about a minute at most" if seconds is None else f"searching, {seconds:g} s at most")
-        layout = lay_out(problem, sram, Effort(budget=Budget(WORK, seconds=seconds)))
+        layout = lay_out(problem, sram, LayoutEffort(budget=Budget(LAYOUT_WORK, seconds=seconds)))
     faults = layout_faults(problem, layout.offsets)
     if faults:
         raise AssertionError(f"an illegal layout: {faults[0]}")

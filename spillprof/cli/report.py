@@ -8,13 +8,12 @@ import click
 
 from spillprof.cli.declaring import completing, examples, option
 from spillprof.cli.formats import destination, has_events, write_all
+from spillprof.cli.inputs import read_saved_profile
 from spillprof.cli.options import config_options, session_options
-from spillprof.cli.output import default_report, print_result, render_json
-from spillprof.cli.page import summary
-from spillprof.cli.profile_file import read_profile
+from spillprof.cli.output import default_report, print_profile
 from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.ir.profile import Profile
@@ -49,11 +48,10 @@ def command(session: Session, /, profile: str, **values: Any) -> None:
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     paths = [default_report(profile, "profile")] if wants_default else [p for p in values["outputs"] if p != "-"]
     destinations = [destination(path, session, events=None) for path in paths]
-    saved = _chosen(read_profile(profile), values["strategy"])
+    saved = _chosen(read_saved_profile(profile), values["strategy"])
     if saved.model.path != "-":
         session.files.reads(saved.model.path)  # for notes in a copy of it
-    shown = render_json(saved, events=has_events(saved)) if to_stdout else summary(saved, values["top"], session)
-    print_result(shown)
+    print_profile(saved, session, as_json=to_stdout, events=has_events(saved), top=values["top"])
     sys.stdout.flush()
     write_all(destinations, saved, session)
 

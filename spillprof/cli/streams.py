@@ -1,11 +1,18 @@
-"""Standard streams that are closed, or that nobody reads any more."""
+"""Standard streams: closed ones, closed pipes, and encodings that lack some of our characters."""
 
+import codecs
 import errno
 import os
 import sys
 from typing import TextIO
 
 import click
+
+from spillprof.report.text import BARS
+
+_ALIKE = {"−": "-", "–": "-", "…": "~", "·": "|", "→": ">", "µ": "u", "×": "x", "²": "2", "¹": "1"}
+_BARS_ALIKE = str.maketrans(BARS, ".:-=+*#@")
+_ERRORS = "spillprof-alike"
 
 
 def open_missing() -> bool:
@@ -65,3 +72,27 @@ def discard(stream: TextIO) -> None:
 
 def _nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")
+
+
+def make_encodable(stream: TextIO) -> None:
+    """From now on the stream takes any text, whatever its encoding; what tables align stays aligned."""
+    if hasattr(stream, "reconfigure"):
+        codecs.register_error(_ERRORS, _alike)
+        stream.reconfigure(errors=_ERRORS)
+
+
+def with_whole_bars(text: str, encoding: str | None) -> str:
+    """The text; bars in ASCII if the encoding has not all of them, as some have every fourth."""
+    try:
+        BARS.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return text.translate(_BARS_ALIKE)
+    return text
+
+
+def _alike(error: UnicodeError) -> tuple[str, int]:
+    """For the codecs: what to write for the first character that could not be encoded, and where to go on."""
+    assert isinstance(error, UnicodeEncodeError)
+    character = error.object[error.start]
+    alike = _ALIKE.get(character) or character.encode("ascii", "backslashreplace").decode("ascii")
+    return alike, error.start + 1

@@ -1,8 +1,9 @@
 """``spillprof sweep``: what-if grids, on this computer or on a Dask cluster."""
 
 import os
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import product
@@ -10,44 +11,43 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spillprof.cli.declaring import completing, examples, option, parsed
-from spillprof.cli.option_texts import dtype_names
-from spillprof.cli.options import (
-    config_options,
-    lowering_options,
-    machine_options,
-    op_times_option,
-    session_options,
-    shape_options,
-    transfer_options,
-)
-from spillprof.cli.output import print_result, write_file
+from spillprof.cli.declaring import completing, examples, names_of_list, option, options_of, parsed
+from spillprof.cli.options import config_options, machine_options, session_options, shape_options
+from spillprof.cli.output import by_suffix, print_result, renderer, write_file
 from spillprof.cli.progress import Progress
-from spillprof.cli.reproduce import reproduce
-from spillprof.cli.session import Session
-from spillprof.cli.sweep_cases import base_target, first_lowering, first_planning, read_study
-from spillprof.cli.sweep_files import as_json, as_text, writer
-from spillprof.cli.sweep_texts import (
+from spillprof.cli.session import Session, reproduce
+from spillprof.cli.sweep_cases import (
     AUTO,
-    known_names,
+    base_target,
+    first_lowering,
+    first_planning,
     parse_dims,
-    parse_dtype_names,
-    parse_order_names,
     parse_sizes,
-    parse_varied,
     parse_within,
+    read_study,
 )
-from spillprof.ir.dtypes import AS_IN_FILE
+from spillprof.ir.dtypes import AS_IN_FILE, dtype_names
 from spillprof.ir.errors import CapacityError, SpillprofError
 from spillprof.ir.interrupts import EXIT_CODE as INTERRUPTED
 from spillprof.ir.interrupts import check, raised
-from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, PLACEMENTS, STRATEGIES, PlanningOptions
+from spillprof.lowering.options import LoweringOptions
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.strategies import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES
+from spillprof.studies.sweep.axes import parse_dtypes, parse_orders, parse_variation
 
 if TYPE_CHECKING:
     from spillprof.studies.sweep.grid import Grid
     from spillprof.studies.sweep.result import Sweep
     from spillprof.studies.sweep.rows import Row, SweepCase
     from spillprof.studies.sweep.work import Runner, Study
+
+_FORMATS = {
+    ".csv": renderer("spillprof.report.sweep.data:render_csv"),
+    ".json": renderer("spillprof.report.sweep.data:render_json"),
+    ".parquet": renderer("spillprof.report.sweep.data:render_parquet"),
+    ".html": renderer("spillprof.report.sweep.html:render"),
+}
 
 
 @click.command(
@@ -68,17 +68,17 @@ if TYPE_CHECKING:
         help="Strategies to sweep; optimal searches at every point.")  # fmt: skip
 @option("--placement", default="best-fit", show_default=True, metavar="A,B",
         shell_complete=completing(lambda: PLACEMENTS), help="Rules for addresses to sweep.")  # fmt: skip
-@option("--vary", "variations", multiple=True, callback=parsed(parse_varied), metavar="FIELD=A,B",
+@option("--vary", "variations", multiple=True, callback=parsed(parse_variation), metavar="FIELD=A,B",
         help="Values of a target field, named as in its file: --vary dram-read=30GB/s,60GB/s. Repeatable.")  # fmt: skip
 @option("--dim", "dims", multiple=True, callback=parsed(parse_dims), metavar="NAME=A,B",
         help="Sizes of a dimension: --dim batch=1,2,4, 1..8 (doubling) or 1..8/1 (step). Repeatable.")  # fmt: skip
-@option("--act-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(parse_dtype_names), metavar="A,B",
+@option("--act-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(parse_dtypes), metavar="A,B",
         shell_complete=completing(dtype_names),
         help="Element types of float activations to sweep: file,fp16,int8.")  # fmt: skip
-@option("--weight-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(parse_dtype_names), metavar="A,B",
+@option("--weight-dtype", default=AS_IN_FILE, show_default=True, callback=parsed(parse_dtypes), metavar="A,B",
         shell_complete=completing(dtype_names),
         help="Element types of float weights to sweep; below 16 bits biases and norms keep theirs.")  # fmt: skip
-@option("--order", default=str(PlanningOptions().order), show_default=True, callback=parsed(parse_order_names),
+@option("--order", default=str(PlanningOptions().order), show_default=True, callback=parsed(parse_orders),
         metavar="A,B", help="Orders of operators to sweep: file,memory. Each search takes seconds.")  # fmt: skip
 @option("--within", default="5%", show_default=True, callback=parsed(parse_within), metavar="SHARE",
         help="Also ask for the smallest SRAM that is at most so much slower than the ideal.")  # fmt: skip
@@ -90,9 +90,8 @@ if TYPE_CHECKING:
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the table.")
 @machine_options
 @shape_options
-@transfer_options
-@lowering_options
-@op_times_option
+@options_of(PlanningOptions, without=("placement", "order"))
+@options_of(LoweringOptions, without=("act_dtype", "weight_dtype"))
 @config_options()
 @session_options
 @click.pass_obj
@@ -102,9 +101,9 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     A table goes to stdout. Knees, cliffs (more memory, worse result) and the smallest memory that is enough are
     found. A point that fails is a row with its error. Ctrl-C keeps what is finished; --resume goes on from there.
     """
-    strategies = known_names(values["strategy"], (*STRATEGIES, "none"), "strategy")
-    placements = known_names(values["placement"], PLACEMENTS, "placement")
-    writers = [(session.files.writes(path), writer(path)) for path in values["outputs"] if path != "-"]
+    strategies = names_of_list(values["strategy"], (*STRATEGIES, "none"), "strategy")
+    placements = names_of_list(values["placement"], PLACEMENTS, "placement")
+    writers = [(session.files.writes(path), _format_of(path)) for path in values["outputs"] if path != "-"]
     to_stdout = values["as_json"] or "-" in values["outputs"]
     if values["resume"]:
         session.files.reads(values["resume"])
@@ -126,7 +125,7 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         runner.close()
     if known:
         session.note(f"{grid.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
-    print_result(as_json(sweep) if to_stdout else as_text(sweep))
+    print_result(_FORMATS[".json"](sweep) if to_stdout else _terminal(sweep))
     contents = [(path, render(sweep)) for path, render in writers]
     sys.stdout.flush()
     for path, content in contents:
@@ -197,8 +196,24 @@ def _conclude(
         return make(complete=False)
 
 
+def _format_of(path: str) -> Callable[["Sweep"], str | bytes]:
+    """What renders the file, by suffix. Called before the work, which may be long."""
+    found = by_suffix(path, _FORMATS)
+    if found is _FORMATS[".parquet"]:
+        from spillprof.report.sweep.data import require_parquet
+
+        require_parquet()
+    return found
+
+
+def _terminal(sweep: "Sweep") -> str:
+    from spillprof.report.sweep.terminal import WIDTH, render
+
+    return render(sweep, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH)
+
+
 def _exit_code(sweep: "Sweep", finished: bool) -> int:
-    from spillprof.cli.failures import BUG_EXIT_CODE
+    from spillprof.cli.running import BUG_EXIT_CODE
     from spillprof.studies.sweep.work import BUG, LOST
 
     lost = sum(row.status == LOST for row in sweep.rows)

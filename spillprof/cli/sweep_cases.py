@@ -1,24 +1,58 @@
-"""From the options of ``sweep`` to its study and cases: every model read, once for each binding of its dimensions."""
+"""From the axes that ``sweep`` is given to its study and cases."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spillprof.cli.model_file import read_bindings, read_model
-from spillprof.cli.option_values import read_lowering, read_planning, read_target, warn_of_units
+from spillprof.cli.declaring import read_options
+from spillprof.cli.inputs import load_graph, read_bindings, read_target, warn_of_units
 from spillprof.cli.session import Session
 from spillprof.ir.errors import ModelError, SpillprofError, UsageError
 from spillprof.ir.target_settings import with_fields
+from spillprof.ir.units import parse_size
+from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
+from spillprof.studies.sweep.axes import LOWERING_AXES, OPTION_AXES, lowering_with, parse_axis, settings_of
 
 if TYPE_CHECKING:
     from spillprof.ir.target import Target
     from spillprof.studies.sweep.rows import SweepCase
     from spillprof.studies.sweep.work import Study
 
+AUTO = "auto"
+
+
+def parse_within(text: str) -> float:
+    """A share of ``--within``: 0.05 of ``5%``. ``UsageError`` for what is none, as by all of these."""
+    try:
+        share = float(text.strip().removesuffix("%").strip()) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1e6:
+        raise UsageError(f"'{text}' is no share", hint="write it like --within 5%")
+    return share
+
+
+def parse_dims(text: str) -> tuple[str, tuple[int, ...]]:
+    """``(dimension, sizes)`` of ``batch=1,2,4``."""
+    name, separator, sizes = text.rpartition("=")
+    if not separator or not name:
+        raise UsageError(f"'{text}' binds no dimension", hint="write it like --dim batch=1,2,4 or --dim batch=1..8")
+    return name, parse_axis(sizes, _parse_count)
+
+
+def _parse_count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise UsageError(f"'{text}' is no size of a dimension", hint="write it like --dim batch=1,2,4")
+    return int(text)
+
+
+def parse_sizes(text: str) -> str | tuple[int, ...]:
+    """Bytes of ``1MB..4MB/1MB``, ascending; or ``AUTO``."""
+    return AUTO if text.strip().lower() == AUTO else parse_axis(text, parse_size)
+
 
 def read_study(models: Sequence[str], values: Mapping[str, Any], session: Session) -> tuple["Study", list["SweepCase"]]:
     """Every model read once for each binding of its dimensions, and all cases. The first error, if none is readable."""
-    from spillprof.studies.sweep.axes import OPTION_AXES, settings_of
     from spillprof.studies.sweep.cases import SweepModel, make_study
 
     target, lowering, planning = base_target(values), first_lowering(values), first_planning(values)
@@ -32,7 +66,7 @@ def read_study(models: Sequence[str], values: Mapping[str, Any], session: Sessio
             fixed = {**values, "dims": list(dims.items())}
             graph, message = None, ""
             try:
-                graph = read_model(model, fixed, session)
+                graph = load_graph(model, fixed, session)
             except (ModelError, UsageError) as error:
                 errors.append(error)
                 message = error.message
@@ -59,15 +93,14 @@ def _warn_of_axes(target: "Target", values: Mapping[str, Any]) -> None:
 
 def first_lowering(values: Mapping[str, Any]) -> Any:
     """The options of lowering; those that are swept with their first value."""
-    from spillprof.studies.sweep.axes import LOWERING_AXES, lowering_with
-
     firsts = {name: values[name][0] for name in LOWERING_AXES}
-    return lowering_with(read_lowering({**values, **firsts}), firsts)
+    return lowering_with(read_options(LoweringOptions, {**values, **firsts}), firsts)
 
 
 def first_planning(values: Mapping[str, Any]) -> PlanningOptions:
     """The options of planning; those that are swept with their first value. Each point brings its own placement."""
-    return read_planning({**values, "placement": PlanningOptions().placement, "order": values["order"][0]})
+    firsts = {"placement": PlanningOptions().placement, "order": values["order"][0]}
+    return read_options(PlanningOptions, {**values, **firsts})
 
 
 def base_target(values: Mapping[str, Any]) -> Any:

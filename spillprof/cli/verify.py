@@ -6,16 +6,8 @@ from typing import Any
 import click
 
 from spillprof.cli.declaring import examples, option
-from spillprof.cli.json_file import read_json
-from spillprof.cli.model_file import read_model
-from spillprof.cli.option_values import read_simulation, read_target
-from spillprof.cli.options import (
-    config_options,
-    model_options,
-    session_options,
-    simulation_options,
-    target_options,
-)
+from spillprof.cli.inputs import load_graph, read_json, read_simulation, read_target
+from spillprof.cli.options import config_options, model_options, session_options, simulation_options, target_options
 from spillprof.cli.output import print_result
 from spillprof.cli.session import Session
 from spillprof.ir.certificate_json import certificate_from_json
@@ -23,7 +15,7 @@ from spillprof.ir.errors import UsageError
 from spillprof.ir.side_files.kinds import CERTIFICATE, PLAN
 from spillprof.report.text import label
 
-MAX_VIOLATIONS = 20
+_MAX_VIOLATIONS = 20
 
 
 @click.command(
@@ -58,7 +50,7 @@ def command(session: Session, /, model: str, plan: str | None, **values: Any) ->
         raise UsageError("there is nothing to check", hint="give a plan, or --certificate FILE")
     target = read_target(values)
     options = read_simulation(values)
-    engine, run = Engine(), run_of(read_model(model, values, session), target, options)
+    engine, run = Engine(), run_of(load_graph(model, values, session), target, options)
     lower = None
     if values["certificate"] is not None:
         certificate = certificate_from_json(read_json(values["certificate"], CERTIFICATE))
@@ -75,7 +67,7 @@ def command(session: Session, /, model: str, plan: str | None, **values: Any) ->
 def _page(check: Any, lower: int | None, name: str) -> str:
     from spillprof.report.plan_check import render, render_bound
 
-    plan = "" if check is None else render(check.violations, check.result, name=name, limit=MAX_VIOLATIONS)
+    plan = "" if check is None else render(check.violations, check.result, name=name, limit=_MAX_VIOLATIONS)
     return plan + ("" if lower is None else render_bound(lower, check and check.result))
 
 

@@ -34,17 +34,16 @@ from spillprof.ir.target import Target
 from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.fitting import fit, min_sram, unlimited
 from spillprof.lowering.lower import lower
-from spillprof.lowering.recomputing import with_recomputed
-from spillprof.lowering.reordering import reordered
-from spillprof.planning.bounds import Bound, lower_bound
-from spillprof.planning.covering import Price, Prices
+from spillprof.lowering.transforms import reordered, with_recomputed
+from spillprof.planning.bounds.covering import Price, Prices
+from spillprof.planning.bounds.methods import LowerBound, lower_bound
 from spillprof.planning.gaps import locked_bytes
+from spillprof.planning.interval import choose_gaps
 from spillprof.planning.optimal.search import Optimum, find_optimum
-from spillprof.planning.options import OPTIMAL, Dma, Order, PlanningOptions, Recomputing
+from spillprof.planning.options import Dma, Order, PlanningOptions, Recomputing
 from spillprof.planning.planner import IDEAL, INTERVAL, make_plan, plan_and_choices
 from spillprof.planning.recorder import streamed_operands
-from spillprof.planning.strategies.interval import choose_gaps
-from spillprof.planning.strategies.online import ONLINE_RULES
+from spillprof.planning.strategies import ONLINE_RULES, OPTIMAL
 from spillprof.timing.dma import Link, read_link, write_link
 from spillprof.timing.issue_times import best_issue_times
 from spillprof.timing.timeline import simulate
@@ -71,7 +70,7 @@ class Engine:
         self._plans: LruCache[Plans] = LruCache(16)
         self._optima: LruCache[Optimum] = LruCache(16)
         self._searched: LruCache[Optimum] = LruCache(16)
-        self._bounds: LruCache[Bound] = LruCache(64)
+        self._bounds: LruCache[LowerBound] = LruCache(64)
         self._issued: LruCache[Played] = LruCache(8)
         self._played: LruCache[Played] = LruCache(8)
         self._ideals: LruCache[Played] = LruCache(64)
@@ -157,7 +156,7 @@ class Engine:
 
         return self._optima.get_or_make((fitted, *_planning_keys(run, run.planning, {"dma"})), search)
 
-    def bound(self, fitted: Program, run: Run, *, searched: bool = False) -> Bound:
+    def bound(self, fitted: Program, run: Run, *, searched: bool = False) -> LowerBound:
         """The lower bound on spill bytes; ``searched``: as the search for the optimum raised it.
 
         Raises as ``lower_bound`` does.

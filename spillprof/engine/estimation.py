@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
+from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Graph
 from spillprof.ir.program import Program
@@ -11,9 +13,10 @@ from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
-from spillprof.lowering.reordering import reordered
+from spillprof.lowering.transforms import reordered
 from spillprof.planning.options import PlanningOptions
-from spillprof.planning.planner import IDEAL, check_strategy, make_plan
+from spillprof.planning.planner import IDEAL, make_plan
+from spillprof.planning.strategies import check_strategy
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.timeline import simulate
 
@@ -39,19 +42,19 @@ class LoadedProgram(Program):
 
 
 def load_program(
-    model: str | Path | Graph, target: Target, lowering: LoweringOptions | None = None, **bindings: object
+    model: str | Path | Graph, target: Target, lowering: LoweringOptions | None = None, **bindings: Any
 ) -> LoadedProgram:
-    """The steps of a model (a path to an ONNX file, or a Graph), lowered for a target, to be estimated in any order.
+    """The steps of a model (a path, or a Graph), lowered for a target, to be estimated in any order.
 
-    ``bindings`` as ``read_onnx`` takes them: ``dims``, ``shapes``, ``batch``. Raises ``SpillprofError``.
+    ``bindings`` as ``read_model`` takes them: ``dims``, ``shapes``, ``batch``. Raises ``SpillprofError``.
     """
     options = lowering or LoweringOptions()
     if isinstance(model, Graph):
         graph = model
     else:
-        from spillprof.frontends.onnx import read_onnx
+        from spillprof.frontends import read_model
 
-        graph = read_onnx(model, **bindings)  # type: ignore[arg-type]
+        graph = read_model(model, Bindings(**bindings))
     program = lower(graph, target, options)
     return LoadedProgram(lowering=options, **{f.name: getattr(program, f.name) for f in fields(program) if f.init})
 

@@ -8,10 +8,9 @@ from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.lowering.reordering import reordered
+from spillprof.lowering.transforms import reordered
 from spillprof.planning.options import PlanningOptions
-from spillprof.planning.ordering.dependencies import dependencies
-from spillprof.planning.ordering.search import effort, least_order
+from spillprof.planning.ordering import dependencies, least_order, order_effort
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.timeline import simulate
@@ -45,7 +44,7 @@ def memory_order(
             return (inf, 0.0)
         return float(traffic.spill_bytes), float(traffic.moved_bytes)
 
-    return least_order(dependencies(program), judge, target.sram_bytes, effort(steps_to_judge(program)))
+    return least_order(dependencies(program), judge, target.sram_bytes, order_effort(steps_to_judge(program)))
 
 
 def latency_on_demand_s(program: Program, target: Target, options: LoweringOptions) -> float:

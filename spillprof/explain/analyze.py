@@ -34,8 +34,7 @@ from spillprof.ir.result import Ideal, Result
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.stages import Stage, unheard
 from spillprof.ir.target import Target
-from spillprof.planning.options import CHEAP_STRATEGIES, STRATEGIES
-from spillprof.planning.planner import IDEAL, check_strategy
+from spillprof.planning.strategies import CHEAP_STRATEGIES, IDEAL, STRATEGIES, check_strategy
 from spillprof.planning.traffic import count_traffic
 
 SEARCHED_STEPS = 2_000

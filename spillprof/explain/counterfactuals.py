@@ -10,9 +10,10 @@ from spillprof.engine.trials import steps_to_judge
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
-from spillprof.lowering.reordering import reordered
-from spillprof.planning.options import PERFECT, Order, Release
-from spillprof.planning.ordering.any_order import any_order_bytes
+from spillprof.lowering.transforms import reordered
+from spillprof.planning.bounds.any_order import any_order_bytes
+from spillprof.planning.options import Order, Release
+from spillprof.planning.placements import PERFECT
 from spillprof.planning.traffic import count_traffic
 
 MOST_STEPS = 20_000

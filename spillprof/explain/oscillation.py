@@ -8,8 +8,8 @@ from spillprof.engine.run import Run
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.result import Oscillation
 from spillprof.ir.timeline import Timeline
-from spillprof.lowering.pinning import with_slots
-from spillprof.planning.options import OPTIMAL
+from spillprof.lowering.transforms import with_slots
+from spillprof.planning.strategies import OPTIMAL
 from spillprof.planning.traffic import count_traffic
 
 OSCILLATES_FROM = 3

@@ -13,7 +13,7 @@ from spillprof.ir.certificate import Certificate
 from spillprof.ir.errors import PlanError
 from spillprof.ir.plan_json import plan_from_json, plan_to_json
 from spillprof.ir.result import Result
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.timeline import simulate
 from spillprof.verify import Violation, verify

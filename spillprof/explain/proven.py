@@ -8,10 +8,10 @@ from spillprof.explain.counterfactuals import Counterfactuals
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.profile import Bounds
 from spillprof.ir.result import Result
-from spillprof.planning.bounding.certify import certificate_of
-from spillprof.planning.bounds import lower_cost
-from spillprof.planning.options import OPTIMAL
+from spillprof.planning.bounds.methods import lower_cost
+from spillprof.planning.bounds.rows import certificate_of
 from spillprof.planning.planner import IDEAL
+from spillprof.planning.strategies import OPTIMAL
 
 
 def bounds_facts(engine: Engine, run: Run, results: Sequence[Result], causes: Counterfactuals) -> Bounds | None:

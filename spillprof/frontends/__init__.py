@@ -1,1 +1,5 @@
 """Everything that comes from outside: models, targets, operator times, traces, measured transfers."""
+
+from spillprof.frontends.models import read_model
+
+__all__ = ["read_model"]

@@ -32,6 +32,11 @@ AS_IN_FILE = "file"
 """Asks for no other type than the model has."""
 
 
+def dtype_names() -> Sequence[str]:
+    """What options that take an element type complete."""
+    return (AS_IN_FILE, *SHORT_NAMES, *NUMBER_DTYPES)
+
+
 def tensor_bytes(shape: Sequence[int], dtype: str) -> int:
     """Bytes that a dense tensor takes, packed, rounded up to a whole byte. ``KeyError`` for an unknown type."""
     if dtype in UNSIZED_DTYPES:

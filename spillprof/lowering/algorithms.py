@@ -12,13 +12,19 @@ from dataclasses import dataclass, replace
 
 from spillprof.ir.program import Convolution, Phase, Program, Step, Workspace, largest_phase_bytes
 from spillprof.ir.target import Target
-from spillprof.lowering.convolution import Form, Matrix, asked_form, conv_forms, conv_time_factor, fastest_form
+from spillprof.lowering.convolution import (
+    Form,
+    Matrix,
+    asked_form,
+    conv_forms,
+    conv_time_factor,
+    fastest_form,
+    workspaces,
+)
 from spillprof.lowering.draft import Draft
-from spillprof.lowering.families import LEADERS, is_one_of
 from spillprof.lowering.im2col import free_bytes, with_matrices
 from spillprof.lowering.layout import align
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
-from spillprof.lowering.workspace import workspaces
 
 _SHARES = (2, 4, 8, 16)
 """Of the SRAM, the parts that a workspace may take; the first is the most for any algorithm that is chosen."""
@@ -37,11 +43,7 @@ def with_algorithms(
 
     ``run_s`` tells the candidates of ``auto`` apart; ``ValueError`` if it is missing there.
     """
-    forms = {
-        i: found
-        for i, task in enumerate(draft.tasks)
-        if is_one_of(task.lead, LEADERS) and (found := conv_forms(task, draft))
-    }
+    forms = {i: found for i, task in enumerate(draft.tasks) if (found := conv_forms(task, draft))}
     bare = _Bare(program=program, draft=draft, target=target, options=options, forms=forms)
     if options.conv is not ConvAlgorithm.AUTO or not forms:
         chosen = {i: asked_form(found, options.conv) for i, found in forms.items()}
@@ -127,7 +129,7 @@ class _Bare:
 
     def _body(self, i: int) -> tuple[Workspace, ...]:
         """What lives inside of control flow that stays one step."""
-        block = self.draft.blocks.get(self.draft.tasks[i].lead.name)
+        block = self.draft.control_steps.get(self.draft.tasks[i].lead.name)
         nbytes = 0 if block is None else align(block.workspace_bytes, self.target.alignment_bytes)
         return (Workspace(purpose="body", size_bytes=nbytes, first=Phase.READ, last=Phase.WRITE),) if nbytes else ()
 

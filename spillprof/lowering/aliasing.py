@@ -6,11 +6,10 @@ from dataclasses import replace
 from spillprof.ir.program import Buffer, BufferKind
 from spillprof.ir.target import Target
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import ELEMENTWISE, PARTS, STACKS, STRIDED_VIEWS, VIEWS, is_one_of
+from spillprof.lowering.operators.facts import ViewKind
+from spillprof.lowering.operators.table import facts_of, is_type
 
-_IN_PLACE = ELEMENTWISE | STACKS
 _REPLACEABLE = frozenset({BufferKind.ACTIVATION, BufferKind.INPUT})
-_ANY_VIEW = VIEWS | STRIDED_VIEWS | PARTS
 
 
 def share_views(draft: Draft, target: Target) -> Draft:
@@ -20,7 +19,7 @@ def share_views(draft: Draft, target: Target) -> Draft:
     Transpose too on a target that reads strided views. Concat always copies. Chains of views end at the tensor that
     was written first. Of a Dropout whose mask is read the mask alone is written, and nothing is read for it.
     """
-    if not draft.has_some_of(_ANY_VIEW):
+    if all(facts_of(task.lead).view is None for task in draft.tasks):
         return draft
     views: dict[str, str] = dict(draft.views)
     strided: set[str] = set(draft.strided)
@@ -30,14 +29,14 @@ def share_views(draft: Draft, target: Target) -> Draft:
         if not _is_view(task, draft, target):
             tasks.append(task)
             continue
-        source = task.inputs[0]
-        renamed = task.outputs if is_one_of(task.lead, STRIDED_VIEWS) else task.outputs[:1]
+        source, kind = task.inputs[0], facts_of(task.lead).view
+        renamed = task.outputs if kind is ViewKind.STRIDED else task.outputs[:1]
         written = tuple(name for name in task.outputs[len(renamed) :] if name in used)
         if written:
             tasks.append(replace(task, inputs=(), outputs=written))
         for name in renamed:
             views[name] = views.get(source, source)
-            if source in strided or is_one_of(task.lead, STRIDED_VIEWS | PARTS):
+            if source in strided or kind is not ViewKind.WHOLE:
                 strided.add(name)
     return replace(draft, tasks=tuple(tasks), views=views, strided=frozenset(strided))
 
@@ -50,7 +49,8 @@ def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft:
     ``operands`` are the distinct buffers that it reads. Graph outputs, weights, dedicated buffers and buffers of
     another size are never overwritten, nor is one that the task reads through a strided view.
     """
-    if not is_one_of(task.lead, _IN_PLACE) or written.dedicated or written.payload_bytes == 0:
+    facts = facts_of(task.lead)
+    if not (facts.in_place or facts.stacks) or written.dedicated or written.payload_bytes == 0:
         return ()
     takes = (written.size_bytes, written.moved_bytes, written.payload_bytes)
     found = [
@@ -67,17 +67,19 @@ def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft:
 
 
 def _is_view(task: Task, draft: Draft, target: Target) -> bool:
-    if not is_one_of(task.lead, _ANY_VIEW) or not task.inputs or not task.outputs:
+    kind = facts_of(task.lead).view
+    if kind is None or not task.inputs or not task.outputs:
         return False
-    if task.lead.op_type == "Dropout" and task.outputs[0] in task.lead.outputs[1:]:
+    is_dropout = is_type(task.lead, "Dropout")
+    if is_dropout and task.outputs[0] in task.lead.outputs[1:]:
         return False  # the mask alone
     tensors = draft.graph.tensors
     source, result = tensors[task.inputs[0]], tensors[task.outputs[0]]
-    if is_one_of(task.lead, PARTS):
+    if kind is ViewKind.PART:
         return True
-    if is_one_of(task.lead, STRIDED_VIEWS):
+    if kind is ViewKind.STRIDED:
         return target.strided_views and all(tensors[name].dtype == source.dtype for name in task.outputs)
-    if not is_one_of(task.lead, VIEWS) or (source.dtype, source.nbytes) != (result.dtype, result.nbytes):
+    if (source.dtype, source.nbytes) != (result.dtype, result.nbytes):
         return False
     # A Graph holds no values: a Dropout that is told whether it trains might.
-    return not (task.lead.op_type == "Dropout" and len(task.lead.inputs) > 2 and task.lead.inputs[2])
+    return not (is_dropout and len(task.lead.inputs) > 2 and task.lead.inputs[2])

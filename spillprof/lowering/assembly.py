@@ -15,21 +15,17 @@ from spillprof.ir.program import (
     Update,
 )
 from spillprof.ir.target import Target
-from spillprof.lowering.access import parts_read
 from spillprof.lowering.algorithms import RunTime, with_algorithms
 from spillprof.lowering.aliasing import overwritable
-from spillprof.lowering.convolution_notes import convolution_notes
-from spillprof.lowering.costs import stated_assumptions
+from spillprof.lowering.convolution import convolution_notes
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import DROPPING, LEADERS, STACKS, is_one_of
 from spillprof.lowering.folding import folds_where_inputs_do
-from spillprof.lowering.macs import MacCount, count_macs
+from spillprof.lowering.operand_reads import WeightReads, part_of, parts_read, weight_reads
+from spillprof.lowering.operators.table import MacCount, count_macs, facts_of, stated_assumptions
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.lowering.reordering import Touched, updates_of
 from spillprof.lowering.storing import buffers_of
-from spillprof.lowering.weight_reads import WeightReads, part_of, weight_reads
+from spillprof.lowering.transforms import Touched, updates_of
 
-_NOT_TWICE = DROPPING | STACKS
 WEIGHT, CACHED = BufferKind.WEIGHT, WeightsPolicy.CACHED  # a name of a module is found faster than an enum's member
 UNCOSTED = "operators of unknown cost are timed by bytes alone"
 
@@ -64,7 +60,7 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions, run_s: RunT
         control_flow=draft.control_flow,
         notes=draft.notes,
     )
-    if draft.blocks or draft.has_some_of(LEADERS):
+    if draft.control_steps or any(facts_of(task.lead).leads for task in draft.tasks):
         program = with_algorithms(program, draft, target, options, run_s)
     notes = convolution_notes(program)
     return replace(program, notes=(*program.notes, *notes)) if notes else program
@@ -101,7 +97,7 @@ def _operands(
     else:
         read_bytes = sum([buffer.payload_bytes for buffer in read.values() if buffer.kind is not WEIGHT])
     written = [by_name[views.get(name, name)] for name in task.outputs]
-    is_in_place = len(written) == 1 and (options.inplace or is_one_of(task.lead, STACKS))
+    is_in_place = len(written) == 1 and (options.inplace or facts_of(task.lead).stacks)
     may_overwrite = overwritable(task, read.values(), written[0], draft) if is_in_place else ()
     if options.weights is CACHED:
         read |= {name: by_name[name] for name in weights.whole}
@@ -143,9 +139,9 @@ def _step(
     options: LoweringOptions,
 ) -> Step:
     lead, weight_bytes = task.lead, weights.read_bytes
-    block = draft.blocks.get(lead.name)
-    if block is not None:
-        read_bytes = max(read_bytes, block.touched_bytes)
+    control = draft.control_steps.get(lead.name)
+    if control is not None:
+        read_bytes = max(read_bytes, control.touched_bytes)
     return Step(
         name=lead.name,
         op_type=lead.op_type,
@@ -166,22 +162,23 @@ def _step(
 def _is_repeatable(task: Task, draft: Draft) -> bool:
     """Whether it gives the same result again: no chance, no effects, nothing written over, no control flow inside."""
     for op in task.members:
-        if op.name in draft.blocks or op.op_type in _NOT_TWICE or not folds_where_inputs_do(op):
+        facts = facts_of(op)
+        if op.name in draft.control_steps or facts.stacks or facts.random is not None or not folds_where_inputs_do(op):
             return False
     return True
 
 
 def _written_bytes(task: Task, touched: Touched, buffers: Sequence[Buffer], draft: Draft) -> int:
     """Payload written by a task: of a stack of slices only the new one."""
-    if is_one_of(task.lead, STACKS):
+    if facts_of(task.lead).stacks:
         return draft.graph.tensors[task.inputs[-1]].nbytes if task.inputs else 0
     return sum([buffers[b].payload_bytes for b in touched.writes])
 
 
 def _task_macs(task: Task, draft: Draft) -> MacCount:
-    if task.lead.name in draft.blocks:
-        block = draft.blocks[task.lead.name]
-        return MacCount(macs=block.macs, uncosted=block.uncosted)
+    if task.lead.name in draft.control_steps:
+        control = draft.control_steps[task.lead.name]
+        return MacCount(macs=control.macs, uncosted=control.uncosted)
     if len(task.members) == 1:
         return count_macs(task.lead, draft.graph)
     counts = [count_macs(op, draft.graph) for op in task.members]
@@ -190,11 +187,11 @@ def _task_macs(task: Task, draft: Draft) -> MacCount:
 
 def _mac_dtype(task: Task, draft: Draft, options: LoweringOptions) -> str:
     """Element type of the first input; of control flow in one step that of the first that holds numbers to multiply."""
-    tensors, is_block = draft.graph.tensors, task.lead.name in draft.blocks
+    tensors, is_control = draft.graph.tensors, task.lead.name in draft.control_steps
     for names in (task.inputs, task.outputs):
         for name in names:
             dtype = tensors[name].dtype
-            if not is_block or is_float(dtype):
+            if not is_control or is_float(dtype):
                 return dtype
     return options.act_dtype or "float32"
 
@@ -207,6 +204,7 @@ def _assumptions(draft: Draft, counts: Iterable[MacCount]) -> tuple[Assumption, 
     total[UNCOSTED] += sum([count.uncosted for count in counts])
     members = [op for task in draft.tasks for op in task.members]
     total.update(text for op in members for text in stated_assumptions(op))
-    if draft.blocks:
-        total.update(text for op in members if op.name in draft.blocks for text in draft.blocks[op.name].stated)
+    if draft.control_steps:
+        inside = (draft.control_steps[op.name] for op in members if op.name in draft.control_steps)
+        total.update(text for step in inside for text in step.stated)
     return tuple(Assumption(what=what, count=count) for what, count in total.items() if count > 0)

@@ -1,17 +1,19 @@
-"""What the bodies of If, Loop and Scan cost by themselves, and which of them run: decided innermost first."""
+"""The bodies of If, Loop and Scan: what each costs, which of them run (decided innermost first), what reports say."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spillprof.ir.graph import ASSUMED_TRIPS, Graph, Operator, TensorKind, TripBasis, Trips
-from spillprof.lowering.macs import count_macs
+from spillprof.ir.control_flow import BodyFact, ControlFlow
+from spillprof.ir.graph import ASSUMED_TRIPS, Assumption, Graph, Operator, TensorKind, TripBasis, Trips
+from spillprof.ir.units import format_size
+from spillprof.lowering.operators.table import count_macs
 
 UNFOLD_LIMIT = 20_000
 """Operators that the loops of a model may unfold to, all together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class BodyCost:
     """One run of a body, or all runs of an operator with bodies."""
 
     operators: int = 0
@@ -22,7 +24,7 @@ class Cost:
     beside_bytes: int = 0  # largest sum of live activations beside the operands of the operator, payload
     peak_live_bytes: int = 0  # the same of all that lives for the body: outputs, and captures that nothing reads later
 
-    def times(self, count: int) -> "Cost":
+    def times(self, count: int) -> "BodyCost":
         """So many runs, one after the other."""
         return replace(
             self,
@@ -35,13 +37,13 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class BodyChoice:
     """How one operator with bodies runs."""
 
-    costs: tuple[Cost, ...]  # one run of each subgraph
+    costs: tuple[BodyCost, ...]  # one run of each subgraph
     taken: tuple[int, ...]  # subgraphs that run; those of a loop in order of its trips, the last for all further ones
     trips: Trips  # of an If: once
-    total: Cost
+    total: BodyCost
     fits: bool  # it can be unfolded, as far as it alone is concerned
 
     def subgraph(self, trip: int) -> int:
@@ -49,7 +51,7 @@ class Choice:
         return self.taken[min(trip, len(self.taken) - 1)]
 
 
-Choices = Mapping[int, Choice]
+Choices = Mapping[int, BodyChoice]
 """By identity of the operator."""
 
 
@@ -60,7 +62,7 @@ def choose(graph: Graph) -> Choices:
     multiply-accumulates, then ``then_branch``. What is captured counts for the branch that reads it last, at
     whatever depth: it could leave earlier if the other ran.
     """
-    choices: dict[int, Choice] = {}
+    choices: dict[int, BodyChoice] = {}
     order = list(_innermost_first(graph))
     dying = _dying(graph, order)
     for op, around in order:
@@ -130,7 +132,7 @@ def _positions(graph: Graph, outside: Mapping[str, int]) -> _Positions:
     )
 
 
-def _branch(op: Operator, costs: tuple[Cost, ...]) -> Choice:
+def _branch(op: Operator, costs: tuple[BodyCost, ...]) -> BodyChoice:
     def weight(index: int) -> tuple[int, int, bool]:
         name = op.subgraph_names[index] if op.subgraph_names else ""
         return costs[index].peak_live_bytes, costs[index].macs, name == "then_branch"
@@ -138,7 +140,7 @@ def _branch(op: Operator, costs: tuple[Cost, ...]) -> Choice:
     worse = max(range(len(costs)), key=weight)
     taken = costs[worse]
     total = replace(taken, operators=taken.operators + 1, steps=taken.steps + 1)
-    return Choice(costs=costs, taken=(worse,), trips=Trips(count=1, basis=TripBasis.KNOWN), total=total, fits=True)
+    return BodyChoice(costs=costs, taken=(worse,), trips=Trips(count=1, basis=TripBasis.KNOWN), total=total, fits=True)
 
 
 def _stacked(op: Operator) -> list[str]:
@@ -155,13 +157,13 @@ def _trips(op: Operator, around: Graph) -> Trips:
     return trips
 
 
-def _loop(op: Operator, around: Graph, costs: tuple[Cost, ...]) -> Choice:
+def _loop(op: Operator, around: Graph, costs: tuple[BodyCost, ...]) -> BodyChoice:
     trips, stacked = _trips(op, around), _stacked(op)
     if trips.basis is TripBasis.AT_MOST and not stacked and trips.count * max(costs[-1].steps, 1) > UNFOLD_LIMIT:
         trips = Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)  # a limit so high is none
     total = _all_trips(costs, trips.count)
     fits = total.steps <= UNFOLD_LIMIT and _is_regular(op)
-    return Choice(
+    return BodyChoice(
         costs=costs,
         taken=tuple(range(len(costs))),
         trips=trips,
@@ -170,10 +172,10 @@ def _loop(op: Operator, around: Graph, costs: tuple[Cost, ...]) -> Choice:
     )
 
 
-def _all_trips(costs: tuple[Cost, ...], count: int) -> Cost:
+def _all_trips(costs: tuple[BodyCost, ...], count: int) -> BodyCost:
     """All trips, one step of the operator's own for each."""
     runs = [*costs[:count], costs[-1].times(max(count - len(costs), 0))]
-    return Cost(
+    return BodyCost(
         operators=sum(c.operators for c in runs) + 1,
         steps=sum(c.steps for c in runs) + count + 1,
         macs=sum(c.macs for c in runs),
@@ -190,12 +192,12 @@ def _is_regular(op: Operator) -> bool:
     return all(len(body.inputs) == len(op.inputs) + extra for body in op.subgraphs)
 
 
-def _cost(owner: Operator, body: Graph, choices: Choices, dying: Mapping[int, Mapping[str, int]]) -> Cost:
+def _cost(owner: Operator, body: Graph, choices: Choices, dying: Mapping[int, Mapping[str, int]]) -> BodyCost:
     """One run of a body. The outputs of an If's branch are those of the If; those of a loop's exist beside them."""
     inner = [choices[id(op)].total for op in body.operators if op.subgraphs]
     plain = [op for op in body.operators if not op.subgraphs]
     counts = [count_macs(op, body) for op in plain]
-    return Cost(
+    return BodyCost(
         operators=len(plain) + sum(c.operators for c in inner),
         steps=len(plain) + sum(c.steps for c in inner),
         macs=sum(c.macs for c in counts) + sum(c.macs for c in inner),
@@ -261,3 +263,72 @@ def _expiring(body: Graph) -> dict[int, list[str]]:
 
 def _written(op: Operator, body: Graph, skip: frozenset[str]) -> Iterable[str]:
     return (n for n in op.outputs if n and n not in skip and body.tensors[n].kind is TensorKind.ACTIVATION)
+
+
+def role_of(op: Operator, index: int) -> str:
+    """What a subgraph is to its operator: "then", "else" or "body"."""
+    name = op.subgraph_names[index] if index < len(op.subgraph_names) else ""
+    return name.removesuffix("_branch") or f"body {index}"
+
+
+def fact_of(op: Operator, choice: BodyChoice, prefix: str, *, is_unfolded: bool) -> ControlFlow:
+    """The operator for the reports; ``prefix`` is the path of those around it."""
+    return ControlFlow(
+        name=op.name,
+        inside=prefix.removesuffix("/"),
+        op_type=op.op_type,
+        trips=None if op.op_type == "If" else str(choice.trips.basis),
+        is_unfolded=is_unfolded,
+        bodies=tuple(
+            BodyFact(
+                name=role_of(op, index),
+                runs=_runs(choice, index),
+                operators=cost.operators,
+                macs=cost.macs,
+                peak_live_bytes=cost.peak_live_bytes,
+            )
+            for index, cost in enumerate(choice.costs)
+        ),
+    )
+
+
+def assumption_of(op: Operator, choice: BodyChoice, *, is_unfolded: bool) -> Assumption | None:
+    """What is taken as true so that the operator can be simulated; None if nothing is."""
+    if op.op_type == "If":
+        words = _branch_words(op, choice) if len(op.subgraphs) > 1 else ""
+    else:
+        words = _trips_words(op, choice)
+        if not is_unfolded and choice.trips.count > 1:
+            words += f"{'; ' if words else ''}its {choice.trips.count:,} trips are one step, weights fetched once"
+    return Assumption(what=f"{op.op_type} '{op.name}': {words}", count=1) if words else None
+
+
+def _branch_words(op: Operator, choice: BodyChoice) -> str:
+    sizes = [f"{role_of(op, i)} ({_cost_words(cost)})" for i, cost in enumerate(choice.costs)]
+    taken = sizes.pop(choice.taken[0])
+    return f"{taken} is taken, not {', '.join(sizes)}, which needs no more memory (--branch {op.name}=then or else)"
+
+
+def _trips_words(op: Operator, choice: BodyChoice) -> str:
+    match choice.trips.basis:
+        case TripBasis.ASSUMED:
+            count = choice.trips.count
+            return f"taken to run {count:,} times, for the model does not say how often (--trips {op.name}=N)"
+        case TripBasis.AT_MOST:
+            count = choice.trips.count
+            return f"taken to run all of its {count:,} trips, and may stop earlier (--trips {op.name}=N)"
+        case _:
+            return ""
+
+
+def _cost_words(cost: BodyCost) -> str:
+    plural = "" if cost.operators == 1 else "s"
+    return f"{cost.operators:,} operator{plural}, {cost.macs:,} MACs, {format_size(cost.peak_live_bytes)} live"
+
+
+def _runs(choice: BodyChoice, index: int) -> int:
+    if index not in choice.taken:
+        return 0
+    if index < choice.taken[-1] or len(choice.taken) > choice.trips.count:
+        return int(index < choice.trips.count)
+    return choice.trips.count - len(choice.taken) + 1

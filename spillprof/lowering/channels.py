@@ -12,43 +12,15 @@ from math import prod
 
 from spillprof.ir.graph import Operator
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import CONVOLUTIONS, ELEMENTWISE, STACKS, is_one_of
+from spillprof.lowering.operators.facts import Channels
+from spillprof.lowering.operators.table import facts_of
 
 _NHWC_DOMAIN = "com.ms.internal.nhwc"
-_NHWC_TYPES = frozenset({"NhwcConv", "NhwcFusedConv", "NhwcMaxPool"})
-
-_ON_MAPS = CONVOLUTIONS | frozenset({
-    "ConvTranspose", "ConvTransposeWithDynamicPads", "DeformConv", "CausalConvWithState",
-    "AveragePool", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LpPool", "MaxPool", "MaxUnpool",
-    "MaxpoolWithMask", "NhwcMaxPool", "QLinearAveragePool", "QLinearGlobalAveragePool",
-    "CropAndResize", "GridSample", "MaxRoiPool", "RoiAlign", "DepthToSpace", "SpaceToDepth",
-})  # fmt: skip
-"""Operators whose image (the first input) and results hold channels by definition."""
-
-_REORDERS = frozenset({"ReorderInput", "ReorderOutput"})
-"""Into the blocks of channels of com.microsoft.nchwc, and out of them."""
-
-_BY_ELEMENT = ELEMENTWISE | frozenset({
-    "BatchNormalization", "BiasAdd", "BiasDropout", "CenterCropPad", "Concat", "DynamicQuantizeLinear", "Dropout",
-    "Expand", "GroupNorm", "GroupNormalization", "Hardmax", "Identity", "InstanceNormalization", "LRN",
-    "LayerNormalization", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Pad", "QLinearConcat",
-    "QLinearReduceMean", "QLinearSoftmax", "QLinearWhere", "RMSNormalization", "ReduceL1", "ReduceL2", "ReduceLogSum",
-    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Resize",
-    "SkipGroupNorm", "Slice", "Softmax", "Split", "Tile", "Upsample",
-})  # fmt: skip
-"""Operators that leave the axes of their operands where they are, as long as the rank stays."""
-
-_MAY_CHANGE_CHANNELS = frozenset({
-    "CenterCropPad", "Concat", "Pad", "QLinearConcat", "QLinearReduceMean", "ReduceL1", "ReduceL2", "ReduceLogSum",
-    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Slice",
-    "Split", "Tile",
-})  # fmt: skip
-"""Those of them of which operands and results may differ in the number of channels."""
 
 
 def holds_channels_last(op: Operator) -> bool:
     """Whether the operator works on maps in NHWC."""
-    return op.domain == _NHWC_DOMAIN or op.op_type in _NHWC_TYPES or bool(op.attributes.get("channels_last"))
+    return op.domain == _NHWC_DOMAIN or facts_of(op).channels_last or bool(op.attributes.get("channels_last"))
 
 
 def channel_axes(draft: Draft) -> Mapping[str, int]:
@@ -70,11 +42,12 @@ class _Axes:
     def _stated(self, task: Task) -> Iterator[tuple[str, int]]:
         """Tensors of which the task's operator says by definition where the channels are."""
         op, image = task.lead, task.inputs[:1]
-        if is_one_of(op, _ON_MAPS):
+        rule = facts_of(op).channel_rule
+        if rule is Channels.MAP:
             last = holds_channels_last(op)
             for name in (*image, *task.outputs):
                 yield name, self._rank(name) - 1 if last else 1
-        elif is_one_of(op, _REORDERS):
+        elif rule is Channels.BLOCKED:
             last = holds_channels_last(op)
             for name, is_blocked in ((n, op.op_type == "ReorderOutput") for n in image):
                 yield name, self._rank(name) - 1 if last and not is_blocked else 1
@@ -101,7 +74,7 @@ class _Axes:
                 self._hold(other, axis)
             for i in tasks_of[name]:
                 task = self._draft.tasks[i]
-                any_number = is_one_of(task.lead, _MAY_CHANGE_CHANNELS)
+                any_number = facts_of(task.lead).channel_rule is Channels.RESIZED
                 key = i, axis, -1 if any_number else shape[axis]
                 if key in done:
                     continue
@@ -113,10 +86,10 @@ class _Axes:
 
     def _leaves_axes(self, task: Task) -> bool:
         """Whether operands and results have their channels on the same axis. What a convolution takes in has too."""
-        lead, *rest = task.members
-        if is_one_of(lead, _ON_MAPS):
-            return any(is_one_of(op, ELEMENTWISE) for op in rest)
-        return all(is_one_of(op, _BY_ELEMENT | STACKS) for op in task.members)
+        lead, *rest = map(facts_of, task.members)
+        if lead.channel_rule is Channels.MAP:
+            return any(facts.in_place for facts in rest)
+        return all(facts.channel_rule in (Channels.KEPT, Channels.RESIZED) or facts.stacks for facts in (lead, *rest))
 
     def _hold(self, name: str, axis: int) -> None:
         if name in self.found or self._rank(name) < 3 or self._draft.is_weight(name):

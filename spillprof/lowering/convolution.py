@@ -1,22 +1,26 @@
 """Algorithms of a convolution: the memory that each needs besides the operands, and which of them is taken."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from spillprof.ir.dtypes import UNSIZED_DTYPES, tensor_bytes
 from spillprof.ir.graph import Tensor
-from spillprof.ir.program import Phase
+from spillprof.ir.program import Convolution, Phase, Program, Workspace
 from spillprof.ir.target import Target
+from spillprof.ir.units import format_size
 from spillprof.lowering.channels import holds_channels_last
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import CONVOLUTIONS, is_one_of
+from spillprof.lowering.layout import align
+from spillprof.lowering.operators.table import facts_of
 from spillprof.lowering.options import ConvAlgorithm
 
 _WINOGRAD_IN = 16  # elements of a transformed tile of F(2x2, 3x3): 4 x 4
 _WINOGRAD_OUT = 2  # output rows and columns of a tile
+_NAMED = 3  # operators that a note names
 
-_KERNEL_CHANNELS_LAST = frozenset({"NhwcConv"})
+_Named = tuple[str, Convolution]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +66,7 @@ def conv_forms(task: Task, draft: Draft) -> tuple[Form, ...]:
     - ``im2col`` the matrix of all output positions;
     - ``winograd``, for 3 x 3 at stride 1 alone, the transformed input and output tiles of F(2x2, 3x3).
     """
-    if not is_one_of(task.lead, CONVOLUTIONS) or (operands := _operands(task, draft)) is None:
+    if (operands := _conv_operands(task, draft)) is None:
         return ()
     image, kernel, result = operands
     positions = result.shape[0] * prod(result.shape[2:])
@@ -108,11 +112,13 @@ def _least_bytes(form: Form) -> int:
     return form.whole_bytes if form.matrix is None else form.matrix.nbytes(max(1, form.matrix.rows))
 
 
-def _operands(task: Task, draft: Draft) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Image (as it is stored), kernel and result of a convolution, channels on axis 1; None without spatial axes."""
-    op = task.lead
-    kernel_at = 3 if op.op_type == "QLinearConv" else 1
-    if len(op.inputs) <= kernel_at or not (op.inputs[0] and op.inputs[kernel_at] and op.outputs and op.outputs[0]):
+def _conv_operands(task: Task, draft: Draft) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Image (as it is stored), kernel and result, channels on axis 1; None if it has no choice of algorithms."""
+    op, facts = task.lead, facts_of(task.lead)
+    kernel_at = facts.kernel_input
+    if kernel_at is None or len(op.inputs) <= kernel_at:
+        return None
+    if not (op.inputs[0] and op.inputs[kernel_at] and op.outputs and op.outputs[0]):
         return None
     tensors = draft.graph.tensors
     image, kernel, result = tensors[task.inputs[0]], tensors[op.inputs[kernel_at]], tensors[op.outputs[0]]
@@ -121,7 +127,7 @@ def _operands(task: Task, draft: Draft) -> tuple[Tensor, Tensor, Tensor] | None:
         return None
     if holds_channels_last(op):
         image, result = _channels_first(image), _channels_first(result)
-    return image, _channels_first(kernel) if op.op_type in _KERNEL_CHANNELS_LAST else kernel, result
+    return image, _channels_first(kernel) if facts.kernel_channels_last else kernel, result
 
 
 def _channels_first(tensor: Tensor) -> Tensor:
@@ -149,3 +155,65 @@ def _winograd_tiles(
 
 def _ints(value: object) -> tuple[int, ...]:
     return tuple(int(v) for v in value) if isinstance(value, tuple) else ()
+
+
+def workspaces(task: Task, draft: Draft, target: Target, form: Form | None) -> tuple[Workspace, ...]:
+    """Workspaces of fixed size of a task, sizes aligned; those of size 0 left out.
+
+    The accumulator of a convolution or matrix product, if the target keeps accumulators in SRAM, and what the
+    algorithm of a convolution needs besides. (The matrix of im2col comes later: see ``im2col``.)
+    """
+    if not facts_of(task.lead).leads:
+        return ()
+    found = (*(() if form is None else form.spaces), *_accumulator(task, draft, target))
+    return tuple(
+        Workspace(purpose=purpose, size_bytes=align(nbytes, target.alignment_bytes), first=first, last=last)
+        for purpose, nbytes, first, last in found
+        if nbytes > 0
+    )
+
+
+def _accumulator(task: Task, draft: Draft, target: Target) -> tuple[tuple[str, int, Phase, Phase], ...]:
+    if not task.outputs:
+        return ()
+    nbytes = target.accumulator_bytes_per_output * prod(draft.graph.tensors[task.outputs[0]].shape)
+    return (("accumulator", nbytes, Phase.COMPUTE, Phase.WRITE),)
+
+
+def convolution_notes(program: Program) -> tuple[str, ...]:
+    """Which convolutions memory made slower than they could be, and which make their matrix in blocks."""
+    found = [(step.name, step.convolution) for step in program.steps if step.convolution is not None]
+    notes = [f"convolutions: {_algorithms(found)}"] if any(c.algorithm != "direct" for _, c in found) else []
+    slower = [(name, c) for name, c in found if c.algorithm != c.fastest]
+    if slower:
+        pairs = Counter(f"{c.fastest} to {c.algorithm}" for _, c in slower)
+        kinds = ", ".join(f"{count} from {pair}" for pair, count in pairs.items())
+        notes.append(
+            f"{_share(slower, found)} with a slower algorithm, as the workspace of the fastest passes half of the SRAM "
+            f"or pushes out more than it wins: {kinds} ({_names(slower)})"
+        )
+    blocked = [(name, c) for name, c in found if c.blocks > 1]
+    if blocked:
+        blocks = sum(c.blocks for _, c in blocked)
+        notes.append(
+            f"{_share(blocked, found)} in blocks of the im2col matrix, {blocks:,} in all, one launch each "
+            f"({_names(blocked)})"
+        )
+    return tuple(notes)
+
+
+def _algorithms(found: Sequence[_Named]) -> str:
+    parts = []
+    for algorithm, count in sorted(Counter(c.algorithm for _, c in found).items()):
+        largest = max(c.workspace_bytes for _, c in found if c.algorithm == algorithm)
+        workspace = f" with up to {format_size(largest)} of workspace" if largest else ""
+        parts.append(f"{count:,} {algorithm}{workspace}")
+    return ", ".join(parts)
+
+
+def _share(some: Sequence[_Named], found: Sequence[_Named]) -> str:
+    return f"{len(some):,} of {len(found):,} convolutions run{'s' if len(some) == 1 else ''}"
+
+
+def _names(found: Sequence[_Named]) -> str:
+    return ", ".join(name for name, _ in found[:_NAMED]) + (", ..." if len(found) > _NAMED else "")

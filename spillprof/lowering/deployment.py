@@ -6,18 +6,12 @@ from dataclasses import replace
 
 from spillprof.ir.dtypes import DTYPE_BITS, is_float
 from spillprof.ir.graph import Graph, Operator, TensorKind
-from spillprof.lowering.families import is_one_of
 from spillprof.lowering.folding import folds_whatever_it_reads, folds_where_inputs_do
+from spillprof.lowering.operators.table import facts_of
 from spillprof.lowering.options import LoweringOptions
 
 _NARROW_BITS = 16
 """Below this width weights are quantised: what scales or shifts the result stays as precise as it is."""
-
-_SCALED = frozenset({
-    "QuantizeLinear", "DequantizeLinear", "MatMulNBits", "MatMulBnb4", "QGemm", "QLinearConv", "QLinearMatMul",
-    "MatMulIntegerToFloat", "DynamicQuantizeMatMul", "QAttention", "DynamicQuantizeLSTM", "GatherBlockQuantized",
-})  # fmt: skip
-"""Operators on quantised tensors. The float weights that they read are scales and biases."""
 
 
 def as_deployed(graph: Graph, options: LoweringOptions) -> Graph:
@@ -37,7 +31,7 @@ def as_deployed(graph: Graph, options: LoweringOptions) -> Graph:
 def _retyped(graph: Graph, options: LoweringOptions, captured: Mapping[str, bool], counts: Counter[str]) -> Graph:
     """One graph and those inside of it. ``captured``: tensors of the graphs around that it reads; whether a weight."""
     weights = _weights(graph, options, captured)
-    scales = {name for op in graph.operators if _is_quantised(op) for name in op.inputs}
+    scales = {name for op in graph.operators if facts_of(op).quantised for name in op.inputs}
     tensors = dict(graph.tensors)
     for name, tensor in graph.tensors.items():
         is_weight = name in weights
@@ -88,10 +82,6 @@ def _weights(graph: Graph, options: LoweringOptions, captured: Mapping[str, bool
                 if missing[i] == 0:
                     ready.append(i)
     return found
-
-
-def _is_quantised(op: Operator) -> bool:
-    return is_one_of(op, _SCALED) or op.op_type.startswith("QLinear")
 
 
 def _notes(options: LoweringOptions, counts: Mapping[str, int]) -> Iterable[str]:

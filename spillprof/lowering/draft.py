@@ -1,12 +1,15 @@
-"""Draft: a Graph on its way to a Program. Every pass of lowering takes a Draft and returns one."""
+"""Draft: a Graph on its way to a Program. Every pass takes a Draft and returns one; the first sorts the operators."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 from spillprof.ir.control_flow import ControlFlow
+from spillprof.ir.errors import ModelError
 from spillprof.ir.fast_init import fast_init
-from spillprof.ir.graph import Graph, Operator
-from spillprof.lowering.blocks import Block
+from spillprof.ir.graph import Graph, Operator, TensorKind
+from spillprof.lowering.control_step import ControlStep
 
 
 @fast_init
@@ -35,7 +38,7 @@ class Draft:
     weights: Mapping[str, int]  # tensors known before the run: payload bytes as they lie in DRAM
     views: Mapping[str, str] = field(default_factory=dict)  # view: the tensor whose storage it shares, never a view
     strided: frozenset[str] = frozenset()  # views that are a part of their storage, or another order of it
-    blocks: Mapping[str, Block] = field(default_factory=dict)  # control flow that stays one step, by operator name
+    control_steps: Mapping[str, ControlStep] = field(default_factory=dict)  # by operator name
     control_flow: tuple[ControlFlow, ...] = ()
     folded_operators: int = 0
     removed_operators: int = 0
@@ -45,16 +48,104 @@ class Draft:
         """The tensor that was written first into the storage of ``tensor``."""
         return self.views.get(tensor, tensor)
 
-    def has_some_of(self, family: frozenset[str]) -> bool:
-        """Whether an operator of one of these types leads a task, in whatever domain."""
-        return not family.isdisjoint({task.lead.op_type for task in self.tasks})
-
     def is_weight(self, tensor: str) -> bool:
         """Whether the tensor is known before the run."""
         return self.views.get(tensor, tensor) in self.weights
 
 
-def task_of(op: Operator) -> Task:
+def first_draft(graph: Graph) -> Draft:
+    """One task an operator, in file order made topological; nothing folded, fused or shared yet.
+
+    An operator that only defines weights (Constant) is no task: its value is in DRAM already. ``ModelError`` if a
+    tensor is written twice, read but never written, or needs itself.
+    """
+    weights = {name: tensor.nbytes for name, tensor in graph.tensors.items() if tensor.kind is TensorKind.WEIGHT}
+    tasks = [_task_of(op) for op in graph.operators]
+    if weights:
+        tasks = [task for task in tasks if not task.outputs or not all(name in weights for name in task.outputs)]
+    present = {*graph.inputs, *(name for name, t in graph.tensors.items() if t.kind is not TensorKind.ACTIVATION)}
+    if _runs_as_it_is(graph, tasks, present):
+        return Draft(graph=graph, tasks=tuple(tasks), weights=weights, notes=graph.notes)
+    writers = _writers(tasks)
+    _check_reads(graph, tasks, writers, present)
+    order = _topological_order(tasks, writers)
+    notes = graph.notes
+    if any(a > b for a, b in pairwise(order)):
+        notes = (*notes, "operators are not in topological order in the file: sorted, file order kept where possible")
+    return Draft(graph=graph, tasks=tuple(tasks[i] for i in order), weights=weights, notes=notes)
+
+
+def _runs_as_it_is(graph: Graph, tasks: Sequence[Task], present: Set[str]) -> bool:
+    """Whether each task reads only what is there by then, and no tensor is written twice."""
+    there = set(present)
+    written = 0
+    for task in tasks:
+        if not there.issuperset(task.inputs):
+            return False
+        there.update(task.outputs)
+        written += len(task.outputs)
+    return len(there) == len(present) + written and there.issuperset(graph.outputs)
+
+
+def _writers(tasks: Sequence[Task]) -> dict[str, int]:
+    writers: dict[str, int] = {}
+    for i, task in enumerate(tasks):
+        for name in task.outputs:
+            if name in writers:
+                where = [f"operator '{tasks[j].lead.name}'" for j in (writers[name], i)]
+                raise ModelError(f"tensor '{name}' is written twice", where=where)
+            writers[name] = i
+    return writers
+
+
+def _check_reads(graph: Graph, tasks: Sequence[Task], writers: dict[str, int], present: Set[str]) -> None:
+    for task in tasks:
+        for name in task.inputs:
+            if name not in writers and name not in present:
+                raise ModelError(f"tensor '{name}' is read but never written", where=[f"operator '{task.lead.name}'"])
+    for name in graph.outputs:
+        if name not in writers and name not in present:
+            raise ModelError(f"graph output '{name}' is never written")
+
+
+def _topological_order(tasks: Sequence[Task], writers: dict[str, int]) -> list[int]:
+    """Task indices; among those that are ready, the first of the file goes first (Kahn's algorithm, a heap)."""
+    if all(writers.get(name, -1) < i for i, task in enumerate(tasks) for name in task.inputs):
+        return list(range(len(tasks)))
+    needs = [{writers[name] for name in task.inputs if name in writers} for task in tasks]
+    readers: list[list[int]] = [[] for _ in tasks]
+    for i, need in enumerate(needs):
+        for j in need:
+            readers[j].append(i)
+    missing = [len(need) for need in needs]
+    ready = [i for i, count in enumerate(missing) if count == 0]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        i = heappop(ready)
+        order.append(i)
+        for reader in readers[i]:
+            missing[reader] -= 1
+            if missing[reader] == 0:
+                heappush(ready, reader)
+    if len(order) < len(tasks):
+        stuck = next(i for i, count in enumerate(missing) if count > 0)
+        raise ModelError(
+            "the graph has a cycle", where=[f"operator '{tasks[_on_cycle(stuck, needs, missing)].lead.name}'"]
+        )
+    return order
+
+
+def _on_cycle(start: int, needs: Sequence[set[int]], missing: Sequence[int]) -> int:
+    """An operator of a cycle: walk from one that never became ready to one that it waits for, until one repeats."""
+    seen: set[int] = set()
+    while start not in seen:
+        seen.add(start)
+        start = min(j for j in needs[start] if missing[j] > 0)
+    return start
+
+
+def _task_of(op: Operator) -> Task:
     """A task of one operator."""
     inputs = (*op.inputs, *op.captures, *op.holds)
     return Task(lead=op, members=(op,), inputs=_present(inputs), outputs=_present(op.outputs))

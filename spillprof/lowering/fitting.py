@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from spillprof.ir.arrays import Ints
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program, Reservation, largest_phase_bytes
 from spillprof.ir.target import Target
@@ -13,7 +14,6 @@ from spillprof.lowering.layout import align
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, Oversized, WeightsPolicy
 from spillprof.lowering.streaming import stream_oversized
 from spillprof.planning.liveness import (
-    Bytes,
     demand_by_step,
     most_weight_stream_bytes,
     most_workspace_bytes,
@@ -62,7 +62,7 @@ def min_sram(
     program: Program,
     target: Target,
     options: LoweringOptions,
-    needed: Callable[[Program], Sequence[int] | Bytes] = demand_by_step,
+    needed: Callable[[Program], Sequence[int] | Ints] = demand_by_step,
 ) -> tuple[int, int]:
     """Smallest capacity in bytes at which ``fit`` streams nothing, a multiple of the alignment; and its step.
 

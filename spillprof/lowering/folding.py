@@ -6,20 +6,9 @@ from math import prod
 
 from spillprof.ir.graph import Graph, Operator
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import (
-    CONTROL_DOMAIN,
-    ELEMENTWISE,
-    KNOWN_DOMAINS,
-    RANDOM,
-    STRIDED_VIEWS,
-    VIEWS,
-    is_one_of,
-)
+from spillprof.lowering.operators.facts import CONTROL_DOMAIN, LoopKind, Randomness, ViewKind
+from spillprof.lowering.operators.table import facts_of, is_known
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
-
-_SHAPES = frozenset({"Shape", "Size"})
-_REORDERED = VIEWS | {"Transpose"}
-_DATA_MOVEMENT = VIEWS | STRIDED_VIEWS
 
 
 def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
@@ -51,12 +40,12 @@ def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
 
 def folds_where_inputs_do(op: Operator) -> bool:
     """Whether the operator is a function of its inputs alone, by all that is known of it."""
-    return op.domain in KNOWN_DOMAINS and op.op_type not in RANDOM and not (op.subgraphs and _is_random(op))
+    return is_known(op) and not _is_random(op)
 
 
 def folds_whatever_it_reads(op: Operator) -> bool:
     """Whether the result depends on shapes alone."""
-    return is_one_of(op, _SHAPES)
+    return facts_of(op).reads_shape
 
 
 def _reads_weights_alone(task: Task, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
@@ -69,21 +58,25 @@ def _reads_weights_alone(task: Task, weights: Mapping[str, int], views: Mapping[
 def _may_fold(task: Task, draft: Draft) -> bool:
     if not task.outputs and task.lead.domain != CONTROL_DOMAIN:
         return False
-    if task.lead.name in draft.blocks and not draft.blocks[task.lead.name].is_pure:
+    if task.lead.name in draft.control_steps and not draft.control_steps[task.lead.name].is_pure:
         return False
     return all(map(folds_where_inputs_do, task.members))
 
 
 def _rearranges(task: Task, graph: Graph) -> bool:
     """Whether the only output has the elements of the first input, unchanged but for their order."""
-    if not is_one_of(task.lead, _REORDERED) or len(task.members) > 1 or len(task.outputs) > 1 or not task.inputs:
+    facts = facts_of(task.lead)
+    reorders = facts.view is ViewKind.WHOLE or (facts.view is ViewKind.STRIDED and facts.loop is LoopKind.TRANSPOSE)
+    if not reorders or len(task.members) > 1 or len(task.outputs) > 1 or not task.inputs:
         return False
     source, result = graph.tensors[task.inputs[0]], graph.tensors[task.outputs[0]]
     return (source.dtype, source.nbytes) == (result.dtype, result.nbytes)
 
 
 def _is_random(op: Operator) -> bool:
-    return op.op_type in RANDOM or any(_is_random(inner) for body in op.subgraphs for inner in body.operators)
+    return facts_of(op).random is Randomness.ALWAYS or any(
+        _is_random(inner) for body in op.subgraphs for inner in body.operators
+    )
 
 
 def _stored_bytes(
@@ -93,11 +86,31 @@ def _stored_bytes(
     if fuse is Fuse.NONE or len(task.members) > 1 or not task.inputs:
         return result.nbytes
     sources = [graph.tensors[i] for i in dict.fromkeys(task.inputs)]
-    if is_one_of(task.lead, ELEMENTWISE) and any(prod(s.shape) == prod(result.shape) for s in sources):
+    facts = facts_of(task.lead)
+    if facts.in_place and any(prod(s.shape) == prod(result.shape) for s in sources):
         return min(result.nbytes, sum(weights[views.get(s.name, s.name)] for s in sources))
     source = sources[0]
     storage = views.get(source.name, source.name)
-    if is_one_of(task.lead, _DATA_MOVEMENT) and storage in weights and source.dtype == result.dtype:
+    if facts.view in (ViewKind.WHOLE, ViewKind.STRIDED) and storage in weights and source.dtype == result.dtype:
         # As much of the stored form as the result is of the source: all of it, or a slice.
         return -(-weights[storage] * result.nbytes // source.nbytes) if source.nbytes > 0 else result.nbytes
     return result.nbytes
+
+
+def remove_dead(draft: Draft) -> Draft:
+    """The draft without tasks that no graph output needs, directly or through others.
+
+    A task without outputs exists for its side effect and is kept. A graph without outputs keeps everything.
+    """
+    if not draft.graph.outputs:
+        return replace(draft, notes=(*draft.notes, "the graph declares no outputs: every operator is kept"))
+    needed = set(draft.graph.outputs)
+    live: list[Task] = []
+    for task in reversed(draft.tasks):
+        if not task.outputs or not needed.isdisjoint(task.outputs):
+            live.append(task)
+            needed.update(task.inputs)
+    if len(live) == len(draft.tasks):
+        return draft
+    removed = sum(len(t.members) for t in draft.tasks) - sum(len(t.members) for t in live)
+    return replace(draft, tasks=tuple(reversed(live)), removed_operators=draft.removed_operators + removed)

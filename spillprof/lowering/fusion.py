@@ -1,21 +1,32 @@
-"""Standard fusion: what every NPU runs as one operation."""
+"""Fusion: the chains that every NPU runs as one operation, and single pairs that the user names.
+
+A pair is legal if nothing has to be kept of the tensor and nothing computed twice:
+
+- it is the only result of an operator, no output of the graph, and one other operator alone reads it, in its order;
+- that one works element by element: element ``i`` of its result needs element ``i`` of the tensor, and of each other
+  operand element ``i`` too, or a broadcast one. So it may run on each piece of the tensor as soon as it is made.
+
+The pair runs where the second operator stood, as all that it reads is there by then. Apart from that it is what every
+fused step is: it reads what both read, writes what the second writes, does the work of both, and is launched once.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Operator
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import ACTIVATIONS, LEADERS, SCALINGS, is_one_of
+from spillprof.lowering.naming import unknown_tensor
+from spillprof.lowering.operators.facts import Follower
+from spillprof.lowering.operators.table import facts_of, is_type
 
-NORMALISATION = frozenset({"BatchNormalization"})
-_FIRST = LEADERS | NORMALISATION
-_INTEGER_PRODUCTS = frozenset({"MatMulInteger", "ConvInteger"})
-_CAST = frozenset({"Cast"})
+_RULE = "the one operator that reads it must work element by element, on a result that nothing else needs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uses:
+class _Uses:
     """Who writes and reads each storage: positions in ``draft.tasks``; and the storages that are graph outputs."""
 
     draft: Draft
@@ -34,23 +45,23 @@ def fuse_chains(draft: Draft) -> Draft:
 
     Run after views are resolved: a Reshape inside of a chain does not break it.
     """
-    if not draft.has_some_of(_FIRST):
+    if not any(_leads(task.lead) for task in draft.tasks):
         return draft
-    uses = reading(draft)
+    uses = _uses_in(draft)
     fused: dict[int, Task] = {}
     consumed: set[int] = set()
     for i, task in enumerate(draft.tasks):
-        if i in consumed or not is_one_of(task.lead, _FIRST):
+        if i in consumed or not _leads(task.lead):
             continue
         chain = _chain(i, uses)
         if chain:
             consumed.update(chain)
-            fused[i] = joined(task, [draft.tasks[j] for j in chain], draft)
+            fused[i] = _joined(task, [draft.tasks[j] for j in chain], draft)
     tasks = (fused.get(i, task) for i, task in enumerate(draft.tasks) if i not in consumed)
     return replace(draft, tasks=tuple(tasks))
 
 
-def reading(draft: Draft) -> Uses:
+def _uses_in(draft: Draft) -> _Uses:
     """Who writes and reads each storage of the draft."""
     readers: dict[str, list[int]] = defaultdict(list)
     for i, task in enumerate(draft.tasks):
@@ -58,13 +69,13 @@ def reading(draft: Draft) -> Uses:
             readers[storage].append(i)
     writer = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.outputs}
     outputs = frozenset(map(draft.storage, draft.graph.outputs))
-    return Uses(draft=draft, writer=writer, readers=readers, outputs=outputs)
+    return _Uses(draft=draft, writer=writer, readers=readers, outputs=outputs)
 
 
-def _chain(first: int, uses: Uses) -> list[int]:
+def _chain(first: int, uses: _Uses) -> list[int]:
     """Positions of the tasks that join the one at ``first``, in order."""
     tasks = uses.draft.tasks
-    leads_with_product = is_one_of(tasks[first].lead, LEADERS)
+    leads_with_product = facts_of(tasks[first].lead).leads
     chain: list[int] = []
     last = first
     while len(tasks[last].outputs) == 1:
@@ -89,38 +100,52 @@ def _chain(first: int, uses: Uses) -> list[int]:
 def _follows(task: Task, value: str, draft: Draft, *, after_product: bool) -> bool:
     """Whether the task is a bias, scale, normalisation or activation of ``value`` that reads only weights besides."""
     operands = [name for name in task.inputs if draft.storage(name) == value]
-    if len(operands) != 1 or operands[0] in draft.strided or not same_elements(task, value, draft):
+    if len(operands) != 1 or operands[0] in draft.strided or not _same_elements(task, value, draft):
         return False
     if not all(name == operands[0] or draft.is_weight(name) for name in task.inputs):
         return False
-    if is_one_of(task.lead, ACTIVATIONS):
-        return task.inputs[0] == operands[0]
-    if is_one_of(task.lead, NORMALISATION):
-        return after_product and task.inputs[0] == operands[0] and not task.lead.attributes.get("training_mode", 0)
-    return after_product and is_one_of(task.lead, SCALINGS)
+    match facts_of(task.lead).joins:
+        case Follower.ACTIVATION:
+            return task.inputs[0] == operands[0]
+        case Follower.NORMALISATION:
+            return after_product and task.inputs[0] == operands[0] and not _trains(task.lead)
+        case Follower.SCALING:
+            return after_product
+        case None:
+            return False
 
 
-def _rescales(task: Task, value: str, first: int, uses: Uses) -> bool:
+def _leads(op: Operator) -> bool:
+    """Whether an activation may be fused into the operator."""
+    facts = facts_of(op)
+    return facts.leads or facts.joins is Follower.NORMALISATION
+
+
+def _trains(op: Operator) -> bool:
+    return bool(op.attributes.get("training_mode", 0))
+
+
+def _rescales(task: Task, value: str, first: int, uses: _Uses) -> bool:
     """Whether the task turns sums of an integer product into floats, or scales them by what is known before it."""
     draft = uses.draft
-    if not is_one_of(draft.tasks[first].lead, _INTEGER_PRODUCTS) or not same_elements(task, value, draft):
+    if not facts_of(draft.tasks[first].lead).sums_integers or not _same_elements(task, value, draft):
         return False
     storages = [draft.storage(name) for name in task.inputs]
     if storages.count(value) != 1 or not draft.strided.isdisjoint(task.inputs):
         return False
-    if is_one_of(task.lead, _CAST):
+    if is_type(task.lead, "Cast"):
         return True
-    return is_one_of(task.lead, frozenset({"Mul"})) and all(
+    return is_type(task.lead, "Mul") and all(
         storage == value or draft.is_weight(storage) or uses.writer.get(storage, -1) < first for storage in storages
     )
 
 
-def _is_swish(readers: Sequence[int], value: str, uses: Uses) -> bool:
+def _is_swish(readers: Sequence[int], value: str, uses: _Uses) -> bool:
     """Whether the two readers are a Sigmoid of the value and the Mul of the value with that Sigmoid."""
     if len(readers) != 2:
         return False
     sigmoid, mul = (uses.draft.tasks[i] for i in readers)
-    if not is_one_of(sigmoid.lead, frozenset({"Sigmoid"})) or not is_one_of(mul.lead, frozenset({"Mul"})):
+    if not is_type(sigmoid.lead, "Sigmoid") or not is_type(mul.lead, "Mul"):
         return False
     gate = sigmoid.outputs[0]
     return (
@@ -128,18 +153,18 @@ def _is_swish(readers: Sequence[int], value: str, uses: Uses) -> bool:
         and gate not in uses.outputs
         and sorted(map(uses.draft.storage, mul.inputs)) == sorted((value, gate))
         and uses.draft.strided.isdisjoint((*sigmoid.inputs, *mul.inputs))
-        and same_elements(sigmoid, value, uses.draft)
-        and same_elements(mul, value, uses.draft)
+        and _same_elements(sigmoid, value, uses.draft)
+        and _same_elements(mul, value, uses.draft)
     )
 
 
-def same_elements(task: Task, value: str, draft: Draft) -> bool:
+def _same_elements(task: Task, value: str, draft: Draft) -> bool:
     """Whether the task has one result, of as many elements as ``value``."""
     tensors = draft.graph.tensors
     return len(task.outputs) == 1 and prod(tensors[task.outputs[0]].shape) == prod(tensors[value].shape)
 
 
-def joined(lead: Task, followers: Sequence[Task], draft: Draft) -> Task:
+def _joined(lead: Task, followers: Sequence[Task], draft: Draft) -> Task:
     """One task in place of several, each of which reads the one result of the task before it."""
     tasks = (lead, *followers)
     inner = {name for task in tasks[:-1] for name in task.outputs}
@@ -149,3 +174,123 @@ def joined(lead: Task, followers: Sequence[Task], draft: Draft) -> Task:
         inputs=tuple(name for task in tasks for name in task.inputs if draft.storage(name) not in inner),
         outputs=tasks[-1].outputs,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two operators that could be one, and the tensor between them."""
+
+    tensor: str
+    producer: Operator
+    consumer: Operator
+
+
+def fuse_pairs(draft: Draft, tensors: Sequence[str]) -> Draft:
+    """The draft with the operators joined over each of the tensors, one tensor after another.
+
+    A view stands for what it is stored in; a tensor inside of a step is fused over already. ``UsageError`` for a
+    tensor over which no pair is legal. Run after chains are fused: what they made one operator joins as one.
+    """
+    if not tensors:
+        return draft
+    pairs = _Pairs(draft)
+    for name in tensors:
+        pairs.join(name)
+    return replace(draft, tasks=pairs.tasks)
+
+
+def legal_pairs(draft: Draft) -> tuple[Pair, ...]:
+    """Every pair of the draft that is legal by itself, in the order of the first operators."""
+    pairs = _Pairs(draft)
+    written = [(draft.storage(task.outputs[0]), task) for task in draft.tasks if len(task.outputs) == 1]
+    return tuple(
+        Pair(tensor=name, producer=task.lead, consumer=pairs.reader(name).lead)
+        for name, task in written
+        if pairs.obstacle(name) is None
+    )
+
+
+class _Pairs:
+    """Tasks that are joined one pair at a time; each keeps the place of its last."""
+
+    def __init__(self, draft: Draft) -> None:
+        uses = _uses_in(draft)
+        self._draft, self._outputs = draft, uses.outputs
+        stacks = [task for task in draft.tasks if facts_of(task.lead).stacks]
+        self._stacked = {draft.storage(name) for task in stacks for name in task.inputs}
+        self._tasks: list[Task | None] = list(draft.tasks)
+        self._writer = dict(uses.writer)
+        self._readers = {name: set(readers) for name, readers in uses.readers.items()}
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        return tuple(task for task in self._tasks if task is not None)
+
+    def reader(self, storage: str) -> Task:
+        """The one task that reads a storage."""
+        (reader,) = self._readers[storage]
+        task = self._tasks[reader]
+        assert task is not None
+        return task
+
+    def join(self, name: str) -> None:
+        storage = self._draft.storage(name)
+        if storage not in self._writer and self._is_inside(name):
+            return
+        why = self.obstacle(storage)
+        if why is not None:
+            if name not in self._draft.graph.tensors:
+                known = (*self._writer, *self._draft.views)
+                raise unknown_tensor(f"cannot fuse over '{name}': the model has no such tensor", name, known)
+            raise UsageError(f"cannot fuse over tensor '{name}': {why}", hint=_RULE)
+        first = self._writer[storage]
+        (second,) = self._readers[storage]
+        producer, consumer = self._tasks[first], self._tasks[second]
+        assert producer is not None
+        assert consumer is not None
+        self._tasks[first], self._tasks[second] = None, _joined(producer, (consumer,), self._draft)
+        for each in map(self._draft.storage, producer.inputs):
+            self._readers[each] = (self._readers[each] - {first}) | {second}
+        del self._writer[storage], self._readers[storage]
+
+    def obstacle(self, storage: str) -> str | None:
+        """Why no pair is legal over a storage; None if one is."""
+        draft = self._draft
+        if storage not in self._writer:
+            return "no operator of the run makes it"
+        producer, readers = self._tasks[self._writer[storage]], self._readers.get(storage, set())
+        assert producer is not None
+        if storage in self._outputs:
+            return "it is an output of the graph"
+        if len(readers) != 1:
+            return f"{len(readers) or 'no'} operators read it"
+        if len(producer.outputs) != 1:
+            return "the operator that makes it has other results too"
+        consumer = self.reader(storage)
+        if producer.lead.name in draft.control_steps or consumer.lead.name in draft.control_steps:
+            return "control flow stays one step"
+        if facts_of(producer.lead).stacks:
+            return "it collects slices in place"
+        if not self._stacked.isdisjoint(map(draft.storage, producer.inputs)):
+            return "what it is made of is written over meanwhile"
+        if not all(map(_is_pointwise, consumer.members)) or not _same_elements(consumer, storage, draft):
+            return f"{_types(consumer)}, which reads it, does not work on it element by element"
+        if any(name in draft.strided for name in consumer.inputs if draft.storage(name) == storage):
+            return f"{_types(consumer)} reads it in another order"
+        return None
+
+    def _is_inside(self, name: str) -> bool:
+        """Whether a step makes the tensor on its way to its result."""
+        return any(name in op.outputs for task in self.tasks for op in task.members)
+
+
+def _types(task: Task) -> str:
+    """``Conv``, or ``Conv + Add`` for operators that run as one."""
+    types = [op.op_type for op in task.members[:4]]
+    return " + ".join(types if len(task.members) <= len(types) else [*types, "..."])
+
+
+def _is_pointwise(op: Operator) -> bool:
+    """Whether element i of its result needs element i of each operand alone, operands that are broadcast apart."""
+    facts = facts_of(op)
+    return facts.in_place or (facts.joins is Follower.NORMALISATION and not _trains(op))

@@ -2,24 +2,21 @@
 
 from dataclasses import replace
 
-from spillprof.ir.errors import ModelError
+from spillprof.ir.errors import ModelError, UsageError
 from spillprof.ir.graph import Graph
+from spillprof.ir.op_times import OpTimes, TimeUnit
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.algorithms import RunTime
 from spillprof.lowering.aliasing import share_views
 from spillprof.lowering.assembly import assemble
-from spillprof.lowering.dead import remove_dead
 from spillprof.lowering.deployment import as_deployed
-from spillprof.lowering.draft import Draft
-from spillprof.lowering.folding import fold_constants
-from spillprof.lowering.fusion import fuse_chains
-from spillprof.lowering.measured import with_measured_times
+from spillprof.lowering.draft import Draft, first_draft
+from spillprof.lowering.folding import fold_constants, remove_dead
+from spillprof.lowering.fusion import fuse_chains, fuse_pairs
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
-from spillprof.lowering.pair_fusion import fuse_pairs
 from spillprof.lowering.quantisation import absorb_quantisation
-from spillprof.lowering.schedule import first_draft
 from spillprof.lowering.unfolding import unfold
 
 
@@ -58,7 +55,7 @@ def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
     unfolded = unfold(as_deployed(graph, options), options)
     draft = replace(
         first_draft(unfolded.graph),
-        blocks=unfolded.blocks,
+        control_steps=unfolded.control_steps,
         control_flow=unfolded.control_flow,
         removed_operators=unfolded.removed_operators,
     )
@@ -71,3 +68,31 @@ def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
     if options.fuse is Fuse.STANDARD:
         draft = fuse_chains(draft)
     return fuse_pairs(draft, options.fuse_tensor)
+
+
+def with_measured_times(program: Program, times: OpTimes, target: Target) -> Program:
+    """The program with ``measured_s`` of each step one of whose operators has a time: the sum of those that have one.
+
+    A runtime reports a fused operator under one of its names, so the operators of a step without a time add nothing.
+    ``UsageError`` if no name matches, or if times in cycles meet a target without a clock.
+    """
+    if times.unit is TimeUnit.CYCLES and target.clock_hz is None:
+        raise UsageError(
+            f"the times are in cycles, and target '{target.name}' has no clock",
+            where=(times.source,),
+            hint="add clock_hz = '1GHz' to a target of your own",
+        )
+    seconds = times.seconds(target.clock_hz)
+    steps = []
+    for step in program.steps:
+        measured = [seconds[name] for name in step.operators if name in seconds]
+        steps.append(replace(step, measured_s=sum(measured)) if measured else step)
+    if program.steps and all(step.measured_s is None for step in steps):
+        in_file = ", ".join(f"'{name}'" for name, _ in times.times[:3])
+        in_model = ", ".join(f"'{step.name}'" for step in program.steps[:3])
+        raise UsageError(
+            "no operator of the model has a time in the file",
+            where=(times.source,),
+            hint=f"operators go by their names in the model: the file has {in_file}, the model {in_model}",
+        )
+    return replace(program, steps=tuple(steps))

@@ -1,9 +1,14 @@
-"""Switches of lowering: how a Graph becomes a Program."""
+"""Options of lowering: how a Graph becomes a Program.
+
+To add one, add a field with ``option_field``: flag, help, configuration key and name in results derive from it.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spillprof.ir.dtypes import dtype_names, parse_dtype
 from spillprof.ir.op_times import OpTimes
+from spillprof.ir.option_rows import option_field
 
 
 class Fuse(StrEnum):
@@ -53,18 +58,69 @@ class Oversized(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringOptions:
-    """All switches of lowering, with their defaults."""
+    """All options of lowering, in the order in which the help lists them."""
 
-    fuse: Fuse = Fuse.STANDARD
-    inplace: bool = True
-    views: Views = Views.SHARE
-    fold: bool = True
-    control: Control = Control.UNFOLD
-    conv: ConvAlgorithm = ConvAlgorithm.DIRECT
-    weights: WeightsPolicy = WeightsPolicy.STREAM
-    oversized: Oversized = Oversized.STREAM
-    fuse_tensor: tuple[str, ...] = ()  # tensors whose operator joins the one that reads them
-    pin: tuple[str, ...] = ()  # tensors that get a dedicated slot
-    act_dtype: str | None = None  # of float activations, inputs and outputs; None: as in the file
-    weight_dtype: str | None = None  # of float weights; None: as in the file
-    op_times: OpTimes | None = None  # measured, in place of the estimates; None: all are estimated
+    weights: WeightsPolicy = option_field(
+        WeightsPolicy.STREAM,
+        "--weights",
+        "stream: pass through a staging area; cached: evictable, wanted again by the next inference; resident: on-chip "
+        "all the time.",
+    )
+    fuse: Fuse = option_field(
+        Fuse.STANDARD, "--fuse", "standard: fuse bias, batch norm, activation and Q/DQ into their operator."
+    )
+    fuse_tensor: tuple[str, ...] = option_field(
+        (),
+        "--fuse-tensor",
+        "Fuse the operator that writes a tensor into the elementwise operator that reads it. Repeatable.",
+        metavar="TENSOR",
+        json_if_changed=True,
+    )
+    conv: ConvAlgorithm = option_field(
+        ConvAlgorithm.DIRECT, "--conv", "Convolution algorithm: decides workspace and time."
+    )
+    inplace: bool = option_field(True, "--inplace", "Elementwise operators overwrite an input at its last use.")
+    views: Views = option_field(
+        Views.SHARE, "--views", "share: Reshape and other views share their input's memory; copy: they write a copy."
+    )
+    fold: bool = option_field(
+        True, "--fold", "Fold constants: what is computed from constants alone counts as a weight."
+    )
+    control: Control = option_field(
+        Control.UNFOLD,
+        "--control-flow",
+        "unfold: replace If, Loop and Scan by the operators that they run; step: keep each as one step.",
+    )
+    pin: tuple[str, ...] = option_field(
+        (), "--pin", "Keep a tensor in a dedicated slot, never evicted. Repeatable.", metavar="TENSOR"
+    )
+    oversized: Oversized = option_field(
+        Oversized.STREAM,
+        "--oversized",
+        "stream: tile an operator that cannot fit, through DRAM; error: stop.",
+    )
+    act_dtype: str | None = option_field(
+        None,
+        "--act-dtype",
+        "Element type of float activations, e.g. int8; file: as in the model, the default.",
+        metavar="TYPE",
+        parse=parse_dtype,
+        names=dtype_names,
+    )
+    weight_dtype: str | None = option_field(
+        None,
+        "--weight-dtype",
+        "Element type of float weights, e.g. int4. Biases and norms keep theirs below 16 bits.",
+        metavar="TYPE",
+        parse=parse_dtype,
+        names=dtype_names,
+    )
+    op_times: OpTimes | None = option_field(
+        None,
+        "--op-times",
+        "Measured operator times by name, in place of estimates: CSV, a profile of ONNX Runtime, Vela's per-layer CSV.",
+        metavar="FILE",
+        is_file=True,
+        as_json=lambda times: times.digest,
+        json_if_changed=True,
+    )

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 
 from spillprof.ir.graph import Operator
 from spillprof.lowering.draft import Draft, Task
-from spillprof.lowering.families import KNOWN_DOMAINS, STRIDED_VIEWS, VIEWS, is_one_of
+from spillprof.lowering.operators.facts import ViewKind
+from spillprof.lowering.operators.table import facts_of, is_known, is_type
 
-_QUANTIZE = frozenset({"QuantizeLinear"})
-_DEQUANTIZE = frozenset({"DequantizeLinear"})
-_KEEP_FLOAT = _QUANTIZE | _DEQUANTIZE | {"DynamicQuantizeLinear", "Shape", "Size", "Constant", "If", "Loop", "Scan"}
-_VIEWS = VIEWS | STRIDED_VIEWS
+_QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +31,7 @@ def absorb_quantisation(draft: Draft) -> Draft:
     before it if nothing else reads the float value. An operator that only moves data (Reshape, Transpose, ...)
     takes both or neither, so that it can stay a view. Scales and zero points become operands of the step.
     """
-    if not draft.has_some_of(_QUANTIZE | _DEQUANTIZE):
+    if not any(is_type(task.lead, _QUANTIZE, _DEQUANTIZE) for task in draft.tasks):
         return draft
     uses = _uses(draft)
     absorbed: set[int] = set()  # QuantizeLinear tasks that ended in the task before them
@@ -44,7 +42,7 @@ def absorb_quantisation(draft: Draft) -> Draft:
             continue
         before = {name: uses.writer[name] for name in task.inputs if _is_dequantised(name, uses)}
         after = {name: q for name in task.outputs if (q := _only_quantizer(name, uses)) is not None}
-        if is_one_of(task.lead, _VIEWS) and not (
+        if facts_of(task.lead).view in (ViewKind.WHOLE, ViewKind.STRIDED) and not (
             task.inputs and task.inputs[0] in before and len(after) == len(task.outputs)
         ):
             continue
@@ -55,7 +53,7 @@ def absorb_quantisation(draft: Draft) -> Draft:
             task, {n: draft.tasks[d] for n, d in before.items()}, {n: draft.tasks[q] for n, q in after.items()}
         )
     for i, task in enumerate(draft.tasks):
-        if is_one_of(task.lead, _DEQUANTIZE):
+        if is_type(task.lead, _DEQUANTIZE):
             (name, *_) = task.outputs or ("",)
             if name in taken and taken[name] == len(uses.readers[name]) and name not in uses.outputs:
                 absorbed.add(i)
@@ -80,11 +78,11 @@ def _uses(draft: Draft) -> _Uses:
 
 
 def _may_absorb(op: Operator) -> bool:
-    return op.domain in KNOWN_DOMAINS and op.op_type not in _KEEP_FLOAT
+    return is_known(op) and not facts_of(op).keeps_float
 
 
 def _is_dequantised(name: str, uses: _Uses) -> bool:
-    return name in uses.writer and is_one_of(uses.tasks[uses.writer[name]].lead, _DEQUANTIZE)
+    return name in uses.writer and is_type(uses.tasks[uses.writer[name]].lead, _DEQUANTIZE)
 
 
 def _only_quantizer(name: str, uses: _Uses) -> int | None:
@@ -93,7 +91,7 @@ def _only_quantizer(name: str, uses: _Uses) -> int | None:
     if len(readers) != 1 or name in uses.outputs:
         return None
     quantizer = uses.tasks[readers[0]]
-    if not is_one_of(quantizer.lead, _QUANTIZE) or quantizer.inputs[0] != name or not quantizer.outputs:
+    if not is_type(quantizer.lead, _QUANTIZE) or quantizer.inputs[0] != name or not quantizer.outputs:
         return None
     return readers[0] if all(scale in uses.at_start for scale in quantizer.inputs[1:]) else None
 

@@ -1,16 +1,23 @@
 """The buffers of a draft: what its tasks read and write, and how it lies in memory."""
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 
+from spillprof.ir.errors import UsageError
 from spillprof.ir.program import Buffer, BufferKind
 from spillprof.ir.target import Target
 from spillprof.lowering.channels import channel_axes
 from spillprof.lowering.draft import Draft
 from spillprof.lowering.layout import Extent, extent, plain_extent
+from spillprof.lowering.naming import unknown_tensor
+from spillprof.lowering.operand_reads import WeightReads
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.lowering.pinning import pinned_storages
-from spillprof.lowering.weight_reads import WeightReads
+
+_WEIGHT_HINTS = {
+    WeightsPolicy.STREAM: "weights are streamed and never stay in SRAM; use --weights cached to pin one",
+    WeightsPolicy.RESIDENT: "with --weights resident every weight stays in SRAM already",
+    WeightsPolicy.CACHED: "no operator reads it as a whole",
+}
 
 
 def buffers_of(
@@ -38,7 +45,7 @@ def buffers_of(
             storage = views.get(name, name)
             if storage not in sizes and storage not in draft.weights:
                 sizes[storage] = size_of(storage)
-    pinned = pinned_storages(draft, options, sizes)
+    pinned = _pinned_storages(draft, options, sizes)
     kinds |= dict.fromkeys(constant, BufferKind.WEIGHT)
     activation = BufferKind.ACTIVATION
     return tuple(
@@ -86,3 +93,25 @@ def _sizes(
         return found
 
     return size_of
+
+
+def _pinned_storages(draft: Draft, options: LoweringOptions, stored: Collection[str]) -> frozenset[str]:
+    """Storages of the tensors in ``options.pin``. A view pins what it is stored in.
+
+    ``stored`` are the storages that will have a buffer. ``UsageError`` for a tensor that has none.
+    """
+    pinned: set[str] = set()
+    for name in options.pin:
+        storage = draft.storage(name)
+        if storage in stored:
+            pinned.add(storage)
+        elif storage in draft.weights:
+            raise UsageError(f"cannot pin weight '{name}'", hint=_WEIGHT_HINTS[options.weights])
+        elif name in draft.graph.tensors:
+            raise UsageError(
+                f"cannot pin tensor '{name}': it is never stored",
+                hint="it exists only inside of a fused or removed operator; --fuse none or --fold off keeps it",
+            )
+        else:
+            raise unknown_tensor(f"cannot pin '{name}': the model has no such tensor", name, (*stored, *draft.views))
+    return frozenset(pinned)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from spillprof.ir.graph import AttributeValue, Graph, Operator, Tensor, TensorKind
-from spillprof.lowering.families import CONTROL_DOMAIN
+from spillprof.lowering.operators.facts import CONTROL_DOMAIN
 
 _LONGEST_PREFIX = 200
 

@@ -11,10 +11,9 @@ from typing import TypeAlias
 
 from spillprof.ir.control_flow import ControlFlow
 from spillprof.ir.graph import Assumption, Graph, Operator, TensorKind, TripBasis
-from spillprof.lowering.blocks import Block, block_of
-from spillprof.lowering.bodies import UNFOLD_LIMIT, Choice, Choices, choose
-from spillprof.lowering.control_words import assumption_of, fact_of, role_of
-from spillprof.lowering.families import CONTROL_DOMAIN
+from spillprof.lowering.bodies import UNFOLD_LIMIT, BodyChoice, Choices, assumption_of, choose, fact_of, role_of
+from spillprof.lowering.control_step import ControlStep, control_step
+from spillprof.lowering.operators.facts import CONTROL_DOMAIN
 from spillprof.lowering.options import Control, LoweringOptions
 from spillprof.lowering.unfolded import UnfoldedGraph
 
@@ -28,7 +27,7 @@ class Unfolded:
     """A graph whose operators have no bodies, and what is known of those that had some."""
 
     graph: Graph
-    blocks: Mapping[str, Block]  # operators that stay one step, by name
+    control_steps: Mapping[str, ControlStep]  # operators that stay one step, by name
     control_flow: tuple[ControlFlow, ...]
     removed_operators: int = 0  # control flow whose results nobody reads
 
@@ -39,7 +38,7 @@ def unfold(graph: Graph, options: LoweringOptions) -> Unfolded:
     With folding, control flow whose results nobody reads is left out: its decisions would keep it alive later.
     """
     if not any(op.subgraphs for op in graph.operators):
-        return Unfolded(graph=graph, blocks={}, control_flow=())
+        return Unfolded(graph=graph, control_steps={}, control_flow=())
     unfolder = _Unfolder(graph, choose(graph), options)
     unfolder.run()
     return Unfolded(
@@ -49,7 +48,7 @@ def unfold(graph: Graph, options: LoweringOptions) -> Unfolded:
             tensors=unfolder.made.tensors,
             assumptions=(*graph.assumptions, *_shortened(tuple(unfolder.assumptions.values()))),
         ),
-        blocks=unfolder.blocks,
+        control_steps=unfolder.control_steps,
         control_flow=tuple(unfolder.facts.values()),
         removed_operators=unfolder.removed_operators,
     )
@@ -79,7 +78,7 @@ class _Scope:
 class _Unfolder:
     def __init__(self, graph: Graph, choices: Choices, options: LoweringOptions) -> None:
         self.made = UnfoldedGraph(graph)
-        self.blocks: dict[str, Block] = {}
+        self.control_steps: dict[str, ControlStep] = {}
         self.facts: dict[int, ControlFlow] = {}
         self.removed_operators = 0
         self.assumptions: dict[int, Assumption] = {}
@@ -117,7 +116,7 @@ class _Unfolder:
                 if (assumption := assumption_of(op, choice, is_unfolded=unfolds)) is not None:
                     self.assumptions[id(op)] = assumption
             if not unfolds:
-                self._emit_block(op, scope)
+                self._emit_step(op, scope)
             elif op.op_type == "If":
                 yield from self._if(op, choice, scope)
             elif op.op_type == "Loop":
@@ -125,7 +124,7 @@ class _Unfolder:
             else:
                 yield from self._scan(op, choice, scope)
 
-    def _unfolds(self, op: Operator, choice: Choice, scope: _Scope) -> bool:
+    def _unfolds(self, op: Operator, choice: BodyChoice, scope: _Scope) -> bool:
         if self._options.control is Control.STEP or not choice.fits:
             return False
         if op.op_type == "If" or scope.is_repeated:  # what is repeated was paid for with the loop around it
@@ -135,7 +134,7 @@ class _Unfolder:
         self._left -= choice.total.steps
         return True
 
-    def _if(self, op: Operator, choice: Choice, scope: _Scope) -> _Frame:
+    def _if(self, op: Operator, choice: BodyChoice, scope: _Scope) -> _Frame:
         body = op.subgraphs[choice.taken[0]]
         role = role_of(op, choice.taken[0])
         if not op.is_decided:
@@ -146,7 +145,7 @@ class _Unfolder:
         yield self._operators(body, inner)
         self.made.pass_on((inner.of(name), outer) for name, outer in pairs)
 
-    def _loop(self, op: Operator, choice: Choice, scope: _Scope) -> _Frame:
+    def _loop(self, op: Operator, choice: BodyChoice, scope: _Scope) -> _Frame:
         limit, going = (*map(scope.of, op.inputs[:2]), "", "")[:2]
         state = [scope.of(name) for name in op.inputs[2:]]
         results = [scope.of(name) for name in op.outputs]
@@ -176,7 +175,7 @@ class _Unfolder:
             self.made.decide(op, end.removesuffix("/"), (going, counter), ())
         self._finish(op, choice, state, results)
 
-    def _scan(self, op: Operator, choice: Choice, scope: _Scope) -> _Frame:
+    def _scan(self, op: Operator, choice: BodyChoice, scope: _Scope) -> _Frame:
         count = op.attributes["num_scan_inputs"]
         n_states = len(op.inputs) - (count if isinstance(count, int) else 0)
         state = [scope.of(name) for name in op.inputs[:n_states]]
@@ -200,7 +199,7 @@ class _Unfolder:
             stacks = self.made.stack(prefix, after[n_states:], stacks, results[n_states:], is_last=is_last)
         self._finish(op, choice, state, results)
 
-    def _finish(self, op: Operator, choice: Choice, state: Sequence[str], results: Sequence[str]) -> None:
+    def _finish(self, op: Operator, choice: BodyChoice, state: Sequence[str], results: Sequence[str]) -> None:
         """What the last trip did not write under the operator's own names."""
         self.made.pass_on(zip(state, results, strict=False))
         if choice.trips.count == 0:
@@ -250,18 +249,18 @@ class _Unfolder:
             )
         )
 
-    def _emit_block(self, op: Operator, scope: _Scope) -> None:
-        block = block_of(op, self._choices)
+    def _emit_step(self, op: Operator, scope: _Scope) -> None:
+        step = control_step(op, self._choices)
         name = op.name if scope.names is None else self.made.name(scope.prefix + op.name)
-        self.blocks[name] = replace(block, weights={f"{name}/{w}": n for w, n in block.weights.items()})
+        self.control_steps[name] = replace(step, weights={f"{name}/{w}": n for w, n in step.weights.items()})
         self.made.operators.append(
             replace(
                 op,
                 name=name,
                 inputs=tuple(map(scope.of, op.inputs)),
                 outputs=tuple(map(scope.of, op.outputs)),
-                captures=tuple(map(scope.of, block.captures)),
-                holds=tuple(scope.of(name) for name in op.captures if name not in block.captures),
+                captures=tuple(map(scope.of, step.captures)),
+                holds=tuple(scope.of(name) for name in op.captures if name not in step.captures),
                 subgraphs=(),
                 subgraph_names=(),
             )

@@ -11,18 +11,16 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program
-from spillprof.planning.gaps import Gap, GapOption, gap_options
-from spillprof.planning.liveness import lifetimes
+from spillprof.planning.gaps import GapKey, GapOption, gap_options
+from spillprof.planning.liveness import lifetimes, release_steps, resident_inputs
 from spillprof.planning.options import PlanningOptions, Start
-from spillprof.planning.placement.owner import Owner
-from spillprof.planning.release import release_steps
-from spillprof.planning.residents import resident_inputs
+from spillprof.planning.placements import Owner
 
 Ticks = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ResidencyBlock:
     """Space at one address over some ticks."""
 
     ticks: Ticks  # half-open intervals, ascending
@@ -69,15 +67,15 @@ class BlockBuilder:
         for gap in gap_options(program, options):
             self._gaps.setdefault(head[gap.buffer], []).append((gap, self._off_ticks(gap)))
         self._stretches = {chain: _by_start(gaps) for chain, gaps in self._gaps.items()}
-        self._latest: tuple[frozenset[Gap], tuple[Block, ...]] | None = None
+        self._latest: tuple[frozenset[GapKey], tuple[ResidencyBlock, ...]] | None = None
 
-    def all_blocks(self, off: set[Gap]) -> list[Block]:
+    def all_blocks(self, off: set[GapKey]) -> list[ResidencyBlock]:
         """Blocks of every chain and of every step's scratch; to ask again for the same gaps costs nothing."""
         if self._latest is None or self._latest[0] != off:
             self._latest = frozenset(off), tuple(self._all_blocks(off))
         return list(self._latest[1])
 
-    def _all_blocks(self, off: set[Gap]) -> list[Block]:
+    def _all_blocks(self, off: set[GapKey]) -> list[ResidencyBlock]:
         blocks = [
             block
             for buffer in self._program.buffers
@@ -89,15 +87,15 @@ class BlockBuilder:
             scratch = [("stream staging", step.stream_staging_bytes, Phase.READ, Phase.WRITE)]
             scratch += [(w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
             blocks += [
-                Block(((tick + first, tick + last + 1),), size, ((purpose, tick + first),), None)
+                ResidencyBlock(((tick + first, tick + last + 1),), size, ((purpose, tick + first),), None)
                 for purpose, size, first, last in scratch
                 if size
             ]
         return blocks
 
-    def chain_blocks(self, head: int, off: set[Gap]) -> list[Block]:
+    def chain_blocks(self, head: int, off: set[GapKey]) -> list[ResidencyBlock]:
         """Blocks of the buffers that share addresses with ``head``, in time order."""
-        blocks: list[Block] = []
+        blocks: list[ResidencyBlock] = []
         b: int | None = head
         carried: tuple[int, Owner] | None = None  # start and owner of the block that an update continues
         while b is not None:
@@ -110,7 +108,7 @@ class BlockBuilder:
             b = self._successor.get(b)
         return blocks
 
-    def pieces(self, block: Block, moves: Sequence[int]) -> list[Block]:
+    def pieces(self, block: ResidencyBlock, moves: Sequence[int]) -> list[ResidencyBlock]:
         """The block with a compaction move at some ticks, ascending, each the start of a step inside the block."""
         ends = [*moves, block.ticks[-1][1]]
         found = [replace(block, ticks=((block.start, ends[0]),))]
@@ -119,13 +117,13 @@ class BlockBuilder:
             found.append(replace(block, ticks=((start, end),), owners=(owner,), is_moved=True))
         return found
 
-    def can_move(self, block: Block) -> bool:
+    def can_move(self, block: ResidencyBlock) -> bool:
         """Whether the block may lie elsewhere from some step on: not if the next inference finds it where it was."""
         if block.chain is None or len(block.ticks) > 1:
             return False
         return not (self._program.weights_persist and self._program.buffers[block.chain].kind is BufferKind.WEIGHT)
 
-    def _holder(self, block: Block, step: int) -> int:
+    def _holder(self, block: ResidencyBlock, step: int) -> int:
         """The buffer of the block's chain that is there when a step is about to start."""
         b = block.owners[0][0] if block.chain is None else block.chain
         if not isinstance(b, int):
@@ -138,7 +136,7 @@ class BlockBuilder:
         """The first buffer of the chain of in-place updates that a buffer belongs to."""
         return self._head[buffer]
 
-    def cuts(self, block: Block, off: set[Gap]) -> Iterable[GapOption]:
+    def cuts(self, block: ResidencyBlock, off: set[GapKey]) -> Iterable[GapOption]:
         """Gaps of the block that are not off-chip yet: where it can be cut."""
         if block.chain is None:
             return
@@ -146,7 +144,7 @@ class BlockBuilder:
             if (gap.buffer, gap.last_use) not in off and covers(block.ticks, ticks):
                 yield gap
 
-    def cut_over(self, block: Block, busy: Ticks, off: set[Gap]) -> GapOption | None:
+    def cut_over(self, block: ResidencyBlock, busy: Ticks, off: set[GapKey]) -> GapOption | None:
         """Of ``cuts``, the one in which the block needs no space in all of ``busy``; None if there is none.
 
         Gaps of a chain have no tick in common, so the one around the first tick is the only one.
@@ -172,7 +170,7 @@ class BlockBuilder:
         return ((leaves, PHASES_PER_STEP * gap.next_use),)
 
     def _segments(
-        self, b: int, off: set[Gap], carried: tuple[int, Owner] | None
+        self, b: int, off: set[GapKey], carried: tuple[int, Owner] | None
     ) -> tuple[list[tuple[int, int, Owner]], bool]:
         """``(start, end, owner)`` of each stretch on-chip, and whether an update continues the last one."""
         buffer, life = self._program.buffers[b], self._lives[b]
@@ -212,9 +210,9 @@ class BlockBuilder:
             return PHASES_PER_STEP * (released + 1)
         return PHASES_PER_STEP * life.last_step + Phase.COMPUTE + 1
 
-    def _as_blocks(self, b: int, segments: list[tuple[int, int, Owner]], off: set[Gap]) -> list[Block]:
+    def _as_blocks(self, b: int, segments: list[tuple[int, int, Owner]], off: set[GapKey]) -> list[ResidencyBlock]:
         buffer = self._program.buffers[b]
-        blocks = [Block(((s, e),), buffer.size_bytes, (owner,), self._head[b]) for s, e, owner in segments]
+        blocks = [ResidencyBlock(((s, e),), buffer.size_bytes, (owner,), self._head[b]) for s, e, owner in segments]
         steady = self._program.weights_persist and self.options.start is Start.STEADY
         last = self._lives[b].last_step
         if (
@@ -229,8 +227,8 @@ class BlockBuilder:
         # It stays for the next inference: the last stretch and the first are one.
         n_ticks, first, final = PHASES_PER_STEP * self._n, blocks[0], blocks[-1]
         if first is final:
-            return [Block(((0, n_ticks),), buffer.size_bytes, ((b, 0),), self._head[b])]
-        joined = Block(
+            return [ResidencyBlock(((0, n_ticks),), buffer.size_bytes, ((b, 0),), self._head[b])]
+        joined = ResidencyBlock(
             ((0, first.ticks[0][1]), (final.start, n_ticks)),
             buffer.size_bytes,
             ((b, 0), *final.owners),

@@ -8,9 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spillprof.planning.costs import TransferCosts
-
-Column = npt.NDArray[np.float64]
+from spillprof.ir.arrays import Floats
+from spillprof.planning.traffic import TransferCosts
 
 
 class Candidates:
@@ -28,37 +27,47 @@ class Candidates:
         self.need_bytes = need_bytes
 
     @property
-    def size_bytes(self) -> Column:
+    def size_bytes(self) -> Floats:
         """Bytes that eviction frees."""
         return self._table.size_bytes[self._rows]
 
     @property
-    def last_use(self) -> Column:
+    def last_use(self) -> Floats:
         """Step of the last read or write."""
         return self._table.last_use[self._rows]
 
     @property
-    def next_use(self) -> Column:
+    def next_use(self) -> Floats:
         """Step of the next read."""
         return self._table.next_use[self._rows]
 
     @property
-    def dirty(self) -> Column:
+    def distance(self) -> Floats:
+        """Steps to the next read."""
+        return self._table.next_use[self._rows] - self.now
+
+    @property
+    def useful_bytes(self) -> Floats:
+        """Bytes that eviction frees, at most those needed."""
+        return np.minimum(self._table.size_bytes[self._rows], self.need_bytes)
+
+    @property
+    def dirty(self) -> Floats:
         """1 where eviction costs a write that is not made anyway, else 0."""
         return self._table.dirty[self._rows]
 
     @property
-    def read_cost_s(self) -> Column:
+    def read_cost_s(self) -> Floats:
         """Time of the reload, alone."""
         return self._table.read_cost_s[self._rows]
 
     @property
-    def write_cost_s(self) -> Column:
+    def write_cost_s(self) -> Floats:
         """Time of a write-back, alone."""
         return self._table.write_cost_s[self._rows]
 
 
-Rule = Callable[[Any], tuple[Any, ...]]
+EvictionRule = Callable[[Any], tuple[Any, ...]]
 """Sort keys, of ``Candidates`` or of one ``Candidate``."""
 
 
@@ -88,7 +97,7 @@ class Candidate:
 class CandidateQueue:
     """For a standing rule: each buffer is ranked once, when it is added."""
 
-    def __init__(self, rule: Rule, size_bytes: Column) -> None:
+    def __init__(self, rule: EvictionRule, size_bytes: Floats) -> None:
         self._rule = rule
         self._size_bytes: list[float] = size_bytes.tolist()
         self._entries: dict[int, tuple[float, ...]] = {}
@@ -117,7 +126,7 @@ class CandidateQueue:
 class CandidateTable:
     """For any rule: columns over all buffers, and which are evictable now. Adding and removing take constant time."""
 
-    def __init__(self, rule: Rule, size_bytes: Column, costs: TransferCosts) -> None:
+    def __init__(self, rule: EvictionRule, size_bytes: Floats, costs: TransferCosts) -> None:
         n = len(size_bytes)
         self._rule = rule
         self.size_bytes = size_bytes

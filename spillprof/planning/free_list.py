@@ -1,9 +1,17 @@
 """Free space of one contiguous memory. Freed neighbours merge; every operation is near O(log n)."""
 
 from bisect import bisect_left, bisect_right, insort
+from enum import StrEnum
 
 INFINITE_BYTES = 1 << 62
 """Size that stands for infinite memory."""
+
+
+class Fit(StrEnum):
+    """Which hole an allocation goes to."""
+
+    FIRST = "first"  # the lowest
+    BEST = "best"  # the smallest that is large enough
 
 
 class FreeList:

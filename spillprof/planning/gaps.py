@@ -1,4 +1,4 @@
-"""Gaps: the stretches between two consecutive uses of one buffer, the only places where a spill can happen."""
+"""Gaps: stretches between two consecutive uses of a buffer, where it may be spilled; and which of them write."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -8,18 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spillprof.ir.arrays import Ints
 from spillprof.ir.memo import once_per_program, once_per_steps
 from spillprof.ir.program import BufferKind, Program
-from spillprof.planning.liveness import Bytes, Lifetime, demand_by_step, lifetimes
-from spillprof.planning.options import Inputs, PlanningOptions, Release, Start
-from spillprof.planning.release import release_steps
-from spillprof.planning.residents import resident_inputs
+from spillprof.planning.liveness import Lifetime, demand_by_step, lifetimes, release_steps, resident_inputs
+from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 
-Gap = tuple[int, int]
+GapKey = tuple[int, int]
 """(buffer, step of the use before the gap)."""
 
 
-StepDemand = Callable[[Program], Bytes]
+StepDemand = Callable[[Program], Ints]
 """Pool bytes that each step needs at once. Shape (n_steps,)."""
 
 
@@ -43,9 +42,9 @@ class GapOption:
 class Ranges(NamedTuple):
     """The steps that need not hold gaps, one row a range."""
 
-    gap: Bytes  # position of the gap in the list of gaps
-    start: Bytes
-    end: Bytes
+    gap: Ints  # position of the gap in the list of gaps
+    start: Ints
+    end: Ints
 
 
 def ranges_of(gaps: Sequence[GapOption]) -> Ranges:
@@ -63,12 +62,12 @@ def streamed_uses(program: Program) -> tuple[tuple[int, int, bool], ...]:
 
 
 @once_per_program
-def forced_gaps(program: Program) -> dict[Gap, int]:
+def forced_gaps(program: Program) -> dict[GapKey, int]:
     """Gaps that are off-chip in every plan, and the step that streams the buffer: the one before, or after.
 
     What is streamed next has to be in DRAM by then, and what was streamed is not on-chip.
     """
-    lives, found = lifetimes(program), dict[Gap, int]()
+    lives, found = lifetimes(program), dict[GapKey, int]()
     for b, i, _ in streamed_uses(program):
         points = _points(lives[b])
         at = bisect_left(points, i)
@@ -159,3 +158,25 @@ def unspilled_bytes(
 
 def _points(life: Lifetime) -> tuple[int, ...]:
     return life.read_steps if life.write_step is None else (life.write_step, *life.read_steps)
+
+
+class WriteBacks:
+    """What evictions of a program's buffers write beyond what every plan writes.
+
+    DRAM holds inputs and weights from the start. A graph output is written in any case, and so is what some step
+    tiles through DRAM: an eviction only makes that write earlier.
+    """
+
+    def __init__(self, program: Program, writeback: WriteBack) -> None:
+        buffers = program.buffers
+        if writeback is WriteBack.ALWAYS:
+            self._first = [not b.in_dram_at_start and b.kind is not BufferKind.OUTPUT for b in buffers]
+            self._later = [not b.in_dram_at_start for b in buffers]
+        else:
+            streamed = {b for b, _, _ in streamed_uses(program)}
+            self._first = [b.kind is BufferKind.ACTIVATION and b.index not in streamed for b in buffers]
+            self._later = [False] * len(buffers)
+
+    def adds_write(self, buffer: int, *, evicted_before: bool) -> bool:
+        """Whether one more eviction costs a write."""
+        return (self._later if evicted_before else self._first)[buffer]

@@ -1,17 +1,91 @@
-"""Live intervals of a Program's buffers, the demand of each step, and the peaks."""
+"""Live ranges of a Program's buffers: when each is written, read, held and released; demand of each step; peaks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from spillprof.ir.arrays import Ints
+from spillprof.ir.errors import CapacityError
 from spillprof.ir.fast_init import fast_init
 from spillprof.ir.memo import once_per_steps
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step, largest_phase_bytes
-from spillprof.planning.touches import Ints, flattened, reads, writes
+from spillprof.planning.options import Inputs, PlanningOptions, Release
 
-Bytes = npt.NDArray[np.int64]
+
+class Touches(NamedTuple):
+    """Operands in the order of the steps, and of each in operand order; not to be changed."""
+
+    steps: Ints  # ascending
+    buffers: Ints
+
+
+@once_per_steps
+def reads(program: Program) -> Touches:
+    """What the steps read."""
+    return flattened([step.reads for step in program.steps])
+
+
+@once_per_steps
+def writes(program: Program) -> Touches:
+    """What the steps write."""
+    return flattened([step.writes for step in program.steps])
+
+
+def flattened(by_step: Sequence[Sequence[int]]) -> Touches:
+    """One entry for each buffer of each step."""
+    counts = np.fromiter(map(len, by_step), dtype=np.int64, count=len(by_step))
+    buffers = np.fromiter(chain.from_iterable(by_step), dtype=np.int64, count=int(counts.sum()))
+    return Touches(steps=np.repeat(np.arange(len(by_step)), counts), buffers=buffers)
+
+
+def resident_inputs(program: Program, options: PlanningOptions) -> frozenset[int]:
+    """The inputs, under ``--inputs resident``. ``CapacityError`` if an oversized step reads one from DRAM."""
+    if options.inputs is not Inputs.RESIDENT:
+        return frozenset()
+    for step in program.steps:
+        for b in step.streamed_reads:
+            if program.buffers[b].kind is BufferKind.INPUT:
+                raise CapacityError(
+                    f"graph input '{program.buffers[b].name}' cannot stay on-chip: "
+                    f"operator '{step.name}' does not fit beside it and tiles it through DRAM",
+                    hint="load inputs on demand (--inputs on-demand), or give more --sram",
+                )
+    return frozenset(b.index for b in program.buffers if b.kind is BufferKind.INPUT)
+
+
+def release_steps(program: Program, last: Sequence[int], release: Release) -> Sequence[int]:
+    """The step at whose end each buffer's space is freed, never before its ``last`` use. Shape (n_buffers,)."""
+    held = held_until(program)
+    if max(held, default=-1) >= 0:
+        last = [max(step, until) if step >= 0 else step for step, until in zip(last, held, strict=True)]
+    match release:
+        case Release.LAST_USE:
+            return last
+        case Release.END:
+            return [len(program.steps) - 1 if step >= 0 else step for step in last]
+        case Release.SCOPE:
+            ends = _scope_ends(program)
+            return [ends[step] if step >= 0 else step for step in last]
+
+
+def _scope_ends(program: Program) -> list[int]:
+    """Last step of the run of steps that share a scope, for each step.
+
+    The scope of a step is its name up to the last '/': the module path that exporters write. A step that computes
+    again runs in the scope of the step that asks for it.
+    """
+    scopes = [step.name.rpartition("/")[0] for step in program.steps]
+    for i in range(len(scopes) - 2, -1, -1):
+        if program.steps[i].recomputes:
+            scopes[i] = scopes[i + 1]
+    ends = list(range(len(scopes)))
+    for i in range(len(scopes) - 2, -1, -1):
+        if scopes[i] == scopes[i + 1]:
+            ends[i] = ends[i + 1]
+    return ends
 
 
 @fast_init
@@ -84,7 +158,7 @@ def _live_intervals(program: Program) -> tuple[Ints, Ints, Ints]:
 
 
 @once_per_steps
-def _tensor_bytes_by_tick(program: Program, is_stored: bool) -> Bytes:
+def _tensor_bytes_by_tick(program: Program, is_stored: bool) -> Ints:
     """Bytes of the tensors that live in each tick, weights left out. Shape (3 n_steps,), int64."""
     delta = np.zeros(PHASES_PER_STEP * len(program.steps) + 1, dtype=np.int64)
     buffers, starts, ends = _live_intervals(program)
@@ -96,7 +170,7 @@ def _tensor_bytes_by_tick(program: Program, is_stored: bool) -> Bytes:
 
 
 @once_per_steps
-def _workspace_bytes_by_tick(program: Program) -> Bytes:
+def _workspace_bytes_by_tick(program: Program) -> Ints:
     found = np.zeros(PHASES_PER_STEP * len(program.steps), dtype=np.int64)
     for i, step in enumerate(program.steps):
         for w in step.workspaces:
@@ -124,7 +198,7 @@ def live_peak(program: Program) -> Peak:
     return Peak(step=tick // PHASES_PER_STEP, live_bytes=int(stored[tick]), padding_bytes=int(stored[tick]) - own)
 
 
-def live_bytes_by_step(program: Program, *, stored: bool, workspaces: bool = True) -> Bytes:
+def live_bytes_by_step(program: Program, *, stored: bool, workspaces: bool = True) -> Ints:
     """Live bytes of each step at its fullest phase. Shape (n_steps,), int64.
 
     ``stored``: sizes as they lie in memory (padded, aligned), with or without ``workspaces``; otherwise the tensors'
@@ -136,7 +210,7 @@ def live_bytes_by_step(program: Program, *, stored: bool, workspaces: bool = Tru
     return ticks.reshape(-1, PHASES_PER_STEP).max(axis=1) if len(ticks) else ticks
 
 
-def demand_by_step(program: Program) -> Bytes:
+def demand_by_step(program: Program) -> Ints:
     """Pool bytes that each step needs at once: the largest phase, streamed and dedicated operands left out.
 
     Buffers leave between steps, so an operand that is read again later stays to the end of the step; as this
@@ -146,7 +220,7 @@ def demand_by_step(program: Program) -> Bytes:
     return _needs(program)[0]
 
 
-def least_by_step(program: Program) -> Bytes:
+def least_by_step(program: Program) -> Ints:
     """Pool bytes that each step needs in any plan, even one whose operands leave as soon as they were read.
 
     Shape (n_steps,), int64, not to be changed.
@@ -172,11 +246,11 @@ def most_weight_stream_bytes(program: Program) -> int:
 
 
 @once_per_steps
-def _needs(program: Program) -> tuple[Bytes, Bytes]:
+def _needs(program: Program) -> tuple[Ints, Ints]:
     return _demand_and_least(program, program.steps)
 
 
-def _demand_and_least(program: Program, steps: Sequence[Step]) -> tuple[Bytes, Bytes]:
+def _demand_and_least(program: Program, steps: Sequence[Step]) -> tuple[Ints, Ints]:
     """Pool bytes of each step if its operands stay, and if they leave as soon as they were read."""
     size = _pool_sizes(program)
     read, compute, write, staying = np.zeros((4, len(steps)), dtype=np.int64)
@@ -205,6 +279,6 @@ def _demand_and_least(program: Program, steps: Sequence[Step]) -> tuple[Bytes, B
 
 
 @once_per_steps
-def _pool_sizes(program: Program) -> Bytes:
+def _pool_sizes(program: Program) -> Ints:
     """Bytes that each buffer takes of the pool: none if it has a slot of its own."""
     return np.array([0 if b.dedicated else b.size_bytes for b in program.buffers], dtype=np.int64)

@@ -1,28 +1,103 @@
-"""Plans whose gaps were chosen beforehand: all addresses are given offline, then the plan is assembled.
+"""Plans whose gaps were chosen beforehand: every residency block gets its address offline, then the plan is assembled.
 
-The chosen gaps say what is off-chip and when; packing gives every residency block an address, and spills as little as
-it can beyond the chosen gaps. Where addresses given step by step do as well, they are taken.
+First the blocks are laid out like any static placement (``planning.layout``): greedy orders, interval colouring, a few
+runs of beam search. Where no layout fits, blocks are packed one by one in several orders, and a block that finds no
+hole makes something else spill. Then the order learns: chains that needed repair come first in the next round, as in
+"squeaky wheel" optimization (Joslin and Clements, JAIR 10, 1999), and the round that spills least wins. Where addresses
+chosen online do as well, they are taken.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 
+from spillprof.ir.layout_problem import LayoutBuffer, LayoutProblem
 from spillprof.ir.plan import Plan
-from spillprof.ir.program import BufferKind, Program
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
 from spillprof.ir.target import Target
-from spillprof.planning.blocks import BlockBuilder
-from spillprof.planning.costs import transfer_costs
-from spillprof.planning.exchange.pack import Effort, Exchange
-from spillprof.planning.free_list import FreeList
-from spillprof.planning.gaps import Gap, GapOption, forced_gaps
-from spillprof.planning.offline_packing import best_packings
-from spillprof.planning.options import PERFECT, PlanningOptions
-from spillprof.planning.packing import Packing
-from spillprof.planning.placement import make_placement
-from spillprof.planning.placement.owner import Owner
-from spillprof.planning.setting import OffChip, Setting
+from spillprof.planning.blocks import BlockBuilder, ResidencyBlock
+from spillprof.planning.ejection.packer import EjectionEffort, EjectionPacker
+from spillprof.planning.free_list import Fit, FreeList
+from spillprof.planning.gaps import GapKey, GapOption, forced_gaps
+from spillprof.planning.layout.search import LayoutEffort, lay_out, most_live_bytes
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.packing import IN_TIME_ORDER, PACKING_ORDERS, Packing, pack
+from spillprof.planning.placements import PERFECT, Owner, PlacementPolicy, make_placement
+from spillprof.planning.run_facts import OffChip, SimulationSpec
 from spillprof.planning.steady import run_to_steady_state
-from spillprof.planning.strategies.online import cost
-from spillprof.planning.traffic import count_traffic
+from spillprof.planning.strategies import cost
+from spillprof.planning.traffic import count_traffic, transfer_costs
+
+MANY_BLOCKS = 6_000
+"""Beyond, blocks are placed in order of time only: the other orders compare all blocks with all."""
+
+_LAID_OUT = 2_000  # blocks: beyond, no layout of the whole is tried
+_EFFORT = LayoutEffort(
+    runs=6, work=400_000
+)  # of the beam, tenths of a second: what so many do not find, more seldom do
+_ROUND_BUDGET = 2_000  # blocks x rounds in which the order learns
+_MOST_ROUNDS = 8
+
+
+def best_packings(program: Program, builder: BlockBuilder, off: dict[GapKey, int]) -> list[Packing]:
+    """One or two to choose from: addresses of all blocks, the gaps in ``off``, and as few more as could be found.
+
+    Which is better, only the assembled plans show: a block may have found no place whatever leaves.
+    """
+    blocks = builder.all_blocks(set(off))
+    if len(blocks) <= _LAID_OUT:
+        addresses = _laid_out(program, blocks)
+        if addresses is not None:
+            return [Packing(addresses=addresses, off=dict(off))]
+    tries = [(IN_TIME_ORDER, Fit.BEST)]
+    if len(blocks) <= MANY_BLOCKS:
+        tries += [(order, Fit.FIRST) for order in PACKING_ORDERS]
+    packings = [(pack(program, builder, off, order, fit), order, fit) for order, fit in tries]
+    first, order, fit = min(packings, key=lambda found: _preference(found[0]))
+    squeaks: dict[int, int] = {}
+    best = last = first
+    for _ in range(min(_MOST_ROUNDS, _ROUND_BUDGET // max(len(blocks), 1))):
+        for chain in last.repaired:
+            squeaks[chain] = squeaks.get(chain, 0) + 1
+        last = pack(program, builder, off, order, fit, squeaks)
+        best = min(best, last, key=_preference)
+        if not best.extra_bytes and best.complete:
+            break
+    return [first] if best is first else [first, best]
+
+
+def _preference(packing: Packing) -> tuple[bool, int]:
+    return not packing.complete, packing.extra_bytes
+
+
+def _laid_out(program: Program, blocks: Sequence[ResidencyBlock]) -> dict[Owner, list[int]] | None:
+    """Addresses at which all blocks fit; None if none were found.
+
+    A block that stays for the next inference is taken to be there all the time: a little more than it needs.
+    """
+    if program.capacity_bytes is None:
+        raise ValueError("infinite memory needs no packing")
+    end = PHASES_PER_STEP * len(program.steps)
+    problem = LayoutProblem(
+        buffers=tuple(
+            LayoutBuffer(
+                name=str(k),
+                lower=block.start if len(block.ticks) == 1 else 0,
+                upper=block.ticks[-1][1] if len(block.ticks) == 1 else end,
+                size_bytes=block.size_bytes,
+            )
+            for k, block in enumerate(blocks)
+        ),
+    )
+    pool_bytes = program.capacity_bytes - program.reserved_bytes
+    if most_live_bytes(problem) > pool_bytes:
+        return None
+    layout = lay_out(problem, pool_bytes, _EFFORT)
+    if layout.peak_bytes > pool_bytes:
+        return None
+    addresses: dict[Owner, list[int]] = {}
+    for block, offset in zip(blocks, layout.offsets, strict=True):
+        for owner in block.owners:
+            addresses.setdefault(owner, []).append(program.reserved_bytes + offset)
+    return addresses
 
 
 def plan_offline(
@@ -33,14 +108,14 @@ def plan_offline(
     options: PlanningOptions,
 ) -> Plan:
     """The plan that keeps exactly the chosen gaps off-chip, and as few more as placement needs."""
-    off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
+    off: dict[GapKey, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
     unplaced = Packing(off=off, complete=False)  # no addresses given: each is chosen when it is asked for
     online = _assemble(program, target, off, unplaced, strategy, options)
     if program.capacity_bytes is None or _spills_no_more(online, off.keys() | forced_gaps(program).keys()):
         return online
     packings = best_packings(program, BlockBuilder(program, options), off)
     plans = [online, *(_assemble(program, target, off, packing, strategy, options) for packing in packings)]
-    return min(plans, key=lambda plan: _preference(program, plan))
+    return min(plans, key=lambda plan: _plan_preference(program, plan))
 
 
 def plan_exchanged(
@@ -50,7 +125,7 @@ def plan_exchanged(
     start: list[tuple[GapOption, int]],
     strategy: str,
     options: PlanningOptions,
-    effort: Effort,
+    effort: EjectionEffort,
 ) -> tuple[Plan, bool]:
     """The plan that is found by exchanging gaps and moving blocks until all has an address; was the effort enough?
 
@@ -59,11 +134,11 @@ def plan_exchanged(
     given = {(gap.buffer, gap.last_use): step for gap, step in start}
     builder = BlockBuilder(program, options)
     cost_of_moves = float("inf") if options.placement == PERFECT else move_cost(target)
-    exchange = Exchange(program, builder, options, given, cost_of_moves)
+    exchange = EjectionPacker(program, builder, options, given, cost_of_moves)
     if not exchange.complete:  # one block has driven the other out again and again
-        exchange = Exchange(program, builder, options, given)
+        exchange = EjectionPacker(program, builder, options, given)
     in_budget = exchange.improve(effort)
-    off: dict[Gap, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
+    off: dict[GapKey, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
     return _assemble(program, target, off, exchange.packing(), strategy, options), in_budget
 
 
@@ -72,12 +147,12 @@ def move_cost(target: Target) -> float:
     return 2 * target.dram_read_bytes_per_s / target.sram_bytes_per_s
 
 
-def _spills_no_more(plan: Plan, chosen: Set[Gap]) -> bool:
+def _spills_no_more(plan: Plan, chosen: Set[GapKey]) -> bool:
     """Whether the plan spills no gap but the chosen ones, and moves nothing: no other that spills these is better."""
     return not plan.moves and all((spill.buffer, spill.last_use_step) in chosen for spill in plan.spills)
 
 
-def _preference(program: Program, plan: Plan) -> tuple[int, int, int]:
+def _plan_preference(program: Program, plan: Plan) -> tuple[int, int, int]:
     traffic = count_traffic(program, plan)
     return traffic.spill_bytes, traffic.moved_bytes, len(plan.spills)
 
@@ -85,13 +160,13 @@ def _preference(program: Program, plan: Plan) -> tuple[int, int, int]:
 def _assemble(
     program: Program,
     target: Target,
-    chosen: Mapping[Gap, int],
+    chosen: Mapping[GapKey, int],
     packing: Packing,
     strategy: str,
     options: PlanningOptions,
 ) -> Plan:
     """Walk the steps with the given addresses. What could not be placed is placed and, if need be, spilled online."""
-    setting = Setting(
+    setting = SimulationSpec(
         program=program,
         strategy=strategy,
         rule=cost,
@@ -111,7 +186,7 @@ def _assemble(
     return run_to_steady_state(setting, lambda: _GivenAddresses(program, packing, options), weights)[0]
 
 
-class _GivenAddresses:
+class _GivenAddresses(PlacementPolicy):
     """Placement that looks addresses up; best fit where none was given or it is taken."""
 
     def __init__(self, program: Program, packing: Packing, options: PlanningOptions) -> None:

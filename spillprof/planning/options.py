@@ -1,7 +1,13 @@
-"""Switches of planning: how a Program becomes a Plan."""
+"""Options of planning: how a Program becomes a Plan.
+
+To add one, add a field with ``option_field``: flag, help, configuration key and name in results derive from it.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from spillprof.ir.option_rows import internal_field, option_field
+from spillprof.planning.placements import PLACEMENTS
 
 
 class Inputs(StrEnum):
@@ -55,33 +61,70 @@ class Start(StrEnum):
     COLD = "cold"  # the first
 
 
-CHEAP_STRATEGIES = ("lru", "size", "belady", "cost", "interval")
-"""Strategies that plan in one pass or a few."""
-
-OPTIMAL = "optimal"
-"""The strategy that searches."""
-
-STRATEGIES = (*CHEAP_STRATEGIES, OPTIMAL)
-"""Strategies that spill, in the order of the strategy table; ``none`` (infinite SRAM) is always added as the ideal."""
-
-PLACEMENTS = ("first-fit", "best-fit", "recent-same-size", "size-classes")
-
-PERFECT = "perfect"
-"""The placement that counts bytes and gives no addresses: for comparison, as its plans cannot run."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningOptions:
-    """All switches of planning, with their defaults."""
+    """All options of planning, in the order in which the help lists them."""
 
-    placement: str = "best-fit"
-    inputs: Inputs = Inputs.ON_DEMAND
-    writeback: WriteBack = WriteBack.ONCE
-    release: Release = Release.LAST_USE
-    dma: Dma = Dma.PREFETCH
-    start: Start = Start.STEADY
-    order: Order = Order.FILE
-    optimize_work: int = 9_000_000  # of a search of strategy "optimal", about microseconds; most end by themselves
-    optimize_seconds: float | None = None  # a time in place of the work: then figures may depend on the machine
-    recompute: Recomputing = Recomputing.OFF
-    recompute_tensor: tuple[str, ...] = ()  # tensors that are computed again whatever that saves
+    placement: str = option_field(
+        "best-fit",
+        "--placement",
+        "How addresses are chosen; see 'spillprof info placements'.",
+        metavar="NAME",
+        names=lambda: PLACEMENTS,
+    )
+    order: Order = option_field(
+        Order.FILE,
+        "--order",
+        "file: as the model lists its operators; memory: search for the order that spills least.",
+    )
+    recompute: Recomputing = option_field(
+        Recomputing.OFF,
+        "--recompute",
+        "rules: run an operator again where that is clearly cheaper than to move its result; joint: choose what is "
+        "recomputed and what is spilled together, by an integer program.",
+    )
+    recompute_tensor: tuple[str, ...] = option_field(
+        (),
+        "--recompute-tensor",
+        "Run a tensor's operator again at the end of the tensor's longest gap, whatever that saves. Repeatable.",
+        metavar="TENSOR",
+        json_if_changed=True,
+    )
+    inputs: Inputs = option_field(
+        Inputs.ON_DEMAND,
+        "--inputs",
+        "on-demand: graph inputs come on-chip at their first use; resident: they are there from start to end.",
+    )
+    dma: Dma = option_field(
+        Dma.PREFETCH,
+        "--dma",
+        "prefetch: transfers start as early as space allows; demand: when needed.",
+        json_name="prefetch",
+        as_json=lambda dma: dma is Dma.PREFETCH,
+    )
+    writeback: WriteBack = option_field(
+        WriteBack.ONCE,
+        "--writeback",
+        "once: an eviction writes only what DRAM has no valid copy of; always: every eviction writes.",
+    )
+    release: Release = option_field(Release.LAST_USE, "--release", "When a dead buffer's space is freed.")
+    start: Start = option_field(
+        Start.STEADY,
+        "--cold",
+        "With cached weights, report the first inference, not the steady state.",
+        switched_on=Start.COLD,
+        json_name="start",
+    )
+    optimize_work: int = internal_field(
+        9_000_000,  # of a search of strategy "optimal", about microseconds; most searches end by themselves
+        because="users limit a search by time; the work is fixed, so that results can be repeated",
+    )
+    optimize_seconds: float | None = option_field(
+        None,
+        "--optimize-seconds",
+        "End each search for the optimum after N seconds of processor time. Default: after a fixed amount of work. A "
+        "search that time cuts off may end elsewhere next time: results say so, and a gate refuses them.",
+        metavar="N",
+        most=86_400.0,
+        json_if_changed=True,
+    )

@@ -6,29 +6,20 @@ there and leave for that gap, or the block itself leaves in a gap of its own and
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
 
 from spillprof.ir.program import Program
-from spillprof.planning.blocks import Block, BlockBuilder
-from spillprof.planning.gaps import Gap, GapOption
-from spillprof.planning.placement.owner import Owner
-from spillprof.planning.write_backs import WriteBacks
+from spillprof.planning.blocks import BlockBuilder, ResidencyBlock
+from spillprof.planning.free_list import Fit
+from spillprof.planning.gaps import GapKey, GapOption, WriteBacks
+from spillprof.planning.placements import Owner
 
+Priority = Callable[[ResidencyBlock], tuple[int, ...]]
 
-class Fit(StrEnum):
-    """Which hole a block goes to."""
-
-    FIRST = "first"  # the lowest
-    BEST = "best"  # the smallest
-
-
-Priority = Callable[[Block], tuple[int, ...]]
-
-ORDERS: dict[str, Priority] = {
+PACKING_ORDERS: dict[str, Priority] = {
     "size": lambda b: (-b.size_bytes, b.start),
     "area": lambda b: (-b.size_bytes * b.duration, b.start),
     "duration": lambda b: (-b.duration, b.start),
@@ -46,7 +37,7 @@ class Packing:
 
     addresses: dict[Owner, list[int]] = field(default_factory=dict)
     moves: dict[int, dict[int, int]] = field(default_factory=dict)  # step before which -> buffer -> its next address
-    off: dict[Gap, int] = field(default_factory=dict)  # gap -> the step that forces it
+    off: dict[GapKey, int] = field(default_factory=dict)  # gap -> the step that forces it
     complete: bool = True  # False: some block found no place whatever leaves
     extra_bytes: int = 0  # moved by the gaps that repair added
     repaired: tuple[int, ...] = ()  # first buffers of the chains whose blocks found no hole
@@ -55,7 +46,7 @@ class Packing:
 def pack(
     program: Program,
     builder: BlockBuilder,
-    off: dict[Gap, int],
+    off: dict[GapKey, int],
     order: str,
     fit: Fit,
     urgency: Mapping[int, int] | None = None,
@@ -72,7 +63,7 @@ class _Packer:
         self,
         program: Program,
         builder: BlockBuilder,
-        off: dict[Gap, int],
+        off: dict[GapKey, int],
         order: str,
         fit: Fit,
         urgency: Mapping[int, int],
@@ -86,7 +77,7 @@ class _Packer:
         self._written = {b for b, _ in off}
         self._write_backs = WriteBacks(program, builder.options.writeback)
         self._low, self._high = program.reserved_bytes, program.capacity_bytes
-        self._order, self._urgency = ORDERS[order], urgency
+        self._order, self._urgency = PACKING_ORDERS[order], urgency
         self._in_time_order = order == IN_TIME_ORDER and not urgency
         self._fit = fit
         blocks = builder.all_blocks(self._off_gaps)
@@ -126,11 +117,11 @@ class _Packer:
             repaired=tuple(self._repaired),
         )
 
-    def _priority(self, block: Block) -> tuple[int, ...]:
+    def _priority(self, block: ResidencyBlock) -> tuple[int, ...]:
         urgency = 0 if block.chain is None else self._urgency.get(block.chain, 0)
         return -urgency, *self._order(block)
 
-    def _hole(self, block: Block, neighbours: list[int]) -> int | None:
+    def _hole(self, block: ResidencyBlock, neighbours: list[int]) -> int | None:
         """The lowest hole, or the smallest, that is large enough."""
         address = self._low
         best: tuple[int, int] | None = None
@@ -179,7 +170,7 @@ class _Packer:
         return gap.ranges[0][0]
 
     def _cheapest_window(
-        self, block: Block, neighbours: list[int]
+        self, block: ResidencyBlock, neighbours: list[int]
     ) -> tuple[int, int, list[tuple[int, GapOption]]] | None:
         """(bytes moved, address, [(neighbour, its gap)]) of the cheapest place from which all can leave, the lowest.
 
@@ -209,7 +200,7 @@ class _Packer:
         cuts = sorted((start[at], end[at], neighbours[at], at) for at in np.flatnonzero(leaving).tolist())
         return int(costs.min()), address, [(k, gap) for *_, k, at in cuts if (gap := gaps[at]) is not None]
 
-    def _gap_beside(self, block: Block, k: int) -> GapOption | None:
+    def _gap_beside(self, block: ResidencyBlock, k: int) -> GapOption | None:
         """The gap of block ``k`` that covers all the time it shares with ``block``; None if it is used then."""
         shared = tuple(
             (max(s, t), min(e, f)) for s, e in block.ticks for t, f in self._blocks[k].ticks if max(s, t) < min(e, f)
@@ -248,7 +239,7 @@ class _PlacedPieces:
         self._count = 0
         self._clean_from = 64
 
-    def add(self, k: int, block: Block) -> None:
+    def add(self, k: int, block: ResidencyBlock) -> None:
         for start, end in block.ticks:
             if self._count == len(self._start):
                 self._start, self._end, self._block = (
@@ -270,7 +261,7 @@ class _PlacedPieces:
     def remove(self, k: int) -> None:
         self._end[: self._count][self._block[: self._count] == k] = -1  # an interval that overlaps nothing
 
-    def overlapping(self, block: Block) -> list[int]:
+    def overlapping(self, block: ResidencyBlock) -> list[int]:
         found: set[int] = set()
         n = self._count
         for start, end in block.ticks:

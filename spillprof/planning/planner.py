@@ -5,16 +5,16 @@ from spillprof.ir.nearest import nearest
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
-from spillprof.planning.bounds import Bound
-from spillprof.planning.costs import transfer_costs
+from spillprof.planning.bounds.methods import LowerBound
+from spillprof.planning.interval import choose_gaps
 from spillprof.planning.offline import plan_offline
 from spillprof.planning.optimal.search import Optimum, find_optimum
-from spillprof.planning.options import OPTIMAL, STRATEGIES, PlanningOptions
-from spillprof.planning.placement import make_placement
-from spillprof.planning.setting import Setting
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.placements import make_placement
+from spillprof.planning.run_facts import SimulationSpec
 from spillprof.planning.steady import run_to_steady_state
-from spillprof.planning.strategies.interval import choose_gaps
-from spillprof.planning.strategies.online import ONLINE_RULES
+from spillprof.planning.strategies import ONLINE_RULES, OPTIMAL, STRATEGIES
+from spillprof.planning.traffic import transfer_costs
 
 INTERVAL = "interval"
 IDEAL = "none"
@@ -50,7 +50,7 @@ def plan_and_choices(program: Program, target: Target, strategy: str, options: P
 
 
 def _plan_online(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, int]:
-    setting = Setting(
+    setting = SimulationSpec(
         program=program,
         strategy=strategy,
         rule=ONLINE_RULES.get(strategy, ONLINE_RULES["lru"]),  # the others are never asked for a victim
@@ -61,7 +61,7 @@ def _plan_online(program: Program, target: Target, strategy: str, options: Plann
     return run_to_steady_state(setting, lambda: make_placement(options.placement, program))
 
 
-def optimize(program: Program, target: Target, options: PlanningOptions, bound: Bound | None = None) -> Optimum:
+def optimize(program: Program, target: Target, options: PlanningOptions, bound: LowerBound | None = None) -> Optimum:
     """The best plans found, and the lower bound; ``bound``: if it is known already.
 
     ``CapacityError`` if no strategy can be planned.

@@ -60,7 +60,7 @@ class PlanRecorder:
 
     def plan(self, strategy: str, *, inputs_resident: bool = False) -> Plan:
         """Everything recorded, in canonical order. All segments must be closed."""
-        segments, transfers = in_order(self._stretches, self._issues)
+        segments, transfers = canonical_order(self._stretches, self._issues)
         return Plan(
             strategy=strategy,
             capacity_bytes=self._program.capacity_bytes,
@@ -75,7 +75,9 @@ class PlanRecorder:
         )
 
 
-def in_order(stretches: Sequence[Stretch], issues: Sequence[Issue]) -> tuple[tuple[Segment, ...], tuple[Transfer, ...]]:
+def canonical_order(
+    stretches: Sequence[Stretch], issues: Sequence[Issue]
+) -> tuple[tuple[Segment, ...], tuple[Transfer, ...]]:
     """Segments by start, then address; transfers in queue order: by issue step, writes first, most urgent first."""
     order = sorted(range(len(stretches)), key=[(start, address) for _, start, _, address in stretches].__getitem__)
     rank = [0] * len(order)

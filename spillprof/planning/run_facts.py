@@ -1,7 +1,7 @@
-"""What every run of a program has in common: the space that each step asks for, and what is known of each buffer."""
+"""What a simulation starts from: its inputs, what each step allocates, and the constant facts of each buffer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +9,33 @@ import numpy.typing as npt
 
 from spillprof.ir.memo import once_per_steps
 from spillprof.ir.program import IN_DRAM_AT_START, BufferKind, Phase, Program, Reservation, Step
-from spillprof.planning.liveness import lifetimes
+from spillprof.planning.gaps import GapKey
+from spillprof.planning.liveness import lifetimes, release_steps, resident_inputs
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start
-from spillprof.planning.release import release_steps
-from spillprof.planning.residents import resident_inputs
+from spillprof.planning.strategies import EvictionRule
+from spillprof.planning.traffic import TransferCosts
+
+
+@dataclass(frozen=True, slots=True)
+class OffChip:
+    """Why a gap is spent off-chip."""
+
+    forced_by: int  # step
+    fragmentation: bool  # only for want of a hole: the bytes would have fitted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationSpec:
+    """What a run is given: everything but the weights that are resident at its start."""
+
+    program: Program
+    strategy: str  # name that the plan will carry
+    rule: EvictionRule
+    costs: TransferCosts
+    options: PlanningOptions
+    off_chip: Mapping[GapKey, OffChip]
+    moves: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # step before which -> buffer -> next address
+
 
 READ, COMPUTE, WRITE = Phase  # names of a module are looked up faster than members of an enum
 

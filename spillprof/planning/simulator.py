@@ -8,20 +8,19 @@ from collections.abc import Mapping, Sequence
 from spillprof.ir.plan import Plan, Scratch, Spill, TransferKind
 from spillprof.ir.program import PHASES_PER_STEP, Phase
 from spillprof.planning.candidates import CandidateQueue, CandidateTable, Evictable
+from spillprof.planning.gaps import WriteBacks
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.memory import Memory
 from spillprof.planning.options import Inputs, WriteBack
-from spillprof.planning.placement import Placement
+from spillprof.planning.placements import PlacementPolicy
 from spillprof.planning.recorder import PlanRecorder
-from spillprof.planning.run_facts import Need, StepFacts, run_facts
-from spillprof.planning.setting import Setting
-from spillprof.planning.strategies.online import STANDING
-from spillprof.planning.write_backs import WriteBacks
+from spillprof.planning.run_facts import Need, SimulationSpec, StepFacts, run_facts
+from spillprof.planning.strategies import STANDING_RULES
 
 _PHASES = tuple(Phase)
 
 
-class Run:
+class Simulation:
     """One inference. ``play()`` may be called once; ``kept_weights`` then tells what stays for the next one, and
     ``victims`` how often the rule was asked for one.
 
@@ -31,8 +30,8 @@ class Run:
 
     def __init__(
         self,
-        setting: Setting,
-        placement: Placement,
+        setting: SimulationSpec,
+        placement: PlacementPolicy,
         at_start: Mapping[int, int],
         keep: frozenset[int] | None = None,
     ) -> None:
@@ -174,7 +173,7 @@ class Run:
         """What may leave for step ``i``: when first asked, all that is resident and neither fixed nor read by it."""
         if self._candidates is None:
             rule, sizes = self._setting.rule, self._facts.sizes
-            standing = rule in STANDING
+            standing = rule in STANDING_RULES
             self._candidates = (
                 CandidateQueue(rule, sizes) if standing else CandidateTable(rule, sizes, self._setting.costs)
             )

@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping
 
 from spillprof.ir.plan import Plan
 from spillprof.planning.options import Start
-from spillprof.planning.placement import Placement
-from spillprof.planning.setting import Setting
-from spillprof.planning.simulator import Run
+from spillprof.planning.placements import PlacementPolicy
+from spillprof.planning.run_facts import SimulationSpec
+from spillprof.planning.simulator import Simulation
 from spillprof.planning.traffic import count_traffic
 
 _NATURAL_RUNS = 8  # inferences after which the resident set must have repeated by itself
 
 
 def run_to_steady_state(
-    setting: Setting, placement: Callable[[], Placement], at_start: Mapping[int, int] | None = None
+    setting: SimulationSpec, placement: Callable[[], PlacementPolicy], at_start: Mapping[int, int] | None = None
 ) -> tuple[Plan, int]:
     """Simulate successive inferences until the weights resident at the start, with addresses, are those at the end.
 
@@ -25,12 +25,12 @@ def run_to_steady_state(
     """
     victims = 0
     if not setting.program.weights_persist or setting.options.start is Start.COLD:
-        run = Run(setting, placement(), {})
+        run = Simulation(setting, placement(), {})
         run.play()
         return run.plan(), run.victims
     starts = [dict(at_start or {})]
     while len(starts) <= _NATURAL_RUNS:
-        run = Run(setting, placement(), starts[-1])
+        run = Simulation(setting, placement(), starts[-1])
         run.play()
         victims += run.victims
         if run.kept_weights == starts[-1]:
@@ -46,11 +46,11 @@ def run_to_steady_state(
 
 
 def _keep_both_ends(
-    setting: Setting, placement: Callable[[], Placement], at_start: Mapping[int, int]
+    setting: SimulationSpec, placement: Callable[[], PlacementPolicy], at_start: Mapping[int, int]
 ) -> tuple[Plan, int]:
     victims = 0
     while True:
-        run = Run(setting, placement(), at_start, frozenset(at_start))
+        run = Simulation(setting, placement(), at_start, frozenset(at_start))
         run.play()
         victims += run.victims
         kept = {b: a for b, a in run.kept_weights.items() if at_start[b] == a}

@@ -9,6 +9,7 @@ from spillprof.frontends.calibration.calibration import ONE_WAY, Calibration
 from spillprof.frontends.calibration.copier import Direction
 from spillprof.frontends.calibration.fit import Fit, Interval, bends_of
 from spillprof.ir.units import format_rate, format_size, format_time
+from spillprof.report.table import Table
 from spillprof.report.text import label
 
 
@@ -18,7 +19,7 @@ def render(
     """A table of sizes, the fitted curves, and their errors; ``unswept``: the same copies without sweeping caches."""
     lines = [label(device, 200), *(f"  {label(remark, 200)}" for remark in (*method, caches)), ""]
     lines += _sizes(calibration)
-    lines += ["  * held out: not used by the fit", "", *_fits(calibration), ""]
+    lines += ["  read, write: the least time measured; * held out: not used by the fit", "", *_fits(calibration), ""]
     lines += [_errors("median relative error on held-out sizes", calibration)]
     if unswept is not None:
         lines += [_errors("the same without sweeping the caches", unswept), *_difference(calibration, unswept)]
@@ -94,24 +95,27 @@ def _ends(interval: Interval | None) -> list[float] | None:
 def _sizes(calibration: Calibration) -> list[str]:
     """Measured and fitted seconds and their distance, a row a size, reads and writes side by side."""
     reads, writes = (calibration.of(way) for way in ONE_WAY)
-    column = "measured    fitted    error"
-    lines = [
-        "  " + " " * 14 + "".join(f"{way:<{len(column) + 3}}" for way in ONE_WAY).rstrip(),
-        f"  {'size':>9}     {column}   {column}",
+    heads = ("size  ", *(head for way in ONE_WAY for head in (str(way), "fitted", "error")))
+    rows = [
+        (
+            f"{format_size(read.size_bytes)} {'*' if read.held_out else ' '}",
+            *(
+                text
+                for each in (read, write)
+                for text in (
+                    format_time(each.min_s),
+                    format_time(calibration.fitted_s(each)),
+                    f"{100 * calibration.relative_error(each):+.1f} %",
+                )
+            ),
+        )
+        for read, write in zip(reads, writes, strict=True)
     ]
-    for read, write in zip(reads, writes, strict=True):
-        cells = [
-            f"{format_time(each.min_s):>8}  {format_time(calibration.fitted_s(each)):>8}  "
-            f"{_percent(calibration.relative_error(each)):>7}"
-            for each in (read, write)
-        ]
-        mark = "*" if read.held_out else " "
-        lines.append(f"  {format_size(read.size_bytes):>9} {mark}   {cells[0]}   {cells[1]}")
-    return lines
+    return Table(heads=heads, cells=rows, align="rrrrrrr").lines(indent=2)
 
 
 def _fits(calibration: Calibration) -> list[str]:
-    rows = [("", "set-up", "95 % interval", "bandwidth", "95 % interval", "bends at")]
+    rows = []
     for way in ONE_WAY:
         fit = calibration.fits[way]
         slope = fit.slope_interval
@@ -125,14 +129,11 @@ def _fits(calibration: Calibration) -> list[str]:
                 ", ".join(map(format_size, bends_of(fit.curve))) or "-",
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    lines = [
-        "  " + "   ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5)), row[5]])
-        for row in rows
-    ]
     both = 2 * calibration.fits[Direction.BOTH].bytes_per_s
     limit = "they do not limit each other" if calibration.bus_bytes_per_s is None else "they share the bus"
-    return [*lines, f"  {'both at once'.ljust(widths[0])}   {format_rate(both)} in sum: {limit}"]
+    heads = ("", "set-up", "95 % interval", "bandwidth", "95 % interval", "bends at")
+    lines = Table(heads=heads, cells=rows, align="lrrrrl").lines(indent=2, gap=3)
+    return [*lines, f"  both at once   {format_rate(both)} in sum: {limit}"]
 
 
 def _span(interval: Interval | None, written: Any) -> str:
@@ -160,7 +161,3 @@ def _difference(swept: Calibration, unswept: Calibration) -> list[str]:
         f"  its curves miss the swept copies by {unswept.judged_by(swept):.1%} (median)",
         f"  largest difference: {way}, {rates[0]} with the caches swept, {rates[1]} without",
     ]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:+.1f} %"

@@ -7,11 +7,12 @@ from spillprof.ir.control_flow import ControlFlow
 from spillprof.ir.dtypes import UNSIZED_DTYPES
 from spillprof.ir.program import BufferKind
 from spillprof.ir.units import format_size, format_size_exact
-from spillprof.report.text import cells, count_of, label, ljust, printable, rjust
+from spillprof.report.table import Table
+from spillprof.report.text import count_of, label, printable
 
-NAME_WIDTH = 48
-MAX_REMARKS = 12
-MAX_BODIES = 4
+_NAME_WIDTH = 48
+_MAX_REMARKS = 12
+_MAX_BODIES = 4
 
 
 def render(inspection: Inspection, *, top: int, color: bool) -> str:
@@ -24,12 +25,15 @@ def _lines(found: Inspection, top: int, strong: Callable[[str], str]) -> Iterabl
     yield f"{strong(label(found.path or found.model))}   {count_of(len(found.operators), 'step')}{opset}"
     peak = found.operators[found.peak_step] if found.operators else None
     smallest = found.operators[found.min_sram_step] if found.operators else None
-    yield f"weights           {format_size_exact(found.weight_bytes)}, {found.macs:,} MACs"
     padding = f"; {format_size(found.peak_padding_bytes)} of it is padding" if found.peak_padding_bytes else ""
-    yield f"peak live bytes   {format_size_exact(found.peak_live_bytes)}{_at(peak)}{padding}"
-    yield f"smallest SRAM     {format_size_exact(found.min_sram_bytes)} without tiling{_at(smallest)}"
+    facts = [
+        ("weights", f"{format_size_exact(found.weight_bytes)}, {found.macs:,} MACs"),
+        ("peak live bytes", f"{format_size_exact(found.peak_live_bytes)}{_at(peak)}{padding}"),
+        ("smallest SRAM", f"{format_size_exact(found.min_sram_bytes)} without tiling{_at(smallest)}"),
+    ]
     if found.folded_operators or found.removed_operators:
-        yield f"left out          {found.folded_operators:,} folded into weights, {found.removed_operators:,} dead"
+        facts.append(("left out", f"{found.folded_operators:,} folded into weights, {found.removed_operators:,} dead"))
+    yield from Table(cells=facts, align="ll").lines(gap=3)
     held = [t for t in found.tensors if t.kind is not BufferKind.WEIGHT or t.is_output]
     yield from _tensors(sorted(held, key=lambda t: -t.nbytes)[:top], len(held), strong)
     yield from _operators(sorted(found.operators, key=lambda o: -o.nbytes)[:top], len(found.operators), strong)
@@ -38,59 +42,53 @@ def _lines(found: Inspection, top: int, strong: Callable[[str], str]) -> Iterabl
     remarks += [f"assumed: {printable(a.what)} ({count_of(a.count, 'time')})" for a in found.assumptions]
     if remarks:
         yield ""
-        yield from remarks[:MAX_REMARKS]
-        if len(remarks) > MAX_REMARKS:
-            yield f"and {len(remarks) - MAX_REMARKS:,} more remarks, in the JSON"
+        yield from remarks[:_MAX_REMARKS]
+        if len(remarks) > _MAX_REMARKS:
+            yield f"and {len(remarks) - _MAX_REMARKS:,} more remarks, in the JSON"
 
 
 def _tensors(rows: Sequence[TensorFact], total: int, strong: Callable[[str], str]) -> Iterable[str]:
     if rows:
-        table = [("size", "type", "shape", "kind", "live", "tensor")]
-        table += [
-            (format_size(t.nbytes), t.dtype, _shape(t), _kind(t), _live(t), label(t.name, NAME_WIDTH))
+        heads = ("size", "type", "shape", "kind", "live", "tensor")
+        cells = [
+            (format_size(t.nbytes), t.dtype, _shape(t), _kind(t), _live(t), label(t.name, _NAME_WIDTH))
             for t in rows
         ]  # fmt: skip
         yield ""
         yield strong(f"Largest tensors ({len(rows):,} of {total:,}, without weights)")
-        yield from _aligned(table, right=(0,))
+        yield from Table(heads=heads, cells=cells, align="rlllll").lines(indent=2)
 
 
 def _operators(rows: Sequence[OperatorFact], total: int, strong: Callable[[str], str]) -> Iterable[str]:
     if rows:
-        table = [("bytes", "MACs", "step", "type", "operator")]
-        table += [
-            (format_size(o.nbytes), f"{o.macs:,}", f"#{o.step}", label(o.op_type, 24), label(o.name, NAME_WIDTH))
+        heads = ("bytes", "MACs", "step", "type", "operator")
+        cells = [
+            (format_size(o.nbytes), f"{o.macs:,}", f"#{o.step}", label(o.op_type, 24), label(o.name, _NAME_WIDTH))
             for o in rows
         ]
         yield ""
         yield strong(f"Largest operators ({len(rows):,} of {total:,})")
-        yield from _aligned(table, right=(0, 1, 2))
+        yield from Table(heads=heads, cells=cells, align="rrrll").lines(indent=2)
 
 
 def _control_flow(rows: Sequence[ControlFlow], total: int, strong: Callable[[str], str]) -> Iterable[str]:
     if rows:
-        table = [("runs", "operators", "MACs", "live", "body", "type", "operator")]
+        heads = ("runs", "operators", "MACs", "live", "body", "type", "operator")
+        cells: list[tuple[str, ...]] = []
         for row in rows:
-            name = label(f"{row.inside}/{row.name}" if row.inside else row.name, NAME_WIDTH)
+            name = label(f"{row.inside}/{row.name}" if row.inside else row.name, _NAME_WIDTH)
             kind = row.op_type if row.is_unfolded else f"{row.op_type}, one step"
             bodies = [
                 (f"{b.runs:,}", f"{b.operators:,}", f"{b.macs:,}", format_size(b.peak_live_bytes), b.name, kind, name)
                 for b in row.bodies
             ]
-            if len(bodies) > MAX_BODIES:  # of a loop in which sizes change: one for each trip
+            if len(bodies) > _MAX_BODIES:  # of a loop in which sizes change: one for each trip
                 left_out = f"{len(bodies) - 2:,} more"
                 bodies[1:-1] = [("...", "", "", "", left_out, kind, name)]
-            table += bodies
+            cells += bodies
         yield ""
         yield strong(f"Control flow ({len(rows):,} of {total:,}, one run of each body)")
-        yield from _aligned(table, right=(0, 1, 2, 3))
-
-
-def _aligned(table: Sequence[Sequence[str]], *, right: Sequence[int]) -> Iterable[str]:
-    widths = [max(cells(row[i]) for row in table) for i in range(len(table[0]))]
-    for row in table:
-        placed = (rjust(c, w) if i in right else ljust(c, w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-        yield ("  " + "  ".join(placed)).rstrip()
+        yield from Table(heads=heads, cells=cells, align="rrrrlll").lines(indent=2)
 
 
 def _shape(tensor: TensorFact) -> str:
@@ -111,7 +109,7 @@ def _live(tensor: TensorFact) -> str:
 
 
 def _at(operator: OperatorFact | None) -> str:
-    return "" if operator is None else f", at #{operator.step} {label(operator.name, NAME_WIDTH)}"
+    return "" if operator is None else f", at #{operator.step} {label(operator.name, _NAME_WIDTH)}"
 
 
 def _bold(text: str) -> str:

@@ -12,6 +12,7 @@ from spillprof.ir.program import PHASES_PER_STEP
 from spillprof.ir.search_ends import COMPLETE
 from spillprof.ir.units import format_size_exact
 from spillprof.report.exports.recorded import leading_run
+from spillprof.report.table import Table
 from spillprof.report.text import label
 
 
@@ -55,15 +56,15 @@ def render(problem: LayoutProblem, layout: Layout, *, name: str, sram_bytes: int
     share = f" ({over / layout.lower_bound_bytes:+.1%} of the bound)" if over else " (as low as can be)"
     if sram_bytes is not None and layout.lower_bound_bytes < layout.peak_bytes <= sram_bytes:
         share = ""  # nobody looked for less
-    lines = [
-        f"{label(name)}   {len(problem.buffers):,} buffers, align {problem.alignment_bytes} B",
-        f"  peak         {format_size_exact(layout.peak_bytes)}{share}",
-        f"  lower bound  {format_size_exact(layout.lower_bound_bytes)}   most bytes live at once",
-        f"  found by     {layout.found_by}{'' if layout.search == COMPLETE else f'; the search: {layout.search}'}",
+    facts = [
+        ("peak", f"{format_size_exact(layout.peak_bytes)}{share}"),
+        ("lower bound", f"{format_size_exact(layout.lower_bound_bytes)}   most bytes live at once"),
+        ("found by", f"{layout.found_by}{'' if layout.search == COMPLETE else f'; the search: {layout.search}'}"),
     ]
     if sram_bytes is not None:
-        lines.insert(2, f"  SRAM         {format_size_exact(sram_bytes)}   {_fits(layout, sram_bytes)}")
-    return "\n".join(lines) + "\n"
+        facts.insert(1, ("SRAM", f"{format_size_exact(sram_bytes)}   {_fits(layout, sram_bytes)}"))
+    head = f"{label(name)}   {len(problem.buffers):,} buffers, align {problem.alignment_bytes} B"
+    return "\n".join([head, *Table(cells=facts, align="ll").lines(indent=2)]) + "\n"
 
 
 def to_json(problem: LayoutProblem, layout: Layout, *, sram_bytes: int | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from spillprof.ir.result import Result
 from spillprof.ir.units import format_size_exact, format_time
+from spillprof.report.table import Table
 from spillprof.report.text import count_of, printable
 from spillprof.verify import Violation
 
@@ -28,7 +29,7 @@ def render(violations: Sequence[Violation], result: Result | None, *, name: str,
         ("reloads", f"{result.reload_count:,}"),
         ("peak", format_size_exact(result.peak_bytes)),
     )
-    return "\n".join([f"{name}: legal", *(f"  {what:<13}{value}" for what, value in rows)]) + "\n"
+    return "\n".join([f"{name}: legal", *Table(cells=rows, align="ll").lines(indent=2)]) + "\n"
 
 
 def render_bound(lower_bytes: int, result: Result | None) -> str:

@@ -1,9 +1,17 @@
-"""Names from models are untrusted text: here they are made safe to show, and short enough."""
+"""Text for terminals: untrusted names made printable and short, display width, and line breaks."""
 
+import re
 from unicodedata import category, east_asian_width
 
 BARS = "▁▂▃▄▅▆▇█"
-"""Heights of a line of bars. Where they cannot be encoded, the command line writes others."""
+"""Heights of a line of bars. The command line replaces those that stdout cannot encode."""
+
+GLUE = "\ufdd0"
+"""Stands for a blank at which no line may break, until lines are broken. It is not printable, so no name has it."""
+
+_BEFORE_A_UNIT = re.compile(
+    r"(?<=\d) (?=(?:[KMGTPE]iB|[kMGT]?B(?:/s)?|[nµm]?s|[nµmp]?J|%)(?![A-Za-z]))|(?<=\bopset) (?=\d)"
+)
 
 
 def printable(name: str) -> str:
@@ -17,24 +25,40 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
 
 
-def cells(text: str) -> int:
-    """Columns of a terminal that a printable text takes: wide characters two, combining marks none."""
-    return len(text) if text.isascii() else sum(map(_cells_of, text))
+def display_width(text: str) -> int:
+    """Columns of a terminal that a printable text takes: 2 for a wide character, 0 for a combining mark."""
+    return len(text) if text.isascii() else sum(map(_width_of, text))
+
+
+def glued(text: str) -> str:
+    """``text``, of the same length, with GLUE for each blank between a number and its unit."""
+    return _BEFORE_A_UNIT.sub(GLUE, text)
+
+
+def wrapped(text: str, width: int, *, first: str = "", others: str = "") -> list[str]:
+    """``text`` in lines of ``width`` columns, broken at no blank between a number and its unit.
+
+    ``first`` and ``others`` are the indentation of the first line and of the others.
+    """
+    from textwrap import wrap
+
+    lines = wrap(glued(text), width, initial_indent=first, subsequent_indent=others)
+    return [line.replace(GLUE, " ") for line in lines]
 
 
 def ljust(text: str, width: int) -> str:
-    """``text`` with blanks behind it, ``width`` columns in all."""
-    return text + " " * (width - cells(text))
+    """``text`` padded on the right to ``width`` columns."""
+    return text + " " * (width - display_width(text))
 
 
 def rjust(text: str, width: int) -> str:
-    """``text`` with blanks before it, ``width`` columns in all."""
-    return " " * (width - cells(text)) + text
+    """``text`` padded on the left to ``width`` columns."""
+    return " " * (width - display_width(text)) + text
 
 
 def shorten_middle(name: str, width: int) -> str:
     """``name`` in at most ``width`` columns and characters, cut in the middle: ``/model.2…/conv``."""
-    if len(name) <= width and cells(name) <= width:
+    if len(name) <= width and display_width(name) <= width:
         return name
     tail = width // 2
     return f"{_start_of(name, width - tail - 1)}…{_start_of(name[::-1], tail)[::-1]}"
@@ -51,12 +75,12 @@ def count_of(count: int, singular: str, plural: str | None = None) -> str:
 
 
 def _start_of(name: str, width: int) -> str:
-    """As much of the start as fits."""
+    """The longest prefix of at most ``width`` columns."""
     start = name[:width]
-    while cells(start) > width:
+    while display_width(start) > width:
         start = start[:-1]
     return start
 
 
-def _cells_of(character: str) -> int:
+def _width_of(character: str) -> int:
     return 0 if category(character) in ("Mn", "Me") else 2 if east_asian_width(character) in "WF" else 1

@@ -1,24 +1,41 @@
-"""Whether a certificate proves its lower bound: integer arithmetic on the program alone, no solver, no planner.
+"""Checks that a certificate proves its lower bound, by integer arithmetic on the program alone.
 
-Any plan leaves some gaps off-chip. Row by row, those outside of the set apart must cover the need that is left, each
-counting for that need at most: sum of min(size, need) y >= need. Added up with weights, the rows demand a total; a
-gap pays for what the rows charge it with its reload, and a buffer's gaps pay together for one write. What they are
-charged beyond is taken off; the rest is a lower bound for every plan (Lagrangian duality).
+Every plan leaves some gaps off-chip. In each row, the gaps outside of the set ``apart`` must cover the remaining need,
+and each counts for at most that need: sum of min(size, need) y >= need (a knapsack cover). The weighted rows demand a
+total. A gap's charge is paid by its own reload first, then by the one write that all gaps of its buffer share; charges
+beyond both are subtracted. The remainder is a lower bound for every plan (Lagrangian duality).
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from math import gcd
 
 from spillprof.ir.certificate import SCHEMA, Certificate, CertificateRow
 from spillprof.ir.plan_json import buffer_names
-from spillprof.ir.program import Program
-from spillprof.verify.covering import Facts, Gap, gather
-from spillprof.verify.terms import Terms
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
+from spillprof.verify.rules import Terms
+
+_Gap = tuple[int, int]
+"""(buffer, step of its last use before the gap)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverFacts:
+    """Gaps that cover a step where the pool lacks bytes, and what spilling them costs."""
+
+    lacking_bytes: list[int]  # by step, if no gap is spent off-chip; rounded up; 0 or less where all fits
+    spanning: list[list[_Gap]]  # by step
+    size_bytes: dict[_Gap, int]
+    own_bytes: dict[_Gap, int]  # that each gap costs
+    shared_bytes: dict[int, int]  # that a buffer costs once, however many of its gaps are spent
+    forced_bytes: int  # that move whatever is spilled
 
 
 def check_certificate(program: Program, certificate: Certificate, terms: Terms | None = None) -> tuple[str, ...]:
     """What is wrong with the certificate of a fitted program; empty if it proves what it claims.
 
-    ``terms``: those that it is to hold for; None: whatever it names itself.
+    ``terms``: the options that it must hold for; None: those that it states itself.
     """
     c = certificate
     claims: tuple[tuple[str, object, object], ...] = (
@@ -39,7 +56,7 @@ def check_certificate(program: Program, certificate: Certificate, terms: Terms |
         wrong.append(f"scale is {c.scale}, must be positive")
     if wrong:
         return tuple(wrong)
-    facts = gather(
+    facts = cover_facts(
         program, inputs_resident=c.inputs_resident, steady_state=c.steady_state, writes_always=c.writes_always
     )
     index = {name: b for b, name in enumerate(buffer_names(program))}
@@ -60,7 +77,7 @@ def _word(flag: bool) -> str:
     return "true" if flag else "false"
 
 
-def _problem(facts: Facts, row: CertificateRow, apart: set[Gap]) -> str:
+def _problem(facts: CoverFacts, row: CertificateRow, apart: set[_Gap]) -> str:
     if row.weight < 0:
         return f"weight {row.weight} is negative"
     if not 0 <= row.step < len(facts.spanning):
@@ -73,7 +90,7 @@ def _problem(facts: Facts, row: CertificateRow, apart: set[Gap]) -> str:
     return "" if need == row.need_bytes > 0 else f"need_bytes is {row.need_bytes}, the program lacks {need}"
 
 
-def _proven_bytes(facts: Facts, rows: list[tuple[CertificateRow, set[Gap]]], scale: int) -> int:
+def _proven_bytes(facts: CoverFacts, rows: list[tuple[CertificateRow, set[_Gap]]], scale: int) -> int:
     """The proof itself."""
     size, total = facts.size_bytes, 0
     charged = dict.fromkeys(size, 0)
@@ -86,6 +103,135 @@ def _proven_bytes(facts: Facts, rows: list[tuple[CertificateRow, set[Gap]]], sca
     for gap, charge in charged.items():
         beyond[gap[0]] = beyond.get(gap[0], 0) + max(0, charge - scale * facts.own_bytes[gap])
     total -= sum(max(0, charge - scale * facts.shared_bytes[b]) for b, charge in beyond.items())
-    # Whole buffers move: of the sums of their costs, the next one is proven too.
+    # Buffers move whole, so the bound rounds up to the next multiple of the greatest common divisor of the costs.
     unit = gcd(*facts.own_bytes.values(), *facts.shared_bytes.values()) or 1
     return facts.forced_bytes + max(0, -(-total // (scale * unit)) * unit)
+
+
+def cover_facts(program: Program, *, inputs_resident: bool, steady_state: bool, writes_always: bool) -> CoverFacts:
+    """The covering facts of a fitted program."""
+    resident = {b.index for b in program.buffers if inputs_resident and b.kind is BufferKind.INPUT}
+    spanning: list[list[_Gap]] = [[] for _ in program.steps]
+    uses = _uses(program)
+    for gap, steps in _gaps(program, uses, resident, steady_state=steady_state):
+        for i in steps:
+            spanning[i].append(gap)
+    sizes = [buffer.size_bytes for buffer in program.buffers]
+    moved = [buffer.moved_bytes for buffer in program.buffers]
+    pool = (program.capacity_bytes or 0) - program.reserved_bytes
+    standing = _standing_bytes(program, resident)
+    lacking = [
+        held + _least_bytes(program, step) + sum(sizes[b] for b, _ in over) - pool
+        for held, step, over in zip(standing, program.steps, spanning, strict=True)
+    ]
+    spanning = [over if lacks > 0 else [] for lacks, over in zip(lacking, spanning, strict=True)]
+    gaps = {gap for over in spanning for gap in over}
+    unit = gcd(*(sizes[b] for b, _ in gaps)) or 1  # whole buffers go: what lacks is made up for in units
+    streamed = {b for step in program.steps for b in (*step.streamed_reads, *step.streamed_writes)}
+    wraps = [_wraps(program, b, steady_state=steady_state) for b in range(len(sizes))]
+    written = [b.kind is BufferKind.ACTIVATION for b in program.buffers]  # of the rest, DRAM has or gets a copy
+    return CoverFacts(
+        lacking_bytes=[-(-lacks // unit) * unit for lacks in lacking],
+        spanning=spanning,
+        size_bytes={gap: sizes[gap[0]] for gap in gaps},
+        own_bytes={
+            (b, p): moved[b] * ((p != uses[b][-1] or wraps[b]) + (written[b] and writes_always)) for b, p in gaps
+        },
+        shared_bytes={b: moved[b] if written[b] and not writes_always and b not in streamed else 0 for b, _ in gaps},
+        forced_bytes=sum(_forced_bytes(program, b, uses[b], resident, steady_state=steady_state) for b in streamed),
+    )
+
+
+def _uses(program: Program) -> list[list[int]]:
+    """Steps that write or read each buffer, ascending, each once."""
+    uses: list[list[int]] = [[] for _ in program.buffers]
+    for i, step in enumerate(program.steps):
+        for b in {*step.reads, *step.writes}:
+            uses[b].append(i)
+    return uses
+
+
+def _gaps(
+    program: Program, uses: list[list[int]], resident: set[int], *, steady_state: bool
+) -> Iterator[tuple[_Gap, list[int]]]:
+    """Each gap between two uses that are not streamed, with its steps; that of a persistent weight may wrap.
+
+
+    A buffer that a later step holds has a last gap, from its last use to that step.
+    """
+    n = len(program.steps)
+    streamed = {(b, i) for i, step in enumerate(program.steps) for b in (*step.streamed_reads, *step.streamed_writes)}
+    stay = program.weights_persist  # then weights are in DRAM, whatever holds them
+    held = {
+        b: i
+        for i, step in enumerate(program.steps)
+        for b in step.holds
+        if not (stay and program.buffers[b].kind is BufferKind.WEIGHT)
+    }
+    for b, own in enumerate(uses):
+        buffer = program.buffers[b]
+        if buffer.dedicated or b in resident or not own:
+            continue
+        pairs = list(pairwise(own))
+        if _wraps(program, b, steady_state=steady_state):
+            pairs.append((own[-1], own[0] + n))
+        elif b in held and held[b] > own[-1] and (b, own[-1]) not in streamed:
+            yield (b, own[-1]), list(range(own[-1] + 1, held[b] + 1))
+        for p, u in pairs:
+            if u > p + 1 and (b, p) not in streamed and (b, u % n) not in streamed:
+                yield (b, p), [i % n for i in range(p + 1, u)]
+
+
+def _wraps(program: Program, b: int, *, steady_state: bool) -> bool:
+    """Whether the buffer's last gap wraps into the next inference."""
+    return program.weights_persist and steady_state and program.buffers[b].kind is BufferKind.WEIGHT
+
+
+def _standing_bytes(program: Program, resident: set[int]) -> list[int]:
+    """Bytes of resident inputs that are on-chip at each step without being its operands; overwritten ones are gone."""
+    standing, now = [], sum(program.buffers[b].size_bytes for b in resident if not program.buffers[b].dedicated)
+    for step in program.steps:
+        read = {b for b in step.reads if b in resident and not program.buffers[b].dedicated}
+        standing.append(now - sum(program.buffers[b].size_bytes for b in read))
+        now -= sum(program.buffers[u.old].size_bytes for u in step.updates if u.old in read)
+    return standing
+
+
+def _least_bytes(program: Program, step: Step) -> int:
+    """Pool bytes that the step needs at its fullest phase, if operands leave as soon as they are read."""
+    phases = [step.stream_staging_bytes] * PHASES_PER_STEP
+    replaced = {u.old for u in step.updates}
+
+    def add(size: int, first: Phase, last: Phase) -> None:
+        for phase in range(first, last + 1):
+            phases[phase] += size
+
+    for b in step.reads:
+        if b not in step.streamed_reads and not program.buffers[b].dedicated:
+            add(program.buffers[b].size_bytes, Phase.READ, Phase.READ if b in replaced else Phase.COMPUTE)
+    for b in step.writes:
+        if b not in step.streamed_writes and not program.buffers[b].dedicated:
+            add(program.buffers[b].size_bytes, Phase.COMPUTE, Phase.WRITE)
+    for workspace in step.workspaces:
+        add(workspace.size_bytes, workspace.first, workspace.last)
+    return max(phases)
+
+
+def _forced_bytes(program: Program, b: int, uses: list[int], resident: set[int], *, steady_state: bool) -> int:
+    """Bytes that a buffer streamed by some step moves in every plan, beyond the compulsory ones."""
+    buffer = program.buffers[b]
+    moved = 1 if buffer.kind is BufferKind.ACTIVATION else 0  # written once, streamed or not
+    fetched = buffer.kind is not BufferKind.INPUT or b in resident
+    wraps = _wraps(program, b, steady_state=steady_state)
+    left = wraps and b in program.steps[uses[-1]].streamed_reads  # its last use streamed it: it is off-chip
+    for i in uses:
+        step = program.steps[i]
+        if b in step.writes:
+            left = b in step.streamed_writes
+        elif b in step.streamed_reads:
+            moved += fetched
+            fetched = left = True
+        else:
+            moved += left
+            fetched, left = True, False
+    return moved * buffer.moved_bytes

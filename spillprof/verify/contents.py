@@ -1,19 +1,20 @@
-"""What is on-chip: operands through the phases that need them, and where contents come from and go to."""
+"""Rules about contents: operands on-chip in the phases that need them, segments filled, outputs written."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from spillprof.ir.arrays import Ints
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase
-from spillprof.verify.columns import Integers, column, integers
-from spillprof.verify.facts import NEVER, Facts, wrong
-from spillprof.verify.rules import Rule, Violation
+from spillprof.verify.columns import field_column, int_column
+from spillprof.verify.facts import NEVER, PlanFacts, wrong
+from spillprof.verify.rules import PlanRule, Violation
 
 
-def operands(f: Facts) -> Iterator[Violation]:
+def check_operands(f: PlanFacts) -> Iterator[Violation]:
     """Operands that are not streamed are on-chip: read in READ and COMPUTE, written in COMPUTE and WRITE."""
     span = len(f.program.buffers)
-    replaced = integers(
+    replaced = int_column(
         i * span + update.old
         for i, step in enumerate(f.program.steps)
         for update in step.updates
@@ -29,24 +30,22 @@ def operands(f: Facts) -> Iterator[Violation]:
     yield from sorted(absent, key=lambda violation: violation.step or 0)
 
 
-def _absent(
-    f: Facts, buffers: Integers, steps: Integers, starts: Integers, ends: Integers, verb: str
-) -> Iterator[Violation]:
-    for k in np.flatnonzero(f.stays.covering(buffers, starts, ends) < 0).tolist():
+def _absent(f: PlanFacts, buffers: Ints, steps: Ints, starts: Ints, ends: Ints, verb: str) -> Iterator[Violation]:
+    for k in np.flatnonzero(f.rows.covering(buffers, starts, ends) < 0).tolist():
         b, i = int(buffers[k]), int(steps[k])
         if (i, b) not in f.streamed:
             message = f"{f.name(b)} is {verb} in step {i}, but not on-chip through ticks {starts[k]} to {ends[k]}"
-            yield Violation(rule=Rule.OPERAND_ABSENT, message=message, step=i, buffer=b)
+            yield Violation(rule=PlanRule.OPERAND_ABSENT, message=message, step=i, buffer=b)
 
 
-def updates(f: Facts) -> Iterator[Violation]:
+def check_updates(f: PlanFacts) -> Iterator[Violation]:
     """An in-place result starts when and where the operand that it replaces ends."""
     found = [(i, update) for i, step in enumerate(f.program.steps) for update in step.updates]
     if not found:
         return
-    olds, news = integers(update.old for _, update in found), integers(update.new for _, update in found)
-    at = PHASES_PER_STEP * integers(i for i, _ in found) + Phase.COMPUTE
-    rows = f.stays
+    olds, news = int_column(update.old for _, update in found), int_column(update.new for _, update in found)
+    at = PHASES_PER_STEP * int_column(i for i, _ in found) + Phase.COMPUTE
+    rows = f.rows
     old, new = rows.covering(olds, at - 1, at), rows.covering(news, at, at + 2)
     there = (old >= 0) & (new >= 0)
     old, new, at = old[there], new[there], at[there]
@@ -55,12 +54,12 @@ def updates(f: Facts) -> Iterator[Violation]:
         i, update = found[k]
         tick = PHASES_PER_STEP * i + Phase.COMPUTE
         message = f"{f.name(update.new)} does not take over the place of {f.name(update.old)} at tick {tick}"
-        yield Violation(rule=Rule.BAD_UPDATE, message=message, step=i, buffer=update.new)
+        yield Violation(rule=PlanRule.BAD_UPDATE, message=message, step=i, buffer=update.new)
 
 
-def segments(f: Facts) -> Iterator[Violation]:
+def check_segments(f: PlanFacts) -> Iterator[Violation]:
     """A buffer is on-chip once, after its write; its segment starts with a write, a move or one read."""
-    rows = f.stays
+    rows = f.rows
     written = f.write_step[rows.buffer]
     before_write = (written >= 0) & (rows.start < PHASES_PER_STEP * written + Phase.COMPUTE)
     early = rows.is_early()
@@ -71,48 +70,48 @@ def segments(f: Facts) -> Iterator[Violation]:
     for row, problem in misplaced:
         b, step = int(rows.buffer[row]), int(rows.start[row]) // PHASES_PER_STEP
         message = f"{f.name(b)} is on-chip {problem}"
-        yield Violation(rule=Rule.BAD_SEGMENT, message=message, step=step, buffer=b)
+        yield Violation(rule=PlanRule.BAD_SEGMENT, message=message, step=step, buffer=b)
     unfilled = ~f.is_given & (f.fill_count[rows.segment] == 0) & ~early & ~before_write
     for row in np.flatnonzero(unfilled).tolist():
         b, start = int(rows.buffer[row]), int(rows.start[row])
         message = f"{f.name(b)} comes on-chip at tick {start}, but nothing fills its space"
-        yield Violation(rule=Rule.NOT_FILLED, message=message, step=start // PHASES_PER_STEP, buffer=b)
+        yield Violation(rule=PlanRule.NOT_FILLED, message=message, step=start // PHASES_PER_STEP, buffer=b)
     firsts = rows.firsts()
     leaves = f.dedicated[rows.buffer[firsts]] & (np.diff(firsts, append=len(rows.start)) > 1)
     for row in firsts[leaves].tolist():
         b = int(rows.buffer[row])
         message = f"{f.name(b)} is pinned, but leaves its slot at tick {rows.end[row]}"
-        yield Violation(rule=Rule.EVICTED_PINNED, message=message, buffer=b)
+        yield Violation(rule=PlanRule.EVICTED_PINNED, message=message, buffer=b)
 
 
-def inputs(f: Facts) -> Iterator[Violation]:
-    """Graph inputs are on-chip from start to end, or each is loaded, as the terms say: the plan has no choice."""
+def check_inputs(f: PlanFacts) -> Iterator[Violation]:
+    """Graph inputs are on-chip from start to end, or each is loaded, as the terms say."""
     resident = f.terms.inputs_resident
     if f.plan.inputs_resident != resident:
         said = "are on-chip before the run" if f.plan.inputs_resident else "are loaded"
         asked = "resident" if resident else "loaded"
         message = f"the plan says that graph inputs {said}; they are to be {asked}"
-        yield Violation(rule=Rule.OTHER_TERMS, message=message)
+        yield Violation(rule=PlanRule.OTHER_TERMS, message=message)
         return
     if not resident:
         return
-    rows, end = f.stays, PHASES_PER_STEP * len(f.program.steps)
+    rows, end = f.rows, PHASES_PER_STEP * len(f.program.steps)
     is_input = f.is_kind(BufferKind.INPUT)
     replaced = {update.old for step in f.program.steps for update in step.updates}
     last = np.full(len(f.kind), -1)
-    last[rows.buffer] = rows.end  # rows are by buffer, then start: the last one counts
+    last[rows.buffer] = rows.end  # rows are sorted by buffer, then start: the last one counts
     left = np.zeros(len(f.kind), dtype=bool)
-    np.logical_or.at(left, rows.buffer, f.fill_count[rows.segment] > 0)  # or it was never there
+    np.logical_or.at(left, rows.buffer, f.fill_count[rows.segment] > 0)  # it was loaded
     for b in np.flatnonzero(is_input & (left | (last < end))).tolist():
         if b in replaced and not left[b]:
             continue
         message = f"{f.name(b)} is to be on-chip from start to end, but " + ("is loaded" if left[b] else "leaves")
-        yield Violation(rule=Rule.OTHER_TERMS, message=message, buffer=b)
+        yield Violation(rule=PlanRule.OTHER_TERMS, message=message, buffer=b)
 
 
-def weights_steady(f: Facts) -> Iterator[Violation]:
+def check_weights_steady(f: PlanFacts) -> Iterator[Violation]:
     """A weight that is on-chip at the start without a transfer was left there by the inference before."""
-    rows = f.stays
+    rows = f.rows
     first = rows.firsts()
     left_there = (rows.start[first] == 0) & (f.fill_count[rows.segment[first]] == 0)
     first = first[left_there & f.is_kind(BufferKind.WEIGHT)[rows.buffer[first]]]
@@ -121,16 +120,16 @@ def weights_steady(f: Facts) -> Iterator[Violation]:
     gone = (rows.end[last] != end) | (rows.address[last] != rows.address[first])
     for b in rows.buffer[first][gone].tolist():
         message = f"{f.name(b)} is on-chip at the start, but not at that place at the end"
-        yield Violation(rule=Rule.NOT_STEADY, message=message, buffer=b)
+        yield Violation(rule=PlanRule.NOT_STEADY, message=message, buffer=b)
 
 
-def streams(f: Facts) -> Iterator[Violation]:
+def check_streams(f: PlanFacts) -> Iterator[Violation]:
     """Streamed operands are those of the program, whole, once, and off-chip all through their step."""
     seen: set[tuple[int, int]] = set()
     allowed = {(i, b, False) for i, step in enumerate(f.program.steps) for b in step.streamed_reads}
     allowed |= {(i, b, True) for i, step in enumerate(f.program.steps) for b in step.streamed_writes}
-    starts = PHASES_PER_STEP * column(f.plan.streamed, "step")
-    on_chip = f.stays.touches(column(f.plan.streamed, "buffer"), starts, starts + PHASES_PER_STEP).tolist()
+    starts = PHASES_PER_STEP * field_column(f.plan.streamed, "step")
+    on_chip = f.rows.touches(field_column(f.plan.streamed, "buffer"), starts, starts + PHASES_PER_STEP).tolist()
     for s, is_on_chip in zip(f.plan.streamed, on_chip, strict=True):
         if (s.step, s.buffer, s.write) not in allowed:
             problem = "which the program does not stream"
@@ -143,30 +142,30 @@ def streams(f: Facts) -> Iterator[Violation]:
         seen.add((s.step, s.buffer))
         if problem:
             message = f"step {s.step} streams {f.name(s.buffer)}, {problem}"
-            yield Violation(rule=Rule.BAD_STREAM, message=message, step=s.step, buffer=s.buffer)
+            yield Violation(rule=PlanRule.BAD_STREAM, message=message, step=s.step, buffer=s.buffer)
         elif not s.write and f.copied_at[s.buffer] > s.step:
             message = f"step {s.step} streams {f.name(s.buffer)} from DRAM, where it is not yet"
-            yield Violation(rule=Rule.NO_DRAM_COPY, message=message, step=s.step, buffer=s.buffer)
+            yield Violation(rule=PlanRule.NO_DRAM_COPY, message=message, step=s.step, buffer=s.buffer)
 
 
-def holds(f: Facts) -> Iterator[Violation]:
+def check_holds(f: PlanFacts) -> Iterator[Violation]:
     """What a step holds is on-chip until the step has run, or in DRAM before it starts."""
     held = [(i, b) for i, step in enumerate(f.program.steps) for b in step.holds]
     if not held:
         return
-    steps, buffers = integers(i for i, _ in held), integers(b for _, b in held)
+    steps, buffers = int_column(i for i, _ in held), int_column(b for _, b in held)
     ticks = PHASES_PER_STEP * steps
     is_lost = (f.write_step[buffers] < steps) & (f.copied_at[buffers] > steps)
-    is_lost &= f.stays.covering(buffers, ticks, ticks + Phase.WRITE) < 0
+    is_lost &= f.rows.covering(buffers, ticks, ticks + Phase.WRITE) < 0
     for k in np.flatnonzero(is_lost).tolist():
         i, b = held[k]
         message = f"{f.name(b)} must be kept until step {i} has run, but is neither on-chip nor in DRAM then"
-        yield Violation(rule=Rule.HELD_LOST, message=message, step=i, buffer=b)
+        yield Violation(rule=PlanRule.HELD_LOST, message=message, step=i, buffer=b)
 
 
-def outputs(f: Facts) -> Iterator[Violation]:
+def check_outputs(f: PlanFacts) -> Iterator[Violation]:
     """Every graph output that a step writes ends in DRAM."""
     lost = f.is_kind(BufferKind.OUTPUT) & (f.copied_at == NEVER) & (f.write_step >= 0)
     for b in np.flatnonzero(lost).tolist():
         message = f"{f.name(b)} is a graph output, but never written to DRAM"
-        yield Violation(rule=Rule.OUTPUT_LOST, message=message, buffer=b)
+        yield Violation(rule=PlanRule.OUTPUT_LOST, message=message, buffer=b)

@@ -1,17 +1,18 @@
-"""What the checks know about the program and the plan at hand."""
+"""Program and plan as columns, indexed for the rules."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from spillprof.ir.arrays import Ints
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program
-from spillprof.verify.columns import Flags, Integers, Stays, Uses, column, integers, stays, uses
-from spillprof.verify.terms import Terms
+from spillprof.verify.columns import FlagColumn, SegmentRows, StepUses, field_column, int_column, segment_rows, uses
+from spillprof.verify.rules import Terms
 
 NEVER = 1 << 62
-"""A step that never comes."""
+"""Stands for no step: later than all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -19,60 +20,60 @@ class Transfers:
     """The transfers of a plan, in its order."""
 
     kind: list[TransferKind]
-    is_read: Flags
-    buffer: Integers
-    size_bytes: Integers
-    issue_step: Integers
-    needed_step: Integers
-    segment: Integers
+    is_read: FlagColumn
+    buffer: Ints
+    size_bytes: Ints
+    issue_step: Ints
+    needed_step: Ints
+    segment: Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Facts:
-    """Program and plan. Columns are by buffer where nothing else is said."""
+class PlanFacts:
+    """Program and plan. Columns are by buffer unless stated otherwise."""
 
     program: Program
     plan: Plan
     terms: Terms
     kind: list[BufferKind]
-    moved_bytes: Integers
-    dedicated: Flags
-    write_step: Integers  # -1: present at the start
+    moved_bytes: Ints
+    dedicated: FlagColumn
+    write_step: Ints  # -1: present at the start
     streamed: set[tuple[int, int]]  # (step, buffer) that the plan streams
-    reads: Uses  # of all steps
-    writes: Uses
-    loaded_reads: Uses  # those of operands that are on-chip
-    streamed_reads: Uses  # the others
-    stays: Stays
+    reads: StepUses  # of all steps
+    writes: StepUses
+    loaded_reads: StepUses  # those of operands that are on-chip
+    streamed_reads: StepUses  # the others
+    rows: SegmentRows
     transfers: Transfers
-    fill_count: Integers  # by segment: reads that fill it
-    is_moved: Flags  # by row of ``stays``: it starts with a compaction move from the segment before it
-    is_given: Flags  # by row: it needs no transfer: written, moved, or on-chip before the run
-    copied_at: Integers  # the first step at which DRAM holds a copy
+    fill_count: Ints  # by segment: reads that fill it
+    is_moved: FlagColumn  # by row of ``rows``: it starts with a compaction move from the segment before it
+    is_given: FlagColumn  # by row: it needs no transfer: written, moved, or on-chip before the run
+    copied_at: Ints  # the first step at which DRAM holds a copy
     moved_from: dict[tuple[int, int, int], int]  # (buffer, tick, new address): old address
 
     def name(self, buffer: int) -> str:
         """The buffer's name, quoted."""
         return f"'{self.program.buffers[buffer].name}'"
 
-    def is_kind(self, *kinds: BufferKind) -> Flags:
+    def is_kind(self, *kinds: BufferKind) -> FlagColumn:
         """Whether a buffer is of one of these kinds."""
         return np.array([kind in kinds for kind in self.kind], dtype=bool)
 
 
-Check = tuple[Flags, Callable[[int], str]]
-"""Which rows are wrong, and what to say of such a row."""
+RowCheck = tuple[FlagColumn, Callable[[int], str]]
+"""Which rows are wrong, and the message about such a row."""
 
 
-def wrong(*checks: Check) -> Iterator[tuple[int, str]]:
-    """(row, what is wrong with it) of each row that fails a check: the first that it fails."""
+def wrong(*checks: RowCheck) -> Iterator[tuple[int, str]]:
+    """(row, message) of each row that fails a check, from the first check that it fails."""
     failed = np.logical_or.reduce([flags for flags, _ in checks])
     for row in np.flatnonzero(failed).tolist():
         yield row, next(say(row) for flags, say in checks if flags[row])
 
 
-def gather(program: Program, plan: Plan, terms: Terms) -> Facts:
-    """Index a program and a plan whose indices are all valid."""
+def plan_facts(program: Program, plan: Plan, terms: Terms) -> PlanFacts:
+    """Indexes a program and a plan whose indices are all valid."""
     n, steps = len(program.buffers), program.steps
     reads, writes = uses([step.reads for step in steps]), uses([step.writes for step in steps])
     streamed = {(s.step, s.buffer) for s in plan.streamed}
@@ -80,7 +81,7 @@ def gather(program: Program, plan: Plan, terms: Terms) -> Facts:
     kind = [buffer.kind for buffer in program.buffers]
     write_step = np.full(n, -1)
     write_step[writes.buffer] = writes.step
-    rows = stays(plan.segments, PHASES_PER_STEP * len(steps))
+    rows = segment_rows(plan.segments, PHASES_PER_STEP * len(steps))
     transfers = _transfers(plan)
     moved_from = {(m.buffer, PHASES_PER_STEP * m.step, m.to_address): m.from_address for m in plan.moves}
     fill_count = np.bincount(transfers.segment[transfers.is_read], minlength=len(plan.segments))
@@ -90,12 +91,12 @@ def gather(program: Program, plan: Plan, terms: Terms) -> Facts:
         rows.start == PHASES_PER_STEP * write_step[rows.buffer] + Phase.COMPUTE
     )
     left_there = (rows.start == 0) & on_chip[rows.buffer] & (fill_count[rows.segment] == 0)
-    return Facts(
+    return PlanFacts(
         program=program,
         plan=plan,
         terms=terms,
         kind=kind,
-        moved_bytes=column(program.buffers, "moved_bytes"),
+        moved_bytes=field_column(program.buffers, "moved_bytes"),
         dedicated=np.array([buffer.dedicated for buffer in program.buffers], dtype=bool),
         write_step=write_step,
         streamed=streamed,
@@ -103,7 +104,7 @@ def gather(program: Program, plan: Plan, terms: Terms) -> Facts:
         writes=writes,
         loaded_reads=loaded_reads,
         streamed_reads=streamed_reads,
-        stays=rows,
+        rows=rows,
         transfers=transfers,
         fill_count=fill_count,
         is_moved=is_moved,
@@ -118,15 +119,15 @@ def _transfers(plan: Plan) -> Transfers:
     return Transfers(
         kind=kind,
         is_read=np.array([k is TransferKind.FETCH or k is TransferKind.RELOAD for k in kind], dtype=bool),
-        buffer=column(plan.transfers, "buffer"),
-        size_bytes=column(plan.transfers, "size_bytes"),
-        issue_step=column(plan.transfers, "issue_step"),
-        needed_step=column(plan.transfers, "needed_step"),
-        segment=column(plan.transfers, "segment"),
+        buffer=field_column(plan.transfers, "buffer"),
+        size_bytes=field_column(plan.transfers, "size_bytes"),
+        issue_step=field_column(plan.transfers, "issue_step"),
+        needed_step=field_column(plan.transfers, "needed_step"),
+        segment=field_column(plan.transfers, "segment"),
     )
 
 
-def _is_moved(rows: Stays, moved_from: dict[tuple[int, int, int], int]) -> Flags:
+def _is_moved(rows: SegmentRows, moved_from: dict[tuple[int, int, int], int]) -> FlagColumn:
     moved = np.zeros(len(rows.start), dtype=bool)
     if not moved_from:
         return moved
@@ -144,10 +145,10 @@ def _is_on_chip_before(program: Program, plan: Plan, terms: Terms, kind: BufferK
 
 
 def _copied_at(
-    program: Program, plan: Plan, write_step: Integers, transfers: Transfers, streamed: set[tuple[int, int]]
-) -> Integers:
+    program: Program, plan: Plan, write_step: Ints, transfers: Transfers, streamed: set[tuple[int, int]]
+) -> Ints:
     copied_at = np.where([buffer.in_dram_at_start for buffer in program.buffers], 0, NEVER).astype(np.int64)
-    out = integers(b for i, b in streamed if write_step[b] == i)
+    out = int_column(b for i, b in streamed if write_step[b] == i)
     copied_at[out] = write_step[out] + 1
     writes = ~transfers.is_read
     np.minimum.at(copied_at, transfers.buffer[writes], transfers.issue_step[writes])

@@ -1,4 +1,4 @@
-"""Whether a layout is legal. A sweep over time that knows nothing of how the offsets were found."""
+"""Checks a layout by a sweep over time, independently of how its offsets were found."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ Placed = tuple[int, int, int]
 
 
 def layout_faults(problem: LayoutProblem, offsets: Sequence[int]) -> tuple[str, ...]:
-    """What is wrong with the offsets, one line a fault; empty if they are legal."""
+    """The faults of the offsets, one line each; empty if they are legal."""
     if len(offsets) != len(problem.buffers):
         return (f"{len(offsets)} offsets for {len(problem.buffers)} buffers",)
     return (*_misplaced(problem, offsets), *_overlaps(problem, offsets))
@@ -31,7 +31,7 @@ def _overlaps(problem: LayoutProblem, offsets: Sequence[int]) -> Iterator[str]:
         if buffer.size_bytes:
             changes += [(buffer.lower, 1, offset, k), (buffer.upper, 0, offset, k)]  # at one time, ends come first
     in_use: list[Placed] = []
-    outside: set[int] = set()  # those that clashed: they are not in use
+    outside: set[int] = set()  # buffers that overlap another: left out of the sweep
     for _, starts, offset, k in sorted(changes):
         placed = (offset, offset + problem.buffers[k].size_bytes, k)
         if not starts:

@@ -1,4 +1,4 @@
-"""Where things lie: reserved part, capacity, alignment, overlaps, scratch."""
+"""Rules about addresses: reserved part, capacity, alignment, overlaps, scratch."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spillprof.ir.arrays import Ints
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
-from spillprof.verify.columns import Integers, column
-from spillprof.verify.rules import Rule, Violation
+from spillprof.verify.columns import field_column
+from spillprof.verify.rules import PlanRule, Violation
 
 STREAM_STAGING = "stream staging"
 """Purpose of the scratch through which operands are streamed."""
@@ -22,21 +23,21 @@ class Blocks:
 
     program: Program
     plan: Plan
-    start: Integers
-    end: Integers
-    address: Integers
-    top: Integers
-    buffer: Integers  # -1: scratch
-    record: Integers  # index into Plan.segments, then Plan.scratch
+    start: Ints
+    end: Ints
+    address: Ints
+    top: Ints
+    buffer: Ints  # -1: scratch
+    record: Ints  # index into Plan.segments, then Plan.scratch
 
     def name(self, k: int) -> str:
-        """What lies there."""
+        """The buffer's name, quoted, or the purpose of the scratch."""
         if self.buffer[k] >= 0:
             return f"'{self.program.buffers[self.buffer[k]].name}'"
         return self.plan.scratch[int(self.record[k]) - len(self.plan.segments)].purpose
 
-    def violation(self, k: int, rule: Rule, message: str) -> Violation:
-        """What is wrong with block ``k``."""
+    def violation(self, k: int, rule: PlanRule, message: str) -> Violation:
+        """A violation by block ``k``."""
         step, buffer = int(self.start[k]) // PHASES_PER_STEP, int(self.buffer[k])
         return Violation(
             rule=rule, message=f"{self.name(k)} {message}", step=step, buffer=None if buffer < 0 else buffer
@@ -44,18 +45,19 @@ class Blocks:
 
 
 def blocks_in_use(program: Program, plan: Plan) -> Blocks:
-    """Everything that takes space. A segment stays until its last write has been issued."""
-    held, segment = column(plan.segments, "end"), column(plan.transfers, "segment")
-    leaving = PHASES_PER_STEP * column(plan.transfers, "issue_step") == held[segment] + 1
+    """All segments and scratch. A segment takes space until its last write has been issued."""
+    held, segment = field_column(plan.segments, "end"), field_column(plan.transfers, "segment")
+    leaving = PHASES_PER_STEP * field_column(plan.transfers, "issue_step") == held[segment] + 1
     leaving &= np.array([not transfer.kind.is_read for transfer in plan.transfers], dtype=bool)
     held[segment[leaving]] += 1
-    buffer = np.concatenate([column(plan.segments, "buffer"), np.full(len(plan.scratch), -1)])
-    size = column(program.buffers, "size_bytes")[column(plan.segments, "buffer")]
+    buffer = np.concatenate([field_column(plan.segments, "buffer"), np.full(len(plan.scratch), -1)])
+    size = field_column(program.buffers, "size_bytes")[field_column(plan.segments, "buffer")]
     start, address = (
-        np.concatenate([column(plan.segments, field), column(plan.scratch, field)]) for field in ("start", "address")
+        np.concatenate([field_column(plan.segments, field), field_column(plan.scratch, field)])
+        for field in ("start", "address")
     )
-    end = np.concatenate([held, column(plan.scratch, "end")])
-    top = address + np.concatenate([size, column(plan.scratch, "size_bytes")])
+    end = np.concatenate([held, field_column(plan.scratch, "end")])
+    top = address + np.concatenate([size, field_column(plan.scratch, "size_bytes")])
     order = np.lexsort((address, start))
     return Blocks(
         program=program,
@@ -69,7 +71,7 @@ def blocks_in_use(program: Program, plan: Plan) -> Blocks:
     )
 
 
-def places(blocks: Blocks) -> Iterator[Violation]:
+def check_places(blocks: Blocks) -> Iterator[Violation]:
     """Rules RESERVED, OUT_OF_RANGE and MISALIGNED."""
     program, plan = blocks.program, blocks.plan
     reserved = program.reserved_bytes
@@ -77,7 +79,7 @@ def places(blocks: Blocks) -> Iterator[Violation]:
     capacity = min(capacities, default=None)  # a plan that names none must still fit the program's
     if plan.reserved_bytes != reserved:
         message = f"the plan reserves {plan.reserved_bytes} bytes, the program {reserved}"
-        yield Violation(rule=Rule.RESERVED, message=message)
+        yield Violation(rule=PlanRule.RESERVED, message=message)
     slot, slot_end = np.full((2, len(program.buffers) + 1), -1)  # the last one is that of scratch
     address = 0
     for reservation in program.reservations:
@@ -92,12 +94,12 @@ def places(blocks: Blocks) -> Iterator[Violation]:
     misaligned = blocks.address % program.alignment_bytes != 0
     broken = np.where(dedicated, misplaced, outside)
     for k in np.flatnonzero(broken | misaligned).tolist():
-        rule = Rule.MISALIGNED if not broken[k] else Rule.RESERVED if dedicated[k] else Rule.OUT_OF_RANGE
+        rule = PlanRule.MISALIGNED if not broken[k] else PlanRule.RESERVED if dedicated[k] else PlanRule.OUT_OF_RANGE
         yield blocks.violation(k, rule, f"lies at bytes {blocks.address[k]} to {blocks.top[k]}")
 
 
-def overlaps(blocks: Blocks) -> Iterator[Violation]:
-    """A sweep over time; the blocks in use, sorted by address, stay disjoint: only neighbours can clash."""
+def check_overlaps(blocks: Blocks) -> Iterator[Violation]:
+    """Rule OVERLAP. The blocks in use stay disjoint and sorted by address over time: only neighbours can clash."""
     start, end, address, top = (column.tolist() for column in (blocks.start, blocks.end, blocks.address, blocks.top))
     taking = np.flatnonzero(blocks.top > blocks.address)
     leaving = iter(taking[np.argsort(blocks.end[taking], kind="stable")].tolist())
@@ -105,7 +107,7 @@ def overlaps(blocks: Blocks) -> Iterator[Violation]:
     addresses: list[int] = []
     at_address: dict[int, int] = {}
     for k in taking.tolist():
-        while end[next_out] <= start[k]:  # block k itself is still to leave: there is a next one
+        while end[next_out] <= start[k]:  # block k has not left yet, so there is a next one
             if at_address.get(address[next_out]) == next_out:
                 del at_address[address[next_out]]
                 del addresses[bisect_left(addresses, address[next_out])]
@@ -120,10 +122,10 @@ def overlaps(blocks: Blocks) -> Iterator[Violation]:
             at_address[address[k]] = k
             continue
         message = f"at byte {address[k]} overlaps {blocks.name(clash)} at byte {address[clash]}"
-        yield blocks.violation(k, Rule.OVERLAP, message)
+        yield blocks.violation(k, PlanRule.OVERLAP, message)
 
 
-def scratch(program: Program, plan: Plan) -> Iterator[Violation]:
+def check_scratch(program: Program, plan: Plan) -> Iterator[Violation]:
     """Each workspace, and the staging of a step that streams, has a piece of scratch of its own; nothing else has."""
     given = defaultdict(list)
     for scratch in plan.scratch:
@@ -143,8 +145,8 @@ def scratch(program: Program, plan: Plan) -> Iterator[Violation]:
                 given[i].remove(min(fitting or named, key=lambda x: x.size_bytes))
             if size and not fitting:
                 message = f"{purpose} of step {i} has no {size} bytes through ticks {start} to {end}"
-                yield Violation(rule=Rule.SCRATCH_ABSENT, message=message, step=i)
+                yield Violation(rule=PlanRule.SCRATCH_ABSENT, message=message, step=i)
     for left in given.values():
         for x in left:
             message = f"{x.purpose}, {x.size_bytes} bytes at {x.address}, is nothing that step {x.step} needs"
-            yield Violation(rule=Rule.SCRATCH_UNKNOWN, message=message, step=x.step)
+            yield Violation(rule=PlanRule.SCRATCH_UNKNOWN, message=message, step=x.step)

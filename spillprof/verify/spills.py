@@ -1,6 +1,6 @@
-"""Spill records: one for each gap that a buffer spends off-chip before it is read again, and each says what was done.
+"""Rules about spill records: one for each gap that a buffer spends off-chip, and each matches the transfers.
 
-A gap begins where a segment ends, or with a streamed use. That of a cached weight may reach into the next inference.
+A gap begins where a segment ends, or with a streamed use. The last gap of a cached weight wraps into the next run.
 """
 
 from collections import defaultdict
@@ -10,15 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spillprof.ir.arrays import Ints
 from spillprof.ir.plan import Spill, TransferKind
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind
-from spillprof.verify.columns import Flags, Integers, integers
-from spillprof.verify.facts import Facts
-from spillprof.verify.rules import Rule, Violation
+from spillprof.verify.columns import FlagColumn, int_column
+from spillprof.verify.facts import PlanFacts
+from spillprof.verify.rules import PlanRule, Violation
 
 
 class _Gap(NamedTuple):
-    """A gap that segments, transfers and streamed operands show."""
+    """A gap as segments, transfers and streamed operands show it."""
 
     buffer: int
     evict_step: int
@@ -29,8 +30,8 @@ class _Gap(NamedTuple):
     left: bool  # it was on-chip; else its last use was streamed
 
 
-def spills(f: Facts) -> Iterator[Violation]:
-    """Records and gaps match one to one, and records say what the transfers do."""
+def check_spills(f: PlanFacts) -> Iterator[Violation]:
+    """Records and gaps match one to one, and records state what the transfers do."""
     open_gaps: dict[tuple[int, int], list[_Gap]] = defaultdict(list)
     for seen in chain(_after_segments(f), _after_streams(f)):
         open_gaps[seen.buffer, seen.evict_step].append(seen)
@@ -46,8 +47,8 @@ def spills(f: Facts) -> Iterator[Violation]:
         yield _bad(f, left, "not recorded as a spill")
 
 
-def _untrue(f: Facts, spill: Spill, gap: _Gap) -> str:
-    """What of a record is not so; empty if it is true."""
+def _untrue(f: PlanFacts, spill: Spill, gap: _Gap) -> str:
+    """What a record states wrongly; empty if nothing."""
     if gap.last_use_step != spill.last_use_step:
         return f"its last use is step {gap.last_use_step}, not {spill.last_use_step}"
     if gap.reloaded != spill.reloaded:
@@ -63,9 +64,9 @@ def _untrue(f: Facts, spill: Spill, gap: _Gap) -> str:
     return ""
 
 
-def _after_segments(f: Facts) -> Iterator[_Gap]:
-    """A gap for each segment that ends while its buffer is still to be read, or is written back all the same."""
-    rows, t, n = f.stays, f.transfers, len(f.program.steps)
+def _after_segments(f: PlanFacts) -> Iterator[_Gap]:
+    """A gap for each segment that ends before its buffer's last read, or whose buffer is written back."""
+    rows, t, n = f.rows, f.transfers, len(f.program.steps)
     evict = -(-rows.end // PHASES_PER_STEP)
     needed = f.reads.following(rows.buffer, evict)
     moves_on = np.zeros(len(evict), dtype=bool)
@@ -73,7 +74,7 @@ def _after_segments(f: Facts) -> Iterator[_Gap]:
     reloaded = (needed >= 0) & (f.loaded_reads.following(rows.buffer, evict) == needed)
     at = PHASES_PER_STEP * needed
     absent = reloaded & (rows.covering(rows.buffer, at, at + 1) < 0)  # an operand, which is reported as such
-    wraps, comes_back = _goes_round(f)
+    wraps, comes_back = _wraps(f)
     round_trip = (needed < 0) & wraps[rows.buffer]
     first_read = f.reads.following(rows.buffer, np.zeros_like(evict))
     needed = np.where(round_trip, first_read + n, needed)
@@ -94,12 +95,12 @@ def _after_segments(f: Facts) -> Iterator[_Gap]:
         )
 
 
-def _after_streams(f: Facts) -> Iterator[_Gap]:
+def _after_streams(f: PlanFacts) -> Iterator[_Gap]:
     """A gap for each streamed operand that is read again."""
     uses = sorted(f.streamed)
-    step, buffer = integers(i for i, _ in uses), integers(b for _, b in uses)
+    step, buffer = int_column(i for i, _ in uses), int_column(b for _, b in uses)
     n, start = len(f.program.steps), np.zeros_like(step)
-    wraps, comes_back = _goes_round(f)
+    wraps, comes_back = _wraps(f)
     needed = f.reads.following(buffer, step + 1)
     reloaded = (needed >= 0) & (f.loaded_reads.following(buffer, step + 1) == needed)
     round_trip = (needed < 0) & wraps[buffer]
@@ -117,7 +118,7 @@ def _after_streams(f: Facts) -> Iterator[_Gap]:
         )
 
 
-def _goes_round(f: Facts) -> tuple[Flags, Flags]:
+def _wraps(f: PlanFacts) -> tuple[FlagColumn, FlagColumn]:
     """By buffer: whether its last gap reaches into the next inference, and whether that reloads it."""
     n = len(f.kind)
     wraps, comes_back = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
@@ -128,15 +129,15 @@ def _goes_round(f: Facts) -> tuple[Flags, Flags]:
         is_read = f.is_kind(BufferKind.WEIGHT) & (first >= 0)
         loaded = is_read & (f.loaded_reads.following(buffers, start) == first)
         comes_back = loaded.copy()
-        firsts = f.stays.firsts()
-        stayed = f.stays.buffer[firsts[f.fill_count[f.stays.segment[firsts]] == 0]]
+        firsts = f.rows.firsts()
+        stayed = f.rows.buffer[firsts[f.fill_count[f.rows.segment[firsts]] == 0]]
         comes_back[stayed] = False  # it was on-chip before the run
         wraps = comes_back | (is_read & ~loaded)
         wraps[stayed] = False
     return wraps, comes_back
 
 
-def _last_use(f: Facts, buffers: Integers, evict: Integers) -> Integers:
+def _last_use(f: PlanFacts, buffers: Ints, evict: Ints) -> Ints:
     """The step that read or wrote each buffer last before it left; below 0 in the inference before."""
     n = len(f.program.steps)
     read = f.reads.preceding(buffers, evict)
@@ -145,7 +146,7 @@ def _last_use(f: Facts, buffers: Integers, evict: Integers) -> Integers:
     return np.where(read >= 0, read, np.where(written >= 0, written, last - n))
 
 
-def _bad(f: Facts, spill: Spill | _Gap, problem: str) -> Violation:
+def _bad(f: PlanFacts, spill: Spill | _Gap, problem: str) -> Violation:
     end = "the end" if spill.needed_step is None else f"step {spill.needed_step}"
     message = f"{f.name(spill.buffer)} off-chip from step {spill.evict_step} to {end}: {problem}"
-    return Violation(rule=Rule.BAD_SPILL, message=message, step=spill.evict_step, buffer=spill.buffer)
+    return Violation(rule=PlanRule.BAD_SPILL, message=message, step=spill.evict_step, buffer=spill.buffer)

@@ -16,8 +16,9 @@ from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.result import CauseBytes
-from spillprof.planning.options import STRATEGIES, Order, PlanningOptions, Release
+from spillprof.planning.options import Order, PlanningOptions, Release
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 

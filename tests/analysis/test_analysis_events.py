@@ -12,8 +12,10 @@ from programs import plan, program, step, target
 from spillprof.analysis.events import list_events, run_times
 from spillprof.analysis.occupancy import residencies
 from spillprof.ir.timeline import JobKind
-from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify

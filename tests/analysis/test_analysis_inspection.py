@@ -8,7 +8,7 @@ from corpus_models import MODELS, graph_of, needs_models
 from graphs import MACHINE, PLAIN, graph
 
 from spillprof.analysis.inspection import inspect_graph
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.dtypes import tensor_bytes
 from spillprof.ir.errors import SpillprofError
 from spillprof.lowering.options import Fuse, LoweringOptions
@@ -121,7 +121,7 @@ def test_listed_intervals_add_up_to_the_peak():
 def test_light_resnet50_peaks_where_independent_packers_say():
     """9,633,792 B with in-place adds and no fusion: the first residual join, three feature maps of 3,211,264 B."""
     path = Path(onnx.__file__).parent / "backend/test/data/light/light_resnet50.onnx"
-    found = inspect_graph(read_onnx(path), MACHINE, LoweringOptions(fuse=Fuse.NONE))
+    found = inspect_graph(read_model(path), MACHINE, LoweringOptions(fuse=Fuse.NONE))
     assert found.peak_live_bytes == 9_633_792
     assert found.macs == 4_089_184_256
 

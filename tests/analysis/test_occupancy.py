@@ -9,8 +9,10 @@ from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.planning.liveness import live_intervals
-from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions, Release, Start
+from spillprof.planning.options import PlanningOptions, Release, Start
+from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 

@@ -11,7 +11,7 @@ from browsing import SAMPLES, Opened
 
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import load_target
 from spillprof.report.profile.html import render
@@ -63,7 +63,7 @@ def _missing(reason: str) -> None:
 
 
 def _analyzed(name: str) -> Profile:
-    graph = read_onnx(str(Path(__file__).parents[2] / "sample_models" / f"{name}.onnx"), dims={}, shapes={}, batch=None)
+    graph = read_model(str(Path(__file__).parents[2] / "sample_models" / f"{name}.onnx"))
     target = load_target("generic-npu").with_overrides(sram_bytes=SAMPLES[name])
     return analyze(
         graph, target, AnalyzeOptions(strategies=("lru", "interval"), what_if=True), command="spillprof analyze"

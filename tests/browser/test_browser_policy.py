@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from profiles import make_profile
 
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.metric import Metric
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
@@ -44,9 +44,8 @@ INTRUDE = """() => {
 
 
 def _sweep() -> str:
-    graph = read_onnx(BLOCKS, dims={}, shapes={}, batch=None)
-    sources = [SweepModel(model="blocks", graph=graph, dims={})]
-    study, cases = make_study(sources, load_target("generic-npu"), [{}], LoweringOptions(), PlanningOptions())
+    models = [SweepModel(model="blocks", graph=read_model(BLOCKS), dims={})]
+    study, cases = make_study(models, load_target("generic-npu"), [{}], LoweringOptions(), PlanningOptions())
     run = Grid(cases, [("best-fit", "lru")], {})
     run.at([1 << 19, 1 << 20, 1 << 21], InProcess(study), lambda done, total: None)
     return sweep_html.render(

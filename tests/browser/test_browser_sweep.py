@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from profiles import HOSTILE_NAMES
 
-from spillprof.frontends.onnx import read_onnx
-from spillprof.ir.bindings import Bindings
+from spillprof.frontends import read_model
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
@@ -24,11 +23,8 @@ BLOCKS = str(Path(__file__).parents[2] / "sample_models" / "transformer_blocks.o
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sweep of one model under hostile names, and of one that cannot be read."""
-    graph = read_onnx(BLOCKS, dims={}, shapes={}, batch=None)
-    sources = [
-        SweepModel(model=name, graph=graph, dims={name: 1}, bindings=Bindings(dims={name: 1}))
-        for name in HOSTILE_NAMES[:3]
-    ]
+    graph = read_model(BLOCKS)
+    sources = [SweepModel(model=name, graph=graph, dims={name: 1}) for name in HOSTILE_NAMES[:3]]
     sources.append(SweepModel(model=HOSTILE_NAMES[3], graph=None, dims={}, error=HOSTILE_NAMES[4]))
     target = load_target("generic-npu")
     study, cases = make_study(sources, target, [{}], LoweringOptions(), PlanningOptions())

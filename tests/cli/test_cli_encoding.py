@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from spillprof.cli.encoding import make_encodable, with_whole_bars
-from spillprof.report.text import BARS, cells, ljust, rjust, shorten_middle
+from spillprof.cli.streams import make_encodable, with_whole_bars
+from spillprof.report.text import BARS, display_width, ljust, rjust, shorten_middle
 
 UNET = "sample_models/unet.onnx"
 
@@ -68,10 +68,10 @@ def test_bars_are_all_blocks_or_all_ascii():
 
 
 def test_wide_characters_take_two_columns_and_marks_none():
-    assert [cells(text) for text in ("conv", "卷积", "e\u0301", "ｗ", "")] == [4, 4, 1, 2, 0]
+    assert [display_width(text) for text in ("conv", "卷积", "e\u0301", "ｗ", "")] == [4, 4, 1, 2, 0]
     assert (ljust("卷积", 6), rjust("卷积", 6)) == ("卷积  ", "  卷积")
 
 
 def test_cut_names_fit_their_columns():
     assert shorten_middle("卷积卷积卷积卷积", 8) == "卷…卷积"
-    assert cells(shorten_middle("卷" * 100, 9)) <= 9
+    assert display_width(shorten_middle("卷" * 100, 9)) <= 9

@@ -10,8 +10,8 @@ import pytest
 
 from spillprof.cli import run
 from spillprof.cli.group import COMMANDS, spillprof
-from spillprof.cli.info import PLACEMENT_RULES, STRATEGY_RULES
-from spillprof.planning.options import PLACEMENTS, STRATEGIES
+from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.strategies import STRATEGIES
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("numpy", "onnx", "pandas", "plotly", "rich", "highspy", "jinja2", "google.protobuf")
@@ -89,9 +89,14 @@ def test_the_examples_of_the_help_run(
         assert capsys.readouterr().out
 
 
-def test_info_explains_every_name_that_options_accept() -> None:
-    assert set(STRATEGY_RULES) == {"none", *STRATEGIES}
-    assert set(PLACEMENT_RULES) == set(PLACEMENTS)
+@pytest.mark.parametrize(("topic", "names"), [("strategies", ("none", *STRATEGIES)), ("placements", PLACEMENTS)])
+def test_info_explains_every_name_that_options_accept(
+    topic: str, names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["info", topic]) == 0
+    rows = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == list(names)
+    assert all(len(row) == 2 for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from spillprof.cli import run
+from spillprof.report.text import display_width
 
 
 def test_every_field_of_a_target_and_its_source(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,3 +36,17 @@ def test_only_a_target_can_be_looked_at(capsys: pytest.CaptureFixture[str]) -> N
     assert "'strategies' takes no name" in capsys.readouterr().err
     assert run(["info", "targets", "ethos-u66"]) == 2
     assert "did you mean 'ethos-u6" in capsys.readouterr().err
+
+
+def test_names_of_wide_and_combining_characters_align(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spillprof.toml").write_text(
+        '[targets."端末機一二三"]\ninherit = "rk3588"\n[targets."e\u0301tage"]\ninherit = "rk3588"\n', "utf-8"
+    )
+    for topic, column in (("targets", "SRAM 1"), ("config", "SRAM 1")):
+        assert run(["info", topic]) == 0
+        lines = [line for line in capsys.readouterr().out.splitlines() if "端末機一二三" in line or "\u0301" in line]
+        starts = {display_width(line.partition(column)[0]) for line in lines}
+        assert (len(lines), len(starts)) == (2, 1)

@@ -14,17 +14,18 @@ from spillprof.engine.engine import Engine
 from spillprof.engine.run import Run
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.graph import Graph
 from spillprof.ir.result import Totals
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.fitting import fit, unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, WeightsPolicy
-from spillprof.planning.bounds import lower_bound
+from spillprof.planning.bounds.methods import lower_bound
 from spillprof.planning.optimal.search import find_optimum
-from spillprof.planning.options import STRATEGIES, Dma, Order, PlanningOptions, Recomputing
+from spillprof.planning.options import Dma, Order, PlanningOptions, Recomputing
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.timing.issue_times import best_issue_times
 from spillprof.timing.timeline import simulate
 
@@ -34,7 +35,7 @@ TARGET = load_target("generic-npu")
 
 @pytest.fixture(scope="module")
 def unet() -> Graph:
-    return read_onnx(str(SAMPLES / "unet.onnx"), dims={}, shapes={}, batch=None)
+    return read_model(str(SAMPLES / "unet.onnx"))
 
 
 @pytest.mark.parametrize("dma", list(Dma))
@@ -55,7 +56,7 @@ def test_totals_are_those_of_the_analysis(unet: Graph, sram_bytes: int, dma: Dma
 
 
 def test_limits_are_where_tiling_and_then_spilling_end() -> None:
-    branches = read_onnx(str(SAMPLES / "three_branch.onnx"), dims={}, shapes={}, batch=None)
+    branches = read_model(str(SAMPLES / "three_branch.onnx"))
     engine, run = Engine(), Run(graph=branches, target=TARGET)
     smallest, most = engine.sram_limits(run)
 

@@ -8,10 +8,11 @@ import pytest
 import spillprof
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
-from spillprof.planning.options import STRATEGIES, Dma, PlanningOptions
+from spillprof.planning.options import Dma, PlanningOptions
+from spillprof.planning.strategies import STRATEGIES
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = sorted((ROOT / "sample_models").glob("*.onnx"))
@@ -23,7 +24,7 @@ def test_estimate_of_the_file_order_is_what_analyze_says_on_demand(model):
     target = spillprof.load_target("generic-npu").with_overrides(sram_bytes=8 * MIB)
     program = spillprof.load_program(model, target)
     options = AnalyzeOptions(strategies=("lru", "cost"), planning=PlanningOptions(dma=Dma.DEMAND))
-    for result in analyze(read_onnx(model), target, options).results:
+    for result in analyze(read_model(model), target, options).results:
         found = spillprof.estimate(program, target, result.strategy, order=range(len(program.steps)))
         assert found == spillprof.estimate(program, target, result.strategy)
         assert found.spill_bytes == result.spill_bytes
@@ -55,7 +56,7 @@ def test_an_estimate_uses_the_options_that_the_program_was_lowered_with():
     target = spillprof.load_target("generic-npu").with_overrides(sram_bytes=64 * MIB)
     program = spillprof.load_program(model, target, resident)
     options = AnalyzeOptions(strategies=("cost",), lowering=resident, planning=PlanningOptions(dma=Dma.DEMAND))
-    (result,) = analyze(read_onnx(model), target, options).results
+    (result,) = analyze(read_model(model), target, options).results
     found = spillprof.estimate(program, target)
     assert found == spillprof.estimate(program, target, order=range(len(program.steps)), lowering=resident)
     assert found.latency_s == pytest.approx(result.latency_s, rel=1e-12)

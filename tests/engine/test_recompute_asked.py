@@ -14,8 +14,9 @@ from spillprof.engine.recompute.search import recompute_facts, recomputed
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.lowering.recomputing import Recompute, with_recomputed
-from spillprof.planning.options import STRATEGIES, Recomputing
+from spillprof.lowering.transforms import Recompute, with_recomputed
+from spillprof.planning.options import Recomputing
+from spillprof.planning.strategies import STRATEGIES
 
 LOWERING = LoweringOptions()
 

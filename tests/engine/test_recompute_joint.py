@@ -13,8 +13,8 @@ from spillprof.engine.recompute.joint import joint_choice
 from spillprof.engine.recompute.proposals import Costs
 from spillprof.engine.recompute.search import recomputed
 from spillprof.ir.program import BufferKind, Program
-from spillprof.lowering.recomputing import Recompute, producers, with_recomputed
-from spillprof.planning.covering import planners_covering
+from spillprof.lowering.transforms import Recompute, producers, with_recomputed
+from spillprof.planning.bounds.covering import planners_covering
 from spillprof.planning.liveness import lifetimes, step_demand_bytes
 from spillprof.planning.options import PlanningOptions, Recomputing, WriteBack
 

@@ -9,7 +9,7 @@ from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.engine.recompute.rules import judged_gaps
 from spillprof.engine.recompute.search import recomputed
 from spillprof.ir.program import BufferKind, Program
-from spillprof.lowering.recomputing import Recompute
+from spillprof.lowering.transforms import Recompute
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.planner import make_plan
 from spillprof.verify import verify

@@ -21,7 +21,7 @@ from spillprof.engine.engine import Engine
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions, run_of
 from spillprof.explain.plan_files import check_plan, plan_file
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.graph import Graph
 from spillprof.ir.profile import Profile
@@ -29,7 +29,8 @@ from spillprof.ir.result import Result
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, Oversized, WeightsPolicy
-from spillprof.planning.options import STRATEGIES, Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import Dma, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.timing.compute import step_times_s
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -46,7 +47,7 @@ TIGHT = {
 
 @cache
 def sample(case: str) -> Graph:
-    return read_onnx(SAMPLES / f"{case.partition(',')[0]}.onnx")
+    return read_model(SAMPLES / f"{case.partition(',')[0]}.onnx")
 
 
 @cache

@@ -6,7 +6,7 @@ import pytest
 
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import load_target
 from spillprof.ir.units import parse_size
@@ -18,7 +18,7 @@ UNET = Path(__file__).parents[2] / "sample_models" / "unet.onnx"
 def analysed(conv: ConvAlgorithm, sram: str) -> Profile:
     target = load_target("generic-npu").with_overrides(sram_bytes=parse_size(sram))
     options = AnalyzeOptions(strategies=("cost",), lowering=LoweringOptions(conv=conv))
-    return analyze(read_onnx(UNET), target, options)
+    return analyze(read_model(UNET), target, options)
 
 
 @pytest.mark.parametrize("sram", ["12MB", "32MB", "64MB"])

@@ -8,7 +8,7 @@ from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.whatif.size_curve import MOST_SIZES
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.graph import Graph
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import load_target
@@ -23,7 +23,7 @@ STRATEGIES = ("lru", "belady")
 @pytest.fixture(scope="module")
 def transformer() -> Graph:
     path = Path(__file__).parents[2] / "sample_models" / "transformer_blocks.onnx"
-    return read_onnx(str(path), dims={}, shapes={}, batch=None)
+    return read_model(str(path))
 
 
 def _analyzed(graph: Graph, sram_bytes: int, **options: object) -> Profile:

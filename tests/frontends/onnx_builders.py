@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.frontends import read_model
 from spillprof.ir.graph import Graph
 
 Dims = Sequence[int | str | None]
@@ -57,7 +57,7 @@ def body(
 
 
 def read(data: bytes, **bindings: object) -> Graph:
-    return read_onnx_bytes(data, name="m.onnx", **bindings)  # type: ignore[arg-type]
+    return read_model(data, name="m.onnx", **bindings)  # type: ignore[arg-type]
 
 
 def shape_of(data: bytes, name: str, **bindings: object) -> tuple[int, ...]:

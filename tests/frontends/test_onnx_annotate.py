@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from spillprof.frontends import read_model
 from spillprof.frontends.onnx.annotate import Annotated, annotate
-from spillprof.frontends.onnx.reader import read_onnx
 from spillprof.ir.errors import ModelError
 
 
@@ -56,7 +56,7 @@ def expected(made: onnx.ModelProto, of_model: Any, by_position: dict[int, Any]) 
 def test_notes_stand_where_protobuf_would_put_them(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(model(), path)
-    names = [op.name for op in read_onnx(path).operators]
+    names = [op.name for op in read_model(path).operators]
     assert names == ["act", "Reshape_2", "act_1", "last"]  # the constant is no operator
     notes = {"act": [("a", "1")], "Reshape_2": [("b", "2")], "act_1": [("c", "3")], "last": [("d", "4")]}
     found = annotated(path, [("verdict", "spills")], {**notes, "inside/of/a/body": [("e", "5")]})

@@ -4,7 +4,6 @@ import onnx
 import pytest
 from onnx_builders import body, floats, ints, model, node, read, shape_of, value
 
-from spillprof.frontends.onnx import read_onnx
 from spillprof.ir.errors import ShapeError, UsageError
 
 INT64 = onnx.TensorProto.INT64
@@ -155,24 +154,3 @@ def test_shape_computed_from_an_assumed_one_is_exact() -> None:
     )
     with pytest.raises(ShapeError, match="cannot become"):  # 10 elements are a fact now
         read(reshaped, assume={"at": (2, 5)})
-
-
-def test_same_contents_with_the_same_bindings_are_sized_once(tmp_path) -> None:
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model([node("Relu", "x", "y")], [value("x", ["N", "M"])], "y"))
-    first = read_onnx(path, dims={"N": 2, "M": 3})
-    assert read_onnx(path, dims={"M": 3, "N": 2}) is first
-    assert read_onnx(path, dims={"N": 2, "M": 4}) is not first
-    copy = tmp_path / "copy.onnx"
-    copy.write_bytes(path.read_bytes())
-    again = read_onnx(copy, dims={"N": 2, "M": 3})
-    assert again.path == str(copy)
-    assert again.tensors is first.tensors
-    path.write_bytes(model([node("Relu", "x", "z")], [value("x", ["N", "M"])], "z"))
-    assert read_onnx(path, dims={"N": 2, "M": 3}).outputs == ("z",)
-
-
-def test_what_failed_is_tried_again() -> None:
-    for _ in range(2):
-        with pytest.raises(ShapeError):
-            read(VENDOR)

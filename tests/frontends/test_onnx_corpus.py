@@ -8,7 +8,7 @@ import onnx
 import pytest
 from corpus_models import CORPUS, MODELS, bindings, graph_of, rows
 
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.ir.dtypes import UNSIZED_DTYPES
 from spillprof.ir.errors import SpillprofError
@@ -66,7 +66,7 @@ def test_every_tensor_has_the_size_of_the_run(file: str) -> None:
         pytest.skip("no run was recorded for this model")
     bounds = graph_of(file)
     assumed = ASSUMED.get(file, {})
-    graph = read_onnx(CORPUS / "models" / file, dims=bindings(file), assume=assumed) if assumed else bounds
+    graph = read_model(CORPUS / "models" / file, dims=bindings(file), assume=assumed) if assumed else bounds
     compared = 0
     for name, (shape, element) in json.loads(gzip.decompress(truth_file.read_bytes())).items():
         tensor = graph.tensors[name]
@@ -90,7 +90,7 @@ def test_the_peak_of_live_bytes_is_that_of_the_run(file: str) -> None:
 def test_hostile_file_is_read_or_refused(file: str) -> None:
     refusal, graph = None, None
     try:
-        graph = read_onnx(CORPUS / "hostile" / file)
+        graph = read_model(CORPUS / "hostile" / file)
     except SpillprofError as error:
         refusal = error
     assert HOSTILE[file] in ("any", "0" if refusal is None else str(refusal.exit_code))
@@ -113,7 +113,7 @@ def test_light_model_keeps_its_computed_weights_as_operators(name: str) -> None:
     path = LIGHT / f"light_{name}.onnx"
     if not path.is_file():
         pytest.skip("this onnx package has no light models")
-    graph = read_onnx(path)
+    graph = read_model(path)
     assert len(graph.inputs) == 1
     made = [op for op in graph.operators if op.op_type == "ConstantOfShape"]
     assert made

@@ -17,13 +17,13 @@ from onnx import numpy_helper
 
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx import read_onnx_bytes
+from spillprof.frontends import read_model
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.ir.dtypes import UNSIZED_DTYPES
 from spillprof.ir.errors import ModelError, ShapeError
 from spillprof.ir.graph import Graph
-from spillprof.lowering.costs import Cost, cost_class
 from spillprof.lowering.lower import lower
+from spillprof.lowering.operators.table import CostClass, cost_class
 from spillprof.lowering.options import LoweringOptions
 
 DECIDING = (np.int64, np.int32, np.uint64, np.uint32, np.bool_)
@@ -97,7 +97,7 @@ def test_every_model_is_sized_as_recorded_or_refused_with_a_reason() -> None:
     wrong: list[str] = []
     for number, case in enumerate(cases()):
         try:
-            graph = read_onnx_bytes(with_known_sizes(case).SerializeToString(), name=case.name)
+            graph = read_model(with_known_sizes(case).SerializeToString(), name=case.name)
         except (ModelError, ShapeError) as error:
             is_open = "stays unknown" in error.message
             producers = {line.rsplit("(", 1)[-1].rstrip(")") for line in error.where[1:]}
@@ -120,5 +120,5 @@ def test_every_model_is_sized_as_recorded_or_refused_with_a_reason() -> None:
 @pytest.mark.parametrize("domain", ["", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"])
 def test_cost_of_standard_operators_is_known_but_for_the_few_named(domain: str) -> None:
     types = {s.name for s in onnx.defs.get_all_schemas_with_history() if s.domain == domain}
-    unknown = {t for t in types if cost_class(domain, t) is Cost.UNKNOWN}
+    unknown = {t for t in types if cost_class(domain, t) is CostClass.UNKNOWN}
     assert unknown <= {"TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "Gradient"}

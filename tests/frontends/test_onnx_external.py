@@ -12,7 +12,7 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx_builders import body, node, value
 
-from spillprof.frontends.onnx import read_onnx, read_onnx_bytes
+from spillprof.frontends import read_model
 from spillprof.ir.errors import ShapeError
 from spillprof.ir.graph import Graph
 
@@ -38,7 +38,7 @@ def built(nodes: list[onnx.NodeProto], *stored: onnx.TensorProto, outputs: str =
 def read_in(folder: Path, data: bytes) -> Graph:
     path = folder / "m.onnx"
     path.write_bytes(data)
-    return read_onnx(path)
+    return read_model(path)
 
 
 SHAPE = np.array([4, 6], np.int64)
@@ -92,7 +92,7 @@ def test_the_same_model_with_other_data_is_another_model(tmp_path: Path) -> None
     assert len({g.sha256 for g in graphs.values()}) == 1
     assert graphs["a"].fingerprint == graphs["c"].fingerprint != graphs["b"].fingerprint
     (tmp_path / "a" / "data.bin").write_bytes(np.array([1, 24], np.int64).tobytes())
-    assert read_onnx(tmp_path / "a" / "m.onnx").tensors["y"].shape == (1, 24)
+    assert read_model(tmp_path / "a" / "m.onnx").tensors["y"].shape == (1, 24)
 
 
 def test_files_are_left_alone_where_nothing_is_open_without_them(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_links_out_of_the_folder_and_pipes_are_not_opened(tmp_path: Path) -> Non
 
 def test_a_model_without_a_folder_says_so() -> None:
     with pytest.raises(ShapeError) as refused:
-        read_onnx_bytes(built([RESHAPE], outside("s", SHAPE)), name="-")
+        read_model(built([RESHAPE], outside("s", SHAPE)), name="-")
     assert "the model came without a folder" in refused.value.where[-1]
 
 
@@ -180,10 +180,10 @@ import json, sys
 opened = []
 sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
 from spillprof.ir.errors import SpillprofError
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 for path in sys.argv[1:]:
     try:
-        read_onnx(path)
+        read_model(path)
     except SpillprofError:
         pass
 print(json.dumps(opened))
@@ -218,7 +218,7 @@ def test_external_data_equals_stored_data(tmp_path: Path) -> None:
     inside = built([RESHAPE, node("MatMul", "y w", "z")], *weights, outputs="z")
     model = onnx.ModelProto.FromString(inside)
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, size_threshold=0, location="all.bin")
-    graph = read_onnx(tmp_path / "m.onnx")
+    graph = read_model(tmp_path / "m.onnx")
     assert {n: t.shape for n, t in graph.tensors.items()} == {
-        n: t.shape for n, t in read_onnx_bytes(inside, name="m").tensors.items()
+        n: t.shape for n, t in read_model(inside, name="m").tensors.items()
     }

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_builders import body, floats, ints, model, node, read, value
 
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.frontends.onnx.wire import strip_payloads
 from spillprof.ir.errors import ModelError, SpillprofError
 
@@ -206,7 +206,7 @@ def test_no_file_no_model(tmp_path: Path) -> None:
         ("a\0b", "null"),
     ):
         with pytest.raises(SpillprofError, match=what):
-            read_onnx(tmp_path / name)
+            read_model(tmp_path / name)
     with pytest.raises(ModelError, match="empty"):
         read(b"")
 
@@ -214,7 +214,7 @@ def test_no_file_no_model(tmp_path: Path) -> None:
 def test_file_and_bytes_give_the_same_graph(tmp_path: Path) -> None:
     data = add_weight(floats("w", 64, 32))
     (tmp_path / "m.onnx").write_bytes(data)
-    from_file, from_bytes = read_onnx(tmp_path / "m.onnx"), read(data)
+    from_file, from_bytes = read_model(tmp_path / "m.onnx"), read(data)
     assert from_file.tensors == from_bytes.tensors
     assert from_file.operators == from_bytes.operators
     assert from_file.sha256 == from_bytes.sha256
@@ -236,9 +236,9 @@ def test_two_gigabytes_of_weights_are_not_held_in_memory(tmp_path: Path) -> None
         file.write(opset + varint(7 << 3 | 2) + varint(graph_size) + head + weight_head)
         file.truncate(file.tell() + 4 * count)
     script = (
-        "import resource, sys; from spillprof.frontends.onnx import read_onnx\n"
+        "import resource, sys; from spillprof.frontends import read_model\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "graph = read_onnx(sys.argv[1])\n"
+        "graph = read_model(sys.argv[1])\n"
         "print(graph.tensors['y'].shape, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ import pytest
 
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.target import Target, builtin_target_names, load_target
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -35,7 +35,7 @@ def test_every_file_sources_what_it_changes(name: str) -> None:
 
 @pytest.mark.parametrize("name", builtin_target_names())
 def test_a_sample_model_runs_on_every_target(name: str) -> None:
-    graph = read_onnx(SAMPLES / "transformer_blocks.onnx")
+    graph = read_model(SAMPLES / "transformer_blocks.onnx")
     profile = analyze(graph, load_target(name), AnalyzeOptions(strategies=("belady",)))
     (result,) = profile.results
     assert result.feasible

@@ -14,7 +14,7 @@ from profiles import make_profile, without_spills
 
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx.reader import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.errors import ProfileError, SpillprofError
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_json import profile_from_json
@@ -39,7 +39,7 @@ def test_profile_with_events_comes_back_whole(profile: Profile) -> None:
 
 def test_analysed_model_comes_back_whole() -> None:
     target = load_target("generic-npu").with_overrides(sram_bytes=12 << 20)
-    graph = read_onnx(SAMPLES / "unet.onnx")
+    graph = read_model(SAMPLES / "unet.onnx")
     profile = analyze(graph, target, AnalyzeOptions(strategies=("lru", "none")), command="spillprof")
     again = read_back(profile, events=True)
     for name in Profile.__dataclass_fields__:

@@ -10,12 +10,13 @@ from graphs import MACHINE, graph, lowered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.frontends.onnx import read_onnx
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
+from spillprof.frontends import read_model
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.graph import Graph
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.fitting import fit
-from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
@@ -35,7 +36,7 @@ def run_s(g: Graph, target: Target, conv: ConvAlgorithm) -> float:
     options = LoweringOptions(conv=conv)
     best_s = inf
     try:
-        fitted = fit(lower(g, target, options), target, options)
+        fitted = fit(Engine().lowered(Run(graph=g, target=target, lowering=options)), target, options)
     except CapacityError:
         return inf
     for strategy in ("cost", "interval"):
@@ -87,13 +88,13 @@ def test_auto_is_never_slower_than_direct(
 @pytest.mark.parametrize("mib", [4, 8, 12, 24, 32])
 @pytest.mark.parametrize("name", ["unet", "residual_cnn"])
 def test_auto_is_never_slower_than_direct_on_the_samples(name: str, mib: int) -> None:
-    g, target = read_onnx(SAMPLES / f"{name}.onnx"), load_target("generic-npu").with_overrides(sram_bytes=mib << 20)
+    g, target = read_model(SAMPLES / f"{name}.onnx"), load_target("generic-npu").with_overrides(sram_bytes=mib << 20)
     assert run_s(g, target, ConvAlgorithm.AUTO) <= run_s(g, target, ConvAlgorithm.DIRECT)
 
 
 def test_resnet50_runs_directly_where_a_shared_block_would_push_tensors_out_and_faster_where_not() -> None:
     """In 8 MiB a block of half of it makes convolutions faster by 0.2 ms, and the run slower by 0.4 ms."""
-    g = read_onnx(LIGHT / "light_resnet50.onnx")
+    g = read_model(LIGHT / "light_resnet50.onnx")
     direct_s, auto_s = {}, {}
     for mib in (8, 12, 20):
         target = load_target("generic-npu").with_overrides(sram_bytes=mib << 20)

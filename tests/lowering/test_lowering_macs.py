@@ -3,7 +3,7 @@
 import pytest
 from graphs import graph, lowered, op
 
-from spillprof.lowering.macs import operator_macs
+from spillprof.lowering.operators.table import operator_macs
 
 
 def macs(spec, shapes, **attributes):

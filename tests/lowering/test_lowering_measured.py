@@ -8,7 +8,7 @@ from programs import program, step
 
 from spillprof.ir.errors import UsageError
 from spillprof.ir.op_times import OpTimes, TimeUnit
-from spillprof.lowering.measured import with_measured_times
+from spillprof.lowering.lower import with_measured_times
 from spillprof.timing.compute import step_times_s
 
 PLAIN = program(

@@ -4,9 +4,9 @@ import pytest
 from graphs import MACHINE, graph, lowered, op, picture
 
 from spillprof.ir.errors import UsageError
+from spillprof.lowering.fusion import Pair, legal_pairs
 from spillprof.lowering.lower import make_draft
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
-from spillprof.lowering.pair_fusion import Pair, legal_pairs
 
 X, W, C = (1, 3, 8, 8), (4, 3, 3, 3), (1, 4, 6, 6)
 

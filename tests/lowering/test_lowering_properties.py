@@ -10,9 +10,9 @@ from spillprof.ir.errors import CapacityError
 from spillprof.ir.graph import Graph
 from spillprof.ir.program import BufferKind
 from spillprof.lowering.fitting import fit, min_sram, unlimited
+from spillprof.lowering.fusion import legal_pairs
 from spillprof.lowering.lower import lower, make_draft
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
-from spillprof.lowering.pair_fusion import legal_pairs
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
 
 SHAPES = [(1, 4, 4, 4), (1, 64), (2, 3), (0, 2)]

@@ -14,10 +14,11 @@ from random_programs import random_program
 from spillprof.ir.program import Program, Update
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
-from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_recomputed
+from spillprof.lowering.transforms import Recompute, moved_to, producers, with_recomputed
 from spillprof.planning.liveness import lifetimes, step_demand_bytes
-from spillprof.planning.options import STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.verify import verify
 
 Value = tuple[object, ...] | str

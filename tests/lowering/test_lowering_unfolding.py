@@ -17,7 +17,7 @@ from spillprof.lowering import bodies
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import Control, LoweringOptions
 from spillprof.planning.liveness import live_bytes_by_step
-from spillprof.planning.options import STRATEGIES
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 
 X, COND, INT = (4,), ("bool", ()), ("int64", ())

@@ -15,11 +15,12 @@ from random_programs import random_program
 
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
-from spillprof.planning.bounding.rows import SCALE, Row, proven_cost
-from spillprof.planning.bounds import FORCED, NOTHING, lower_bound, quick_bound
-from spillprof.planning.covering import Covering, covering
-from spillprof.planning.options import CHEAP_STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.bounds.covering import Covering, covering
+from spillprof.planning.bounds.methods import FORCED, NOTHING, lower_bound, quick_bound
+from spillprof.planning.bounds.rows import SCALE, WeightedRow, proven_cost
+from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
 
 TARGET = target(dram_read_setup_s=8.0, dram_write_setup_s=4.0)
@@ -192,7 +193,7 @@ def test_no_weights_whatsoever_prove_too_much(seed: int, data: st.DataObject) ->
     rows = data.draw(
         st.lists(
             st.builds(
-                Row,
+                WeightedRow,
                 step=st.sampled_from(full),
                 apart=st.lists(st.integers(0, len(problem.gaps) - 1), max_size=2, unique=True).map(tuple),
                 weight=st.integers(-SCALE, 3 * SCALE),

@@ -16,11 +16,13 @@ from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
 from spillprof.ir.target import Target
-from spillprof.planning.bounds import lower_bound
+from spillprof.planning.bounds.methods import lower_bound
 from spillprof.planning.gaps import GapOption, gap_options
-from spillprof.planning.options import PLACEMENTS, STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.interval import choose_gaps
+from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.planner import make_plan
-from spillprof.planning.strategies.interval import choose_gaps
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.verify import verify

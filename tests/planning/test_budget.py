@@ -14,14 +14,13 @@ from random_programs import random_program
 import spillprof
 from spillprof.ir.layout_problem import Layout, LayoutBuffer, LayoutProblem
 from spillprof.ir.search_ends import BY_CLOCK, BY_WORK, COMPLETE
-from spillprof.planning.bounding.reduction import reduce
+from spillprof.planning.bounds.covering import covering
+from spillprof.planning.bounds.reduction import reduce
 from spillprof.planning.budget import Budget
-from spillprof.planning.covering import covering
-from spillprof.planning.layout.search import Effort, lay_out
-from spillprof.planning.optimal.cover import Cover
-from spillprof.planning.optimal.greedy import complete
+from spillprof.planning.layout.search import LayoutEffort, lay_out
+from spillprof.planning.optimal.cover import Cover, complete_greedily
 from spillprof.planning.optimal.local_search import improve
-from spillprof.planning.optimal.milp import BUDGET, solve
+from spillprof.planning.optimal.milp import OUT_OF_BUDGET, solve_milp
 from spillprof.planning.optimal.search import Optimum
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import optimize
@@ -51,7 +50,7 @@ def _layout(work: int) -> Layout:
     rng = np.random.default_rng(5)
     rows = rng.integers([0, 1, 1], [30, 15, 60], (60, 3)).tolist()
     buffers = (LayoutBuffer(name=f"b{k}", lower=a, upper=a + n, size_bytes=size) for k, (a, n, size) in enumerate(rows))
-    return lay_out(LayoutProblem(buffers=tuple(buffers)), None, Effort(budget=Budget(work)))
+    return lay_out(LayoutProblem(buffers=tuple(buffers)), None, LayoutEffort(budget=Budget(work)))
 
 
 ENDS = [_optimum(DEFAULTS.optimize_work), _optimum(5_000)]
@@ -87,17 +86,17 @@ def test_a_time_takes_the_place_of_the_work() -> None:
 def test_the_integer_program_ends_with_its_budget_and_keeps_what_it_has() -> None:
     reduced = reduce(covering(SEARCHED, DEFAULTS))
     start = Cover(reduced)
-    assert complete(start)
-    found = [solve(reduced, start.columns(), Budget(1)) for _ in range(2)]
+    assert complete_greedily(start)
+    found = [solve_milp(reduced, start.columns(), Budget(1)) for _ in range(2)]
     assert found[0] is not None
-    assert (found[0].stopped, found[0]) == (BUDGET, found[1])
-    whole = solve(reduced, start.columns(), Budget())
+    assert (found[0].stopped, found[0]) == (OUT_OF_BUDGET, found[1])
+    whole = solve_milp(reduced, start.columns(), Budget())
     assert whole is not None
     assert whole.stopped == ""
     assert whole.lower_cost is not None
     if found[0].columns is not None:
         assert Cover(reduced, found[0].columns).cost >= whole.lower_cost >= (found[0].lower_cost or 0)
-    assert solve(reduced, start.columns(), Budget(0)) is None
+    assert solve_milp(reduced, start.columns(), Budget(0)) is None
 
 
 def test_local_search_ends_with_its_budget() -> None:
@@ -105,7 +104,7 @@ def test_local_search_ends_with_its_budget() -> None:
     costs = []
     for work in (0, 50_000, 400_000):
         cover = Cover(reduced)
-        assert complete(cover)
+        assert complete_greedily(cover)
         assert not improve(cover, 0, Budget(work))
         assert cover.covers()
         costs.append(cover.cost)

@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.planning.candidates import CandidateQueue, CandidateTable, Rule
-from spillprof.planning.costs import TransferCosts
-from spillprof.planning.strategies.online import ONLINE_RULES, STANDING
+from spillprof.planning.candidates import CandidateQueue, CandidateTable
+from spillprof.planning.strategies import ONLINE_RULES, STANDING_RULES, EvictionRule
+from spillprof.planning.traffic import TransferCosts
 
 N = 6
 
 
-def both(rule: Rule, rng: Random) -> tuple[CandidateQueue, CandidateTable]:
+def both(rule: EvictionRule, rng: Random) -> tuple[CandidateQueue, CandidateTable]:
     sizes = np.array([float(rng.randint(1, 3)) for _ in range(N)])
     nothing = TransferCosts(read_s=np.zeros(N), write_s=np.zeros(N))
     return CandidateQueue(rule, sizes), CandidateTable(rule, sizes, nothing)
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from([name for name, rule in ONLINE_RULES.items() if rule in STANDING]))
+@given(st.integers(0, 10**6), st.sampled_from([name for name, rule in ONLINE_RULES.items() if rule in STANDING_RULES]))
 def test_a_queue_chooses_what_a_table_chooses(seed: int, name: str) -> None:
     rng = Random(seed)
     queue, table = both(ONLINE_RULES[name], rng)
@@ -36,8 +36,8 @@ def test_a_queue_chooses_what_a_table_chooses(seed: int, name: str) -> None:
         assert queue.choose(now=now, need_bytes=1) == table.choose(now=now, need_bytes=1)
 
 
-@pytest.mark.parametrize("rule", sorted(STANDING, key=lambda rule: rule.__name__))
-def test_who_is_added_anew_is_ranked_anew(rule: Rule) -> None:
+@pytest.mark.parametrize("rule", sorted(STANDING_RULES, key=lambda rule: rule.__name__))
+def test_who_is_added_anew_is_ranked_anew(rule: EvictionRule) -> None:
     queue, table = both(rule, Random(0))
     for candidates in (queue, table):
         candidates.add(0, last_use=0, next_use=9, dirty=False)

@@ -14,13 +14,13 @@ from random_programs import random_program
 from spillprof.ir.certificate import Certificate
 from spillprof.ir.certificate_json import certificate_from_json
 from spillprof.ir.errors import CapacityError, PlanError
+from spillprof.ir.json_values import json_values
 from spillprof.ir.program import Program
-from spillprof.planning.bounding.certify import certificate_of
-from spillprof.planning.bounds import lower_bound
-from spillprof.planning.covering import covering
+from spillprof.planning.bounds.covering import covering
+from spillprof.planning.bounds.methods import lower_bound
+from spillprof.planning.bounds.rows import certificate_of
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
-from spillprof.verify.certificate import check_certificate
-from spillprof.verify.covering import gather
+from spillprof.verify.certificate import check_certificate, cover_facts
 
 OPTIONS = st.builds(
     PlanningOptions,
@@ -38,7 +38,7 @@ def certificate(p: Program, options: PlanningOptions) -> Certificate:
 
 def agree(p: Program, options: PlanningOptions) -> None:
     """The verifier's facts are the planner's."""
-    facts = gather(
+    facts = cover_facts(
         p,
         inputs_resident=options.inputs is Inputs.RESIDENT,
         steady_state=options.start is Start.STEADY,
@@ -180,9 +180,7 @@ def test_a_streamed_input_after_a_fetch_is_read_again() -> None:
 
 
 def as_json(c: Certificate) -> Any:
-    from spillprof.ir.profile import _to_plain
-
-    return json.loads(json.dumps(_to_plain(c)))
+    return json.loads(json.dumps(json_values(c)))
 
 
 def test_a_certificate_survives_its_file() -> None:

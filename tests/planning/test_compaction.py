@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillprof.ir.program import Phase
-from spillprof.planning.compaction import Block, compact
+from spillprof.planning.memory import StepBlock, compact
 
 R, C, W = Phase
 
 
-def block(size: int, first: Phase, last: Phase, address: int | None = None) -> Block:
-    return Block(size_bytes=size, first=first, last=last, address=address)
+def block(size: int, first: Phase, last: Phase, address: int | None = None) -> StepBlock:
+    return StepBlock(size_bytes=size, first=first, last=last, address=address)
 
 
 def test_one_operand_in_the_middle_moves_into_the_hole_beside() -> None:
@@ -55,7 +55,7 @@ def test_read_alone_and_write_alone_share_the_space_between() -> None:
     assert compact(blocks, (100, 200)) == [160, 100, 120, 120, 150, 150]
 
 
-def crowded_step(seed: int) -> tuple[list[Block], tuple[int, int]]:
+def crowded_step(seed: int) -> tuple[list[StepBlock], tuple[int, int]]:
     """Blocks of a step that fit phase by phase, some placed without overlap, and the pool."""
     rng = Random(seed)
     low = rng.choice([0, 7, 64])

@@ -1,5 +1,6 @@
 """The table of limits in docs/model.md names the limits that the code keeps."""
 
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -7,15 +8,16 @@ import pytest
 from spillprof.cli.analyze import FEW_STRATEGIES
 from spillprof.engine.recompute import joint
 from spillprof.engine.recompute.search import _TRIALS
-from spillprof.explain import counterfactuals, oscillation, pipeline
+from spillprof.explain import analyze, counterfactuals, oscillation
 from spillprof.explain.whatif import size_curve, suggest
 from spillprof.frontends.onnx import loops
 from spillprof.ir import profile
 from spillprof.lowering import bodies, streaming
-from spillprof.planning import bounds, offline_packing, screening, steady
-from spillprof.planning.optimal import local_search, milp, search, step_by_step, windows
+from spillprof.planning import interval, offline, steady
+from spillprof.planning.bounds import methods
+from spillprof.planning.optimal import dynamic_program, local_search, milp, search
 from spillprof.planning.options import Recomputing
-from spillprof.planning.ordering.search import effort
+from spillprof.planning.ordering import order_effort
 from spillprof.timing import issue_times
 
 MODEL = (Path(__file__).parents[2] / "docs" / "model.md").read_text("utf-8")
@@ -23,26 +25,26 @@ SECTION = MODEL.partition("## Limits by count")[2].partition("\n## ")[0]
 ROWS = {row.split("|")[1].strip(): row for row in SECTION.splitlines() if row.startswith("|")}
 
 LIMITS = {
-    "`optimal`, compared without being asked for": (pipeline.SEARCHED_STEPS,),
-    "— exact search step by step": (step_by_step._MOST_OPEN, step_by_step._MOST_WAYS),
-    "— integer program": (milp.MOST_COLUMNS, windows.MANY_COLUMNS),
+    "`optimal`, compared by default": (analyze.SEARCHED_STEPS,),
+    "— exact search step by step": (dynamic_program._MOST_OPEN, dynamic_program._MOST_WAYS),
+    "— integer program": (milp.MOST_COLUMNS, milp.MANY_COLUMNS),
     "— local search": (local_search._ROUNDS_A_COLUMN, local_search._MOST_ROUNDS, local_search._MOST_COLUMNS),
     "— choices of gaps that are placed": (search._PLACED, search._PLACED_IF_LONG, search._LONG),
     "— exchanges, which move blocks inside SRAM": (search._LONG,),
-    "offline placement: layout of all at once": (offline_packing._LAID_OUT,),
-    "— in several orders": (offline_packing.MANY_BLOCKS,),
-    "lower bound: linear program": (bounds._LP_GAPS,),
+    "offline placement: layout of all at once": (offline._LAID_OUT,),
+    "— in several orders": (offline.MANY_BLOCKS,),
+    "lower bound: linear program": (methods._LP_GAPS,),
     "bound for every order": (counterfactuals.MOST_STEPS_IN_ANY_ORDER,),
     "`analyze` without `--strategy`": tuple(most for most, _ in FEW_STRATEGIES),
     "causes of bytes": (counterfactuals.MOST_STEPS,),
     "— a better order for them": (counterfactuals.MOST_STEPS_TO_ORDER,),
     "`--order memory`: schedules and changes tried": tuple(
-        n for most in (300, 1_000, 3_000, 20_000) for n in (most, effort(most).restarts, effort(most).changes)
+        n for most in (300, 1_000, 3_000, 20_000) for n in (most, *astuple(order_effort(most)))
     ),
     "`--recompute rules`: programs judged": tuple(n for pair in _TRIALS[Recomputing.RULES] for n in pair),
     "`--recompute joint`": (*(n for pair in _TRIALS[Recomputing.JOINT] for n in pair), joint.MOST_GAPS),
     "operands to tile: the smallest set": (streaming.EXACT_OPERANDS,),
-    "issue times: plays": tuple(n for pair in issue_times._TRIALS for n in pair),
+    "issue times: simulations": tuple(n for pair in issue_times._TRIALS for n in pair),
     "steady state of cached weights": (steady._NATURAL_RUNS,),
     "slots for oscillating buffers": (
         *(n for pair in oscillation._SLOT_TRIALS for n in pair), oscillation.OSCILLATES_FROM,
@@ -66,5 +68,5 @@ def test_every_row_is_held_to_the_code() -> None:
 
 
 def test_the_screening_is_documented_as_it_is() -> None:
-    assert f"- fewer than {screening.MIN_SPAN} steps lie between" in MODEL
-    assert f"- more than {screening.CLOSE_USES} other uses follow" in MODEL
+    assert f"- fewer than {interval.MIN_SPAN} steps lie between" in MODEL
+    assert f"- more than {interval.CLOSE_USES} other uses follow" in MODEL

@@ -11,14 +11,14 @@ from programs import program, step, target
 from random_programs import random_program
 
 from spillprof.ir.program import Program
-from spillprof.planning.blocks import Block, BlockBuilder
+from spillprof.planning.blocks import BlockBuilder, ResidencyBlock
+from spillprof.planning.free_list import Fit
 from spillprof.planning.gaps import GapOption, gap_options, unspilled_bytes
+from spillprof.planning.interval import choose_gaps, points_lost
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import PlanningOptions, Release, Start
-from spillprof.planning.packing import ORDERS, Fit, Packing, pack
+from spillprof.planning.packing import PACKING_ORDERS, Packing, pack
 from spillprof.planning.planner import make_plan
-from spillprof.planning.screening import points_lost
-from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.planning.traffic import count_traffic
 
 DEFAULTS = PlanningOptions()
@@ -169,7 +169,7 @@ def test_the_chosen_gaps_fit_and_none_of_them_could_stay(seed: int) -> None:
 # --- blocks
 
 
-def blocks(p: Program, off: set[tuple[int, int]] | None = None, **options: Any) -> list[Block]:
+def blocks(p: Program, off: set[tuple[int, int]] | None = None, **options: Any) -> list[ResidencyBlock]:
     return BlockBuilder(p, PlanningOptions(**options)).all_blocks(off or set())
 
 
@@ -232,8 +232,8 @@ IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c 
 
 
 def test_orders() -> None:
-    block = Block(((3, 6), (9, 10)), 16, ((0, 3),), 0)
-    assert {name: priority(block) for name, priority in ORDERS.items()} == {
+    block = ResidencyBlock(((3, 6), (9, 10)), 16, ((0, 3),), 0)
+    assert {name: priority(block) for name, priority in PACKING_ORDERS.items()} == {
         "size": (-16, 3),
         "area": (-64, 3),
         "duration": (-4, 3),
@@ -286,7 +286,7 @@ def test_a_block_that_nothing_makes_room_for_is_left_to_the_walk() -> None:
     assert by_name(p, packing) == {("n", 4): [0]}
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", PACKING_ORDERS)
 def test_packing_keeps_to_the_pool(order: str) -> None:
     p = program({"a": 20, "n": 30}, ["-> a", "-> n", "a ->"], capacity=62, reservations=[("weight staging", 12)])
     assert set(by_name(p, packed(p, order))) == {("a", 1), ("n", 4)}
@@ -294,14 +294,14 @@ def test_packing_keeps_to_the_pool(order: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(seed=st.integers(0, 10**9), order=st.sampled_from(sorted(ORDERS)), fit=st.sampled_from(Fit))
+@given(seed=st.integers(0, 10**9), order=st.sampled_from(sorted(PACKING_ORDERS)), fit=st.sampled_from(Fit))
 def test_packed_blocks_that_share_a_tick_share_no_byte(seed: int, order: str, fit: Fit) -> None:
     p = random_program(seed, max_steps=20)
     builder = BlockBuilder(p, DEFAULTS)
     off = {(g.buffer, g.last_use): i for g, i in choose_gaps(p, target(), DEFAULTS)}
     packing = pack(p, builder, off, order, fit)
     given = {owner: list(addresses) for owner, addresses in packing.addresses.items()}
-    placed: list[tuple[Block, int]] = []
+    placed: list[tuple[ResidencyBlock, int]] = []
     for block in builder.all_blocks(set(packing.off)):
         if given.get(block.owners[0]):
             addresses = {given[owner].pop(0) for owner in block.owners}

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from spillprof.ir.layout_problem import LayoutBuffer, LayoutProblem
 from spillprof.ir.search_ends import COMPLETE
 from spillprof.planning.budget import Budget
+from spillprof.planning.free_list import Fit
 from spillprof.planning.layout.beam import BeamSearch
-from spillprof.planning.layout.greedy import ORDERS, Fit, colored, in_order, in_time_order, peak, skyline
+from spillprof.planning.layout.greedy import LAYOUT_ORDERS, colored, in_order, in_time_order, peak, skyline
 from spillprof.planning.layout.instance import instance
-from spillprof.planning.layout.search import Effort, greedy_peaks, lay_out
+from spillprof.planning.layout.search import LayoutEffort, greedy_peaks, lay_out
 from spillprof.verify.layout import layout_faults
 
 
@@ -62,7 +63,7 @@ def least_peak(asked: LayoutProblem) -> int:
 @settings(max_examples=120, deadline=None)
 @given(problems())
 def test_every_layout_is_legal_and_its_peak_between_the_bound_and_the_sum(asked: LayoutProblem) -> None:
-    layout = lay_out(asked, None, Effort(runs=3))
+    layout = lay_out(asked, None, LayoutEffort(runs=3))
     assert layout_faults(asked, layout.offsets) == ()
     align = asked.alignment_bytes
     sizes = [-(-b.size_bytes // align) * align for b in asked.buffers]
@@ -77,7 +78,7 @@ def test_every_layout_is_legal_and_its_peak_between_the_bound_and_the_sum(asked:
 def test_every_greedy_method_is_legal(asked: LayoutProblem) -> None:
     whole = instance(asked)
     found = [in_time_order(whole, fit) for fit in Fit]
-    found += [in_order(whole, order(whole).tolist(), fit) for order in ORDERS.values() for fit in Fit]
+    found += [in_order(whole, order(whole).tolist(), fit) for order in LAYOUT_ORDERS.values() for fit in Fit]
     found += [skyline(whole), colored(whole)]
     for offsets in found:
         full = np.zeros(len(asked.buffers), dtype=np.int64)
@@ -89,7 +90,7 @@ def test_every_greedy_method_is_legal(asked: LayoutProblem) -> None:
 @settings(max_examples=60, deadline=None)
 @given(problems(most=6, align=(1,)))
 def test_on_tiny_problems_the_lowest_peak_is_found(asked: LayoutProblem) -> None:
-    assert lay_out(asked, None, Effort(runs=40)).peak_bytes == least_peak(asked)
+    assert lay_out(asked, None, LayoutEffort(runs=40)).peak_bytes == least_peak(asked)
 
 
 @settings(max_examples=60, deadline=None)
@@ -108,7 +109,7 @@ def test_beam_search_finds_a_layout_exactly_where_there_is_one(asked: LayoutProb
 
 def test_the_example_of_the_format_fits_exactly() -> None:
     asked = problem((0, 3, 4), (3, 9, 4), (0, 9, 4), (9, 21, 4), (0, 21, 4))
-    layout = lay_out(asked, 12, Effort(runs=1))
+    layout = lay_out(asked, 12, LayoutEffort(runs=1))
     assert layout.peak_bytes == layout.lower_bound_bytes == 12
     assert layout_faults(asked, layout.offsets) == ()
 
@@ -116,7 +117,7 @@ def test_the_example_of_the_format_fits_exactly() -> None:
 def test_what_every_greedy_method_misses_the_search_finds() -> None:
     asked = problem((1, 5, 4), (3, 5, 4), (5, 6, 6), (1, 3, 6), (2, 4, 5), (2, 6, 5), (4, 7, 6))
     assert min(greedy_peaks(asked).values()) == 21
-    layout = lay_out(asked, None, Effort(runs=30))
+    layout = lay_out(asked, None, LayoutEffort(runs=30))
     assert layout_faults(asked, layout.offsets) == ()
     assert layout.peak_bytes == layout.lower_bound_bytes == 20  # b0, b3, b4 and b5 in [2, 3)
     assert layout.found_by == "beam search"
@@ -132,34 +133,34 @@ def test_sections_are_the_largest_sets_that_live_at_once() -> None:
 
 
 def test_offsets_are_aligned_and_sizes_rounded_up() -> None:
-    layout = lay_out(problem((0, 2, 65), (1, 3, 1), align=64), None, Effort(runs=1))
+    layout = lay_out(problem((0, 2, 65), (1, 3, 1), align=64), None, LayoutEffort(runs=1))
     assert sorted(layout.offsets) in ([0, 64], [0, 128])
     assert layout.peak_bytes == layout.lower_bound_bytes == 192
 
 
 def test_buffers_of_no_size_lie_anywhere() -> None:
-    assert lay_out(problem((0, 1, 0)), None, Effort(runs=1)).peak_bytes == 0
-    assert lay_out(problem(), None, Effort(runs=1)).offsets == ()
+    assert lay_out(problem((0, 1, 0)), None, LayoutEffort(runs=1)).peak_bytes == 0
+    assert lay_out(problem(), None, LayoutEffort(runs=1)).offsets == ()
 
 
 def test_the_same_runs_give_the_same_layout() -> None:
     rng = np.random.default_rng(5)
     rows = [(int(a), int(a + n), int(s)) for a, n, s in rng.integers([0, 1, 1], [30, 15, 60], (60, 3))]
-    first, second = (lay_out(problem(*rows), None, Effort(runs=20)) for _ in range(2))
+    first, second = (lay_out(problem(*rows), None, LayoutEffort(runs=20)) for _ in range(2))
     assert first == second
 
 
 def test_a_search_that_is_cut_off_says_so() -> None:
     rng = np.random.default_rng(5)
     rows = [(int(a), int(a + n), int(s)) for a, n, s in rng.integers([0, 1, 1], [30, 15, 60], (60, 3))]
-    layout = lay_out(problem(*rows), None, Effort(budget=Budget(0)))
+    layout = lay_out(problem(*rows), None, LayoutEffort(budget=Budget(0)))
     assert layout.search == "ended at its limit of work (--seconds N searches longer)"
     assert layout_faults(problem(*rows), layout.offsets) == ()
 
 
 def test_huge_sizes_do_not_overflow() -> None:
     asked = problem((0, 2, 2**58), (1, 3, 2**58), (0, 1, 2**58), (2, 3, 3), (1, 2, 1))
-    layout = lay_out(asked, None, Effort(runs=5))
+    layout = lay_out(asked, None, LayoutEffort(runs=5))
     assert layout_faults(asked, layout.offsets) == ()
     assert layout.peak_bytes == 2**59 + 1
 

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 from programs import program, step, target
 from random_programs import random_program
 
-from spillprof.planning.blocks import Block, BlockBuilder, Ticks, covers
+from spillprof.planning.blocks import BlockBuilder, ResidencyBlock, Ticks, covers
+from spillprof.planning.free_list import Fit
 from spillprof.planning.gaps import GapOption, forced_gaps
-from spillprof.planning.offline import plan_offline
-from spillprof.planning.offline_packing import best_packings
+from spillprof.planning.interval import choose_gaps
+from spillprof.planning.offline import best_packings, plan_offline
 from spillprof.planning.options import PlanningOptions, Release
-from spillprof.planning.packing import Fit, pack
-from spillprof.planning.strategies.interval import choose_gaps
+from spillprof.planning.packing import pack
 from spillprof.verify import verify
 
 DEFAULTS = PlanningOptions()
@@ -59,7 +59,7 @@ def test_blocks_that_share_a_tick_share_no_byte_and_no_order_alone_is_better(see
     found = best_packings(p, builder, off)
     for packing in found:
         given = {owner: list(addresses) for owner, addresses in packing.addresses.items()}
-        placed: list[tuple[Block, int]] = []
+        placed: list[tuple[ResidencyBlock, int]] = []
         for block in builder.all_blocks(set(packing.off)):
             addresses = {given[owner].pop(0) for owner in block.owners if given.get(owner)}
             assert len(addresses) == 1 or not packing.complete
@@ -106,7 +106,7 @@ def test_the_cut_beside_another_block_is_the_one_that_leaves_it_alone(seed: int,
                 assert builder.cut_over(block, busy, {(found.buffer, found.last_use)}) is None
 
 
-def _meets(builder: BlockBuilder, block: Block, gap: GapOption, busy: Ticks) -> bool:
+def _meets(builder: BlockBuilder, block: ResidencyBlock, gap: GapOption, busy: Ticks) -> bool:
     """Whether the block still needs space in a tick of ``busy`` if it is off-chip in the gap."""
     assert block.chain is not None
     parts = builder.chain_blocks(block.chain, {(gap.buffer, gap.last_use)})

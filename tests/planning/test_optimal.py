@@ -10,19 +10,19 @@ from random_programs import random_program
 
 from spillprof.engine.run import terms_of
 from spillprof.ir.program import Program
-from spillprof.planning.bounding.certify import certificate_of
-from spillprof.planning.bounding.reduction import reduce
-from spillprof.planning.bounds import lower_bound
+from spillprof.ir.search_ends import COMPLETE
+from spillprof.planning.bounds.covering import Covering, covering
+from spillprof.planning.bounds.methods import lower_bound
+from spillprof.planning.bounds.reduction import reduce
+from spillprof.planning.bounds.rows import certificate_of
 from spillprof.planning.budget import Budget
-from spillprof.planning.covering import Covering, covering
-from spillprof.planning.optimal.cover import Cover
-from spillprof.planning.optimal.greedy import complete
+from spillprof.planning.optimal.cover import Cover, complete_greedily
+from spillprof.planning.optimal.dynamic_program import solve_dynamic_program
 from spillprof.planning.optimal.local_search import improve
-from spillprof.planning.optimal.milp import solve
-from spillprof.planning.optimal.search import COMPLETE
-from spillprof.planning.optimal.step_by_step import solve_step_by_step
-from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions, WriteBack
+from spillprof.planning.optimal.milp import solve_milp
+from spillprof.planning.options import PlanningOptions, WriteBack
 from spillprof.planning.planner import make_plan, optimize
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 from spillprof.verify.certificate import check_certificate
@@ -67,8 +67,8 @@ def test_solver_and_bounds_against_all_subsets_of_300_programs() -> None:
         best = cheapest_cover(problem)
         reduced = reduce(problem)
         start = Cover(reduced)
-        assert complete(start)
-        solved = solve(reduced, start.columns(), Budget())
+        assert complete_greedily(start)
+        solved = solve_milp(reduced, start.columns(), Budget())
         assert solved is not None
         assert solved.columns is not None
         assert Cover(reduced, solved.columns).covers()
@@ -94,10 +94,10 @@ def test_step_by_step_against_all_subsets_of_300_programs() -> None:
         best = cheapest_cover(problem) - problem.forced_cost
         reduced = reduce(problem)
         start = Cover(reduced)
-        assert complete(start)
+        assert complete_greedily(start)
         for rows in ((), lower_bound(p, options).certificate):
             for known_cost in (start.cost, best + 1_000_000):
-                solved = solve_step_by_step(reduced, rows, known_cost)
+                solved = solve_dynamic_program(reduced, rows, known_cost)
                 assert solved is not None
                 assert solved.lower_cost == best
                 assert (solved.columns is None) == (known_cost == best)
@@ -116,10 +116,10 @@ def test_step_by_step_agrees_with_the_integer_program() -> None:
         problem = covering(p, DEFAULTS)
         reduced = reduce(problem)
         start = Cover(reduced)
-        if not problem.gaps or not complete(start):
+        if not problem.gaps or not complete_greedily(start):
             continue
-        found = solve_step_by_step(reduced, lower_bound(p, DEFAULTS).certificate, start.cost)
-        solved = solve(reduced, start.columns(), Budget())
+        found = solve_dynamic_program(reduced, lower_bound(p, DEFAULTS).certificate, start.cost)
+        solved = solve_milp(reduced, start.columns(), Budget())
         assert solved is not None
         if found is not None:
             solved_both += 1
@@ -171,7 +171,7 @@ def test_local_search_keeps_a_cover_and_its_cost(seed: int) -> None:
     problem = covering(p, DEFAULTS)
     reduced = reduce(problem)
     cover = Cover(reduced)
-    assert complete(cover)
+    assert complete_greedily(cover)
     before = cover.cost
     assert improve(cover, 0, Budget())
     assert cover.covers()

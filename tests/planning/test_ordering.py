@@ -12,21 +12,29 @@ from programs import program, target
 from random_programs import random_program
 from test_bounds import cheapest_cover
 
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.program import Program, Update
 from spillprof.ir.target import load_target
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.lowering.reordering import reordered
-from spillprof.planning.covering import covering
+from spillprof.lowering.transforms import reordered
+from spillprof.planning.bounds.any_order import any_order_bytes
+from spillprof.planning.bounds.covering import covering
 from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
-from spillprof.planning.options import PERFECT, STRATEGIES, PlanningOptions, Release
-from spillprof.planning.ordering.any_order import any_order_bytes
-from spillprof.planning.ordering.beam import beam_order
-from spillprof.planning.ordering.dependencies import dependencies
-from spillprof.planning.ordering.list_scheduling import KEYS, list_order, noisy
-from spillprof.planning.ordering.search import Effort, effort, least_order
+from spillprof.planning.options import PlanningOptions, Release
+from spillprof.planning.ordering import (
+    KEYS,
+    OrderEffort,
+    beam_order,
+    dependencies,
+    least_order,
+    list_order,
+    noisy,
+    order_effort,
+)
+from spillprof.planning.placements import PERFECT
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 
@@ -69,14 +77,14 @@ def test_least_order_spills_nothing_where_the_file_order_must():
     def spill(order: tuple[int, ...]) -> tuple[int]:
         return (count_traffic(q := reordered(p, order), make_plan(q, TARGET, "cost", PlanningOptions())).spill_bytes,)
 
-    best = least_order(graph, spill, 80, Effort(restarts=2, changes=2))
+    best = least_order(graph, spill, 80, OrderEffort(restarts=2, changes=2))
     assert spill(best) == (0,)
     assert any_order_bytes(p, PlanningOptions()) == 0
 
 
 def test_present_order_stays_where_none_is_better():
     p = program({"x": ("input", 10), "a": 10, "y": ("output", 10)}, ["x -> a", "a -> y"], capacity=30)
-    assert least_order(dependencies(p), lambda order: (0.0,), 30, effort(2)) == (0, 1)
+    assert least_order(dependencies(p), lambda order: (0.0,), 30, order_effort(2)) == (0, 1)
 
 
 def test_skip_over_a_step_that_fills_the_memory_is_spilled_in_every_order():
@@ -147,7 +155,7 @@ def test_found_order_never_costs_more_than_the_present_one(seed):
         assert verify(q, plan) == ()
         return (count_traffic(q, plan).spill_bytes,)
 
-    best = least_order(graph, spill, p.capacity_bytes, Effort(restarts=3, changes=6))
+    best = least_order(graph, spill, p.capacity_bytes, OrderEffort(restarts=3, changes=6))
     assert spill(best) <= spill(tuple(range(len(p.steps))))
 
 
@@ -173,7 +181,7 @@ def test_perfect_placement_needs_no_more_than_the_pool_and_never_says_fragmentat
 @pytest.mark.parametrize("weights", WeightsPolicy)
 @pytest.mark.parametrize("model", sorted(SAMPLES.glob("*.onnx")), ids=lambda path: path.stem)
 def test_file_order_gives_the_program_as_it_was_lowered(model, weights):
-    p = lower(read_onnx(model), load_target("generic-npu"), LoweringOptions(weights=weights))
+    p = lower(read_model(model), load_target("generic-npu"), LoweringOptions(weights=weights))
     assert reordered(p, range(len(p.steps))) == p
 
 

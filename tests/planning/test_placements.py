@@ -6,9 +6,8 @@ from programs import program, target
 from spillprof.ir.errors import UsageError
 from spillprof.ir.program import Program
 from spillprof.planning.free_list import FreeList
-from spillprof.planning.options import PLACEMENTS, PlanningOptions
-from spillprof.planning.placement import make_placement
-from spillprof.planning.placement.unlimited import NeverAgain
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.placements import PLACEMENTS, BumpAllocator, make_placement
 from spillprof.planning.planner import make_plan
 
 ANYONE = (0, 0)
@@ -111,7 +110,7 @@ def test_infinite_memory_never_uses_an_address_twice(name: str) -> None:
         ["x -> a", "a -> b", "b -> y"],
         reservations=[("weight staging", 6)],
     )
-    assert isinstance(make_placement(name, p), NeverAgain)
+    assert isinstance(make_placement(name, p), BumpAllocator)
     plan = make_plan(p, target(), "none", PlanningOptions(placement=name))
     assert sorted(s.address for s in plan.segments) == [6, 16, 26, 36]
 

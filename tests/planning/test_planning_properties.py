@@ -11,16 +11,10 @@ from random_programs import random_program
 from spillprof.engine.run import terms_of
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
-from spillprof.planning.options import (
-    PLACEMENTS,
-    STRATEGIES,
-    Inputs,
-    PlanningOptions,
-    Release,
-    Start,
-    WriteBack,
-)
+from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import recount, verify
 

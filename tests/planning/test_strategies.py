@@ -14,8 +14,9 @@ from spillprof.ir.plan import Plan, Traffic
 from spillprof.ir.program import Program
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import STRATEGIES, Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import verify
 

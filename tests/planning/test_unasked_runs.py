@@ -6,10 +6,10 @@ from programs import target
 from random_programs import random_program
 
 from spillprof.ir.errors import CapacityError
+from spillprof.planning.interval import choose_gaps
 from spillprof.planning.offline import plan_offline
 from spillprof.planning.options import PlanningOptions, Release
 from spillprof.planning.planner import INTERVAL, plan_and_choices
-from spillprof.planning.strategies.interval import choose_gaps
 from spillprof.verify import verify
 
 

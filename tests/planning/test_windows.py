@@ -6,14 +6,12 @@ from programs import program
 from random_programs import random_program
 
 from spillprof.ir.program import Program
-from spillprof.planning.bounding.reduction import reduce
-from spillprof.planning.bounds import lower_bound
+from spillprof.planning.bounds.covering import planners_covering
+from spillprof.planning.bounds.methods import lower_bound
+from spillprof.planning.bounds.reduction import reduce
 from spillprof.planning.budget import Budget
-from spillprof.planning.covering import planners_covering
-from spillprof.planning.optimal.cover import Cover
-from spillprof.planning.optimal.greedy import complete
-from spillprof.planning.optimal.milp import solve
-from spillprof.planning.optimal.windows import improve_in_windows
+from spillprof.planning.optimal.cover import Cover, complete_greedily
+from spillprof.planning.optimal.milp import improve_in_windows, solve_milp
 from spillprof.planning.options import PlanningOptions
 
 DEFAULTS = PlanningOptions()
@@ -21,7 +19,7 @@ DEFAULTS = PlanningOptions()
 
 def greedy_cover(p: Program) -> Cover:
     cover = Cover(reduce(planners_covering(p, DEFAULTS)))
-    assert complete(cover)
+    assert complete_greedily(cover)
     return cover
 
 
@@ -42,7 +40,7 @@ def test_a_stretch_of_all_rows_is_solved_as_the_whole() -> None:
     covers = [cover for seed in range(80) if (cover := greedy_cover(random_program(seed, max_steps=40))).cost]
     assert len(covers) > 10
     for cover in covers:
-        solved = solve(cover.reduced, cover.columns(), Budget())
+        solved = solve_milp(cover.reduced, cover.columns(), Budget())
         assert improve_in_windows(cover, Budget())
         assert solved is not None
         assert solved.columns is not None

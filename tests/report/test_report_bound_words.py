@@ -7,7 +7,7 @@ from profiles import make_profile, without_spills
 
 from spillprof.ir.profile import Profile, RecomputeFacts
 from spillprof.ir.story import ANY_CHANGE
-from spillprof.planning import bounds as methods
+from spillprof.planning.bounds import methods
 from spillprof.planning.optimal.search import SOLVER
 from spillprof.report.profile import bound_words, html, markdown, terminal
 from spillprof.report.profile.bound_words import bound_scope, proof_sentence, proof_word, search_sentences

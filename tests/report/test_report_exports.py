@@ -13,8 +13,8 @@ from trace_rules import check_trace
 
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
+from spillprof.frontends import read_model
 from spillprof.frontends.minimalloc import read_minimalloc
-from spillprof.frontends.onnx.reader import read_onnx
 from spillprof.ir.errors import ProfileError
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import StepFact
@@ -35,14 +35,14 @@ MACHINES: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module", params=MACHINES)
 def unet(request: pytest.FixtureRequest) -> Profile:
     target = load_target("generic-npu").with_overrides(sram_bytes=12 << 20, **MACHINES[request.param])
-    graph = read_onnx(SAMPLES / "unet.onnx")
+    graph = read_model(SAMPLES / "unet.onnx")
     return analyze(graph, target, AnalyzeOptions(strategies=("lru", "belady")), command="spillprof analyze")
 
 
 @pytest.fixture(scope="module")
 def residual() -> Profile:
     target = load_target("generic-npu").with_overrides(sram_bytes=32 << 20)
-    return analyze(read_onnx(SAMPLES / "residual_cnn.onnx"), target, AnalyzeOptions(strategies=("interval",)))
+    return analyze(read_model(SAMPLES / "residual_cnn.onnx"), target, AnalyzeOptions(strategies=("interval",)))
 
 
 def trace_of(profile: Profile) -> list[dict[str, Any]]:
@@ -233,7 +233,7 @@ def test_side_car_names_operators_and_tensors_of_the_model(unet: Profile) -> Non
     assert document["signature"] == "netron:attachment"
     entries = document["metrics"]
     assert len({(e["kind"], e["target"], e["name"]) for e in entries}) == len(entries)
-    graph = read_onnx(SAMPLES / "unet.onnx")
+    graph = read_model(SAMPLES / "unet.onnx")
     known = {"node": {op.name for op in graph.operators}, "value": set(graph.tensors), "model": {""}}
     assert all(e["target"] in known[e["kind"]] for e in entries)
     assert {e["kind"] for e in entries} == set(known)

@@ -7,7 +7,7 @@ from profiles import CAPACITY, make_profile, without_spills
 
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.report.profile.demand import wanted_bytes, wanted_in_words
@@ -98,6 +98,6 @@ def test_what_the_runtime_keeps_is_wanted_at_every_step():
 def test_wanted_is_what_the_ideal_run_uses_with_cached_weights():
     target = load_target("generic-npu").with_overrides(sram_bytes=1 << 20)
     options = AnalyzeOptions(strategies=("interval",), lowering=LoweringOptions(weights=WeightsPolicy.CACHED))
-    profile = analyze(read_onnx(BLOCKS), target, options)
+    profile = analyze(read_model(BLOCKS), target, options)
     assert max(wanted_bytes(profile)) == profile.ideal.peak_bytes
     assert "More is live than fits" in sentence(profile)

@@ -22,7 +22,7 @@ from spillprof.report.scales import (
     size_column,
     time_column,
 )
-from spillprof.report.text import cells, label, printable, shorten_middle
+from spillprof.report.text import display_width, label, printable, shorten_middle
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def test_printable_leaves_only_characters_with_a_glyph_and_is_stable(name):
 def test_shorten_middle_keeps_both_ends_within_the_width(name, width):
     short = shorten_middle(name, width)
     assert len(short) <= width
-    assert cells(short) <= width
-    assert short == name or cells(name) > width or len(name) > width
+    assert display_width(short) <= width
+    assert short == name or display_width(name) > width or len(name) > width
     assert short == name or (name.startswith(short.split("…")[0]) and "…" in short)
 
 
@@ -175,7 +175,7 @@ def test_names_of_wide_characters_leave_the_numbers_whole(profile):
     stalls = re.findall(r"[\d.]+ µs", usual)
     assert stalls
     assert re.findall(r"[\d.]+ µs", page) == stalls
-    assert all(cells(line) <= 80 for line in page.splitlines())
+    assert all(display_width(line) <= 80 for line in page.splitlines())
 
 
 def test_plain_page_has_no_control_character_whatever_the_names_are(profile):

@@ -6,7 +6,7 @@ import pytest
 
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.target import Target, load_target
@@ -19,7 +19,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_models"
 def profile_of(name: str, sram: str, *strategies: str, pin: tuple[str, ...] = ()) -> Profile:
     target = load_target("generic-npu").with_overrides(sram_bytes=parse_size(sram))
     options = AnalyzeOptions(strategies=strategies, lowering=LoweringOptions(pin=pin))
-    return analyze(read_onnx(SAMPLES / name), target, options)
+    return analyze(read_model(SAMPLES / name), target, options)
 
 
 def by_strategy(profile: Profile) -> dict[str, Result]:
@@ -95,7 +95,7 @@ def test_three_branch_on_a_gpu_that_spills_to_its_host(
 ) -> None:
     options = AnalyzeOptions(strategies=("lru", "interval"))
     sized = target.with_overrides(sram_bytes=parse_size(sram))
-    profile = analyze(read_onnx(SAMPLES / "three_branch.onnx"), sized, options)
+    profile = analyze(read_model(SAMPLES / "three_branch.onnx"), sized, options)
     shares = [result.spill_time_s / profile.ideal.latency_s for result in profile.results]
     assert shares == pytest.approx(overheads, abs=0.006)
     one_map = 8 * 64 * 456 * 456 * 4
@@ -112,7 +112,7 @@ def test_three_branch_on_a_fast_npu() -> None:
     npu = load_target("generic-npu")
     for sram, overheads in (("1.2GB", (0.19, 0.11)), ("0.8GB", (0.27, 0.30))):
         sized = npu.with_overrides(sram_bytes=parse_size(sram))
-        graph = read_onnx(SAMPLES / "three_branch.onnx")
+        graph = read_model(SAMPLES / "three_branch.onnx")
         profile = analyze(graph, sized, AnalyzeOptions(strategies=("lru", "interval")))
         shares = [result.spill_time_s / profile.ideal.latency_s for result in profile.results]
         assert shares == pytest.approx(overheads, abs=0.005)
@@ -120,7 +120,7 @@ def test_three_branch_on_a_fast_npu() -> None:
 
 def test_residual_cnn_in_energy() -> None:
     """Joules of DRAM: 162 pJ a byte of all that is read and written."""
-    graph, npu = read_onnx(SAMPLES / "residual_cnn.onnx"), load_target("article-npu")
+    graph, npu = read_model(SAMPLES / "residual_cnn.onnx"), load_target("article-npu")
 
     def run(*strategies: str, pin: tuple[str, ...] = ()) -> Profile:
         return analyze(graph, npu, AnalyzeOptions(strategies=strategies, lowering=LoweringOptions(pin=pin)))

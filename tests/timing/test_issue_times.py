@@ -9,8 +9,9 @@ from programs import plan, program, step, target
 from random_programs import random_program
 
 from spillprof.ir.target import Target
-from spillprof.planning.options import STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.issue_times import best_issue_times
 from spillprof.timing.prefetch import by_urgency, earliest_issues, issue_order, reissued

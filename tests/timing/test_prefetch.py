@@ -9,8 +9,10 @@ from programs import plan, program, target
 
 from spillprof.engine.run import terms_of
 from spillprof.ir.plan import Plan
-from spillprof.planning.options import PLACEMENTS, STRATEGIES, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.prefetch import LastOwnerEnd, earliest_issues, just_in_time, reissued
 from spillprof.verify import verify

@@ -16,8 +16,9 @@ from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
-from spillprof.planning.options import STRATEGIES, PlanningOptions, Release, WriteBack
+from spillprof.planning.options import PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import STRATEGIES
 from spillprof.timing.one_pass import OnePass, is_exact
 from spillprof.timing.prefetch import by_urgency, earliest_issues, issue_order, reissued
 from spillprof.timing.record import Record

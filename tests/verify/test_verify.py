@@ -25,10 +25,10 @@ from programs import plan, program, step
 
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import Program
-from spillprof.verify import Rule, Terms, recount, verify
+from spillprof.verify import PlanRule, Terms, recount, verify
 
 
-def rules(p: Program, q: Plan) -> set[Rule]:
+def rules(p: Program, q: Plan) -> set[PlanRule]:
     return {violation.rule for violation in verify(p, q)}
 
 
@@ -67,33 +67,33 @@ READ_AGAIN_PLAN = plan(
 
 A, B, C, A2, Y = 1, 2, 3, 4, 5  # segments of SPILL_PLAN
 
-BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
-    "buffer that does not exist": (SPILL, changed(SPILL_PLAN, "segments", A, buffer=9), Rule.MALFORMED),
-    "negative buffer": (SPILL, changed(SPILL_PLAN, "segments", A, buffer=-1), Rule.MALFORMED),
-    "segment that does not exist": (SPILL, changed(SPILL_PLAN, "transfers", 0, segment=6), Rule.MALFORMED),
-    "tick after the run": (SPILL, changed(SPILL_PLAN, "segments", Y, end=13), Rule.MALFORMED),
-    "segment of no time": (SPILL, changed(SPILL_PLAN, "segments", Y, end=10), Rule.MALFORMED),
-    "issue after the run": (SPILL, changed(SPILL_PLAN, "transfers", 3, issue_step=5), Rule.MALFORMED),
-    "other reserved part": (SPILL, replace(SPILL_PLAN, reserved_bytes=64), Rule.RESERVED),
+BROKEN: dict[str, tuple[Program, Plan, PlanRule]] = {
+    "buffer that does not exist": (SPILL, changed(SPILL_PLAN, "segments", A, buffer=9), PlanRule.MALFORMED),
+    "negative buffer": (SPILL, changed(SPILL_PLAN, "segments", A, buffer=-1), PlanRule.MALFORMED),
+    "segment that does not exist": (SPILL, changed(SPILL_PLAN, "transfers", 0, segment=6), PlanRule.MALFORMED),
+    "tick after the run": (SPILL, changed(SPILL_PLAN, "segments", Y, end=13), PlanRule.MALFORMED),
+    "segment of no time": (SPILL, changed(SPILL_PLAN, "segments", Y, end=10), PlanRule.MALFORMED),
+    "issue after the run": (SPILL, changed(SPILL_PLAN, "transfers", 3, issue_step=5), PlanRule.MALFORMED),
+    "other reserved part": (SPILL, replace(SPILL_PLAN, reserved_bytes=64), PlanRule.RESERVED),
     "pinned out of its slot": (
-        STREAM, replace(changed(STREAM_PLAN, "segments", 0, address=512), capacity_bytes=None), Rule.RESERVED,
+        STREAM, replace(changed(STREAM_PLAN, "segments", 0, address=512), capacity_bytes=None), PlanRule.RESERVED,
     ),
-    "beyond the capacity": (SPILL, replace(SPILL_PLAN, capacity_bytes=191), Rule.OUT_OF_RANGE),
+    "beyond the capacity": (SPILL, replace(SPILL_PLAN, capacity_bytes=191), PlanRule.OUT_OF_RANGE),
     "made for more memory": (
-        SPILL, replace(changed(SPILL_PLAN, "segments", Y, address=192), capacity_bytes=256), Rule.OUT_OF_RANGE,
+        SPILL, replace(changed(SPILL_PLAN, "segments", Y, address=192), capacity_bytes=256), PlanRule.OUT_OF_RANGE,
     ),
     "made for infinite memory": (
-        SPILL, replace(changed(SPILL_PLAN, "segments", Y, address=192), capacity_bytes=None), Rule.OUT_OF_RANGE,
+        SPILL, replace(changed(SPILL_PLAN, "segments", Y, address=192), capacity_bytes=None), PlanRule.OUT_OF_RANGE,
     ),
-    "in the reserved part": (INPLACE, changed(INPLACE_PLAN, "segments", 0, address=32), Rule.OUT_OF_RANGE),
-    "scratch in the reserved part": (INPLACE, changed(INPLACE_PLAN, "scratch", 0, address=0), Rule.OUT_OF_RANGE),
-    "below zero": (SPILL, changed(SPILL_PLAN, "segments", 0, address=-64), Rule.OUT_OF_RANGE),
+    "in the reserved part": (INPLACE, changed(INPLACE_PLAN, "segments", 0, address=32), PlanRule.OUT_OF_RANGE),
+    "scratch in the reserved part": (INPLACE, changed(INPLACE_PLAN, "scratch", 0, address=0), PlanRule.OUT_OF_RANGE),
+    "below zero": (SPILL, changed(SPILL_PLAN, "segments", 0, address=-64), PlanRule.OUT_OF_RANGE),
     "odd address": (
         replace(SPILL, capacity_bytes=256),
         replace(changed(SPILL_PLAN, "segments", Y, address=129), capacity_bytes=256),
-        Rule.MISALIGNED,
+        PlanRule.MISALIGNED,
     ),
-    "operands share bytes": (SPILL, changed(SPILL_PLAN, "segments", A, address=0), Rule.OVERLAP),
+    "operands share bytes": (SPILL, changed(SPILL_PLAN, "segments", A, address=0), PlanRule.OVERLAP),
     "late write overwritten by scratch": (
         program({"a": 64, "y": ("output", 64)}, ["-> a", step("a -> ", workspaces=[("requant", 64, 2, 2)]), "a -> y"]),
         plan(
@@ -103,25 +103,25 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
             spills=[{"buffer": "a", "last_use_step": 1, "evict_step": 2, "needed_step": 2}],
             scratch=[(1, "requant", 64, 0, 5, 6)],
         ),
-        Rule.OVERLAP,
+        PlanRule.OVERLAP,
     ),
-    "scratch over an operand": (INPLACE, changed(INPLACE_PLAN, "scratch", 0, address=128), Rule.OVERLAP),
-    "freed before its last reader": (SPILL, changed(SPILL_PLAN, "segments", C, end=9), Rule.OPERAND_ABSENT),
+    "scratch over an operand": (INPLACE, changed(INPLACE_PLAN, "scratch", 0, address=128), PlanRule.OVERLAP),
+    "freed before its last reader": (SPILL, changed(SPILL_PLAN, "segments", C, end=9), PlanRule.OPERAND_ABSENT),
     "result gone before its write phase ends": (
-        STREAM, changed(STREAM_PLAN, "segments", 1, end=8), Rule.OPERAND_ABSENT,
+        STREAM, changed(STREAM_PLAN, "segments", 1, end=8), PlanRule.OPERAND_ABSENT,
     ),
-    "no workspace": (INPLACE, changed(INPLACE_PLAN, "scratch", 0), Rule.SCRATCH_ABSENT),
-    "workspace too small": (INPLACE, changed(INPLACE_PLAN, "scratch", 1, size_bytes=31), Rule.SCRATCH_ABSENT),
-    "workspace ends early": (INPLACE, changed(INPLACE_PLAN, "scratch", 1, end=8), Rule.SCRATCH_ABSENT),
-    "no staging": (STREAM, changed(STREAM_PLAN, "scratch", 0), Rule.SCRATCH_ABSENT),
+    "no workspace": (INPLACE, changed(INPLACE_PLAN, "scratch", 0), PlanRule.SCRATCH_ABSENT),
+    "workspace too small": (INPLACE, changed(INPLACE_PLAN, "scratch", 1, size_bytes=31), PlanRule.SCRATCH_ABSENT),
+    "workspace ends early": (INPLACE, changed(INPLACE_PLAN, "scratch", 1, end=8), PlanRule.SCRATCH_ABSENT),
+    "no staging": (STREAM, changed(STREAM_PLAN, "scratch", 0), PlanRule.SCRATCH_ABSENT),
     "in-place result elsewhere": (
-        INPLACE, replace(changed(INPLACE_PLAN, "segments", 2, address=224), capacity_bytes=None), Rule.BAD_UPDATE,
+        INPLACE, replace(changed(INPLACE_PLAN, "segments", 2, address=224), capacity_bytes=None), PlanRule.BAD_UPDATE,
     ),
-    "on-chip before it is written": (SPILL, changed(SPILL_PLAN, "segments", Y, start=9), Rule.BAD_SEGMENT),
-    "at two places at once": (SPILL, added(SPILL_PLAN, "segments", Y, start=11, address=0), Rule.BAD_SEGMENT),
-    "input without a load": (SPILL, changed(SPILL_PLAN, "transfers", 0), Rule.NOT_FILLED),
-    "return without a reload": (SPILL, changed(SPILL_PLAN, "transfers", 2), Rule.NOT_FILLED),
-    "weight gone at the end": (CACHED, changed(CACHED_PLAN, "segments", 0, end=8), Rule.NOT_STEADY),
+    "on-chip before it is written": (SPILL, changed(SPILL_PLAN, "segments", Y, start=9), PlanRule.BAD_SEGMENT),
+    "at two places at once": (SPILL, added(SPILL_PLAN, "segments", Y, start=11, address=0), PlanRule.BAD_SEGMENT),
+    "input without a load": (SPILL, changed(SPILL_PLAN, "transfers", 0), PlanRule.NOT_FILLED),
+    "return without a reload": (SPILL, changed(SPILL_PLAN, "transfers", 2), PlanRule.NOT_FILLED),
+    "weight gone at the end": (CACHED, changed(CACHED_PLAN, "segments", 0, end=8), PlanRule.NOT_STEADY),
     "pinned leaves": (
         STREAM,
         replace(
@@ -136,12 +136,12 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
                 *STREAM_PLAN.spills,
             ),
         ),
-        Rule.EVICTED_PINNED,
+        PlanRule.EVICTED_PINNED,
     ),
     "reload of what was never written": (
         SPILL,
         changed(changed(SPILL_PLAN, "spills", 0, written=False), "transfers", 1),
-        Rule.NO_DRAM_COPY,
+        PlanRule.NO_DRAM_COPY,
     ),
     "streamed before it was written": (
         program(
@@ -157,13 +157,13 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
             streamed=[(1, "a", "in")],
             scratch=[(1, "stream staging", 8, 0, 3, 6)],
         ),
-        Rule.NO_DRAM_COPY,
+        PlanRule.NO_DRAM_COPY,
     ),
-    "wrong size": (SPILL, changed(SPILL_PLAN, "transfers", 0, size_bytes=63), Rule.BAD_TRANSFER),
+    "wrong size": (SPILL, changed(SPILL_PLAN, "transfers", 0, size_bytes=63), PlanRule.BAD_TRANSFER),
     "second load of one segment": (
         SPILL,
         replace(SPILL_PLAN, transfers=(*SPILL_PLAN.transfers[:3], *SPILL_PLAN.transfers[2:])),
-        Rule.BAD_TRANSFER,
+        PlanRule.BAD_TRANSFER,
     ),
     "segment of another buffer": (
         SPILL,
@@ -175,18 +175,18 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
                 *SPILL_PLAN.transfers[1:],
             ),
         ),
-        Rule.BAD_TRANSFER,
+        PlanRule.BAD_TRANSFER,
     ),
-    "written before it is there": (SPILL, changed(SPILL_PLAN, "transfers", 1, issue_step=0), Rule.BAD_TRANSFER),
+    "written before it is there": (SPILL, changed(SPILL_PLAN, "transfers", 1, issue_step=0), PlanRule.BAD_TRANSFER),
     "written after it has gone": (
         SPILL,
         changed(SPILL_PLAN, "transfers", 1, issue_step=3, needed_step=3),
-        Rule.BAD_TRANSFER,
+        PlanRule.BAD_TRANSFER,
     ),
     "drain of no output": (
         SPILL,
         changed(changed(SPILL_PLAN, "spills", 0, written=False), "transfers", 1, kind=TransferKind.DRAIN),
-        Rule.BAD_TRANSFER,
+        PlanRule.BAD_TRANSFER,
     ),
     "final write called a write-back": (
         SPILL,
@@ -195,11 +195,13 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
             spills=(*SPILL_PLAN.spills, *plan(SPILL, spills=[{"buffer": "y", "last_use_step": 3, "evict_step": 4,
                     "needed_step": None, "forced_by_step": 3, "reloaded": False}]).spills),
         ),
-        Rule.BAD_TRANSFER,
+        PlanRule.BAD_TRANSFER,
     ),
-    "write-back gone at another step": (SPILL, changed(SPILL_PLAN, "transfers", 1, needed_step=3), Rule.BAD_TRANSFER),
+    "write-back gone at another step": (
+        SPILL, changed(SPILL_PLAN, "transfers", 1, needed_step=3), PlanRule.BAD_TRANSFER,
+    ),
     "drain gone at another step": (
-        SPILL, changed(SPILL_PLAN, "transfers", 3, needed_step=3, issue_step=3), Rule.BAD_TRANSFER,
+        SPILL, changed(SPILL_PLAN, "transfers", 3, needed_step=3, issue_step=3), PlanRule.BAD_TRANSFER,
     ),
     "write-back of what moves on": (
         INPLACE,
@@ -212,14 +214,14 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
                 transfers=[("fetch", "x", 0, 0), ("write-back", "c", 3, 3), ("drain", "y", 4, 4)],
             ).transfers,
         ),
-        Rule.BAD_TRANSFER,
+        PlanRule.BAD_TRANSFER,
     ),
     "written twice": (
         SPILL,
         replace(SPILL_PLAN, transfers=(*SPILL_PLAN.transfers[:2], *SPILL_PLAN.transfers[1:])),
-        Rule.NEEDLESS_WRITE,
+        PlanRule.NEEDLESS_WRITE,
     ),
-    "drained twice": (SPILL, added(SPILL_PLAN, "transfers", 3), Rule.NEEDLESS_WRITE),
+    "drained twice": (SPILL, added(SPILL_PLAN, "transfers", 3), PlanRule.NEEDLESS_WRITE),
     "input written back": (
         READ_AGAIN,
         replace(
@@ -230,22 +232,22 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
                 transfers=[("fetch", "x", 0, 0), ("write-back", "x", 1, 1), ("reload", "x", 2, 2, 1)],
             ).transfers,
         ),
-        Rule.NEEDLESS_WRITE,
+        PlanRule.NEEDLESS_WRITE,
     ),
-    "said to be written": (READ_AGAIN, changed(READ_AGAIN_PLAN, "spills", 0, written=True), Rule.BAD_SPILL),
-    "said not to be written": (SPILL, changed(SPILL_PLAN, "spills", 0, written=False), Rule.BAD_SPILL),
-    "forced by a step before": (SPILL, changed(SPILL_PLAN, "spills", 0, forced_by_step=0), Rule.BAD_SPILL),
-    "streamed gap without a record": (STREAM, changed(STREAM_PLAN, "spills", 0), Rule.BAD_SPILL),
+    "said to be written": (READ_AGAIN, changed(READ_AGAIN_PLAN, "spills", 0, written=True), PlanRule.BAD_SPILL),
+    "said not to be written": (SPILL, changed(SPILL_PLAN, "spills", 0, written=False), PlanRule.BAD_SPILL),
+    "forced by a step before": (SPILL, changed(SPILL_PLAN, "spills", 0, forced_by_step=0), PlanRule.BAD_SPILL),
+    "streamed gap without a record": (STREAM, changed(STREAM_PLAN, "spills", 0), PlanRule.BAD_SPILL),
     "inputs said to be there": (
-        SPILL, replace(changed(SPILL_PLAN, "transfers", 0), inputs_resident=True), Rule.OTHER_TERMS,
+        SPILL, replace(changed(SPILL_PLAN, "transfers", 0), inputs_resident=True), PlanRule.OTHER_TERMS,
     ),
     "fetch of a weight in steady state": (
-        CACHED, changed(CACHED_PLAN, "transfers", 0, kind=TransferKind.FETCH), Rule.BAD_TRANSFER,
+        CACHED, changed(CACHED_PLAN, "transfers", 0, kind=TransferKind.FETCH), PlanRule.BAD_TRANSFER,
     ),
     "scratch for nothing": (
         INPLACE,
         replace(added(INPLACE_PLAN, "scratch", 0, address=256), capacity_bytes=None),
-        Rule.SCRATCH_UNKNOWN,
+        PlanRule.SCRATCH_UNKNOWN,
     ),
     "move to where it is": (
         INPLACE,
@@ -255,18 +257,18 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
                       replace(INPLACE_PLAN.segments[5], address=192)),
             moves=(replace(INPLACE_PLAN.moves[0], to_address=64),),
         ),
-        Rule.BAD_MOVE,
+        PlanRule.BAD_MOVE,
     ),
     "first load called a reload": (
-        SPILL, changed(SPILL_PLAN, "transfers", 0, kind=TransferKind.RELOAD), Rule.BAD_TRANSFER,
+        SPILL, changed(SPILL_PLAN, "transfers", 0, kind=TransferKind.RELOAD), PlanRule.BAD_TRANSFER,
     ),
     "reload called a first load": (
-        SPILL, changed(SPILL_PLAN, "transfers", 2, kind=TransferKind.FETCH), Rule.BAD_TRANSFER,
+        SPILL, changed(SPILL_PLAN, "transfers", 2, kind=TransferKind.FETCH), PlanRule.BAD_TRANSFER,
     ),
-    "needed at another step": (SPILL, changed(SPILL_PLAN, "transfers", 2, needed_step=2), Rule.BAD_TRANSFER),
-    "space held later than issue": (SPILL, changed(SPILL_PLAN, "transfers", 2, issue_step=2), Rule.BAD_TRANSFER),
+    "needed at another step": (SPILL, changed(SPILL_PLAN, "transfers", 2, needed_step=2), PlanRule.BAD_TRANSFER),
+    "space held later than issue": (SPILL, changed(SPILL_PLAN, "transfers", 2, issue_step=2), PlanRule.BAD_TRANSFER),
     "not in issue order": (
-        SPILL, replace(SPILL_PLAN, transfers=tuple(reversed(SPILL_PLAN.transfers))), Rule.BAD_TRANSFER,
+        SPILL, replace(SPILL_PLAN, transfers=tuple(reversed(SPILL_PLAN.transfers))), PlanRule.BAD_TRANSFER,
     ),
     "loaded for nobody": (
         replace(SPILL, capacity_bytes=None),
@@ -282,16 +284,16 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
             segments=(*SPILL_PLAN.segments, replace(SPILL_PLAN.segments[0], start=9, end=12, address=192)),
             capacity_bytes=None,
         ),
-        Rule.BAD_TRANSFER,
+        PlanRule.BAD_TRANSFER,
     ),
     "streamed without need": (
         SPILL,
         replace(SPILL_PLAN, streamed=plan(SPILL, streamed=[(1, "x", "in")]).streamed),
-        Rule.BAD_STREAM,
+        PlanRule.BAD_STREAM,
     ),
-    "streamed in part": (STREAM, changed(STREAM_PLAN, "streamed", 0, size_bytes=511), Rule.BAD_STREAM),
-    "streamed twice": (STREAM, added(STREAM_PLAN, "streamed", 0), Rule.BAD_STREAM),
-    "streamed the other way": (STREAM, changed(STREAM_PLAN, "streamed", 0, write=True), Rule.BAD_STREAM),
+    "streamed in part": (STREAM, changed(STREAM_PLAN, "streamed", 0, size_bytes=511), PlanRule.BAD_STREAM),
+    "streamed twice": (STREAM, added(STREAM_PLAN, "streamed", 0), PlanRule.BAD_STREAM),
+    "streamed the other way": (STREAM, changed(STREAM_PLAN, "streamed", 0, write=True), PlanRule.BAD_STREAM),
     "streamed while on-chip": (
         STREAM,
         replace(
@@ -299,19 +301,19 @@ BROKEN: dict[str, tuple[Program, Plan, Rule]] = {
             capacity_bytes=None,
             segments=(*STREAM_PLAN.segments, replace(STREAM_PLAN.segments[0], buffer=2, start=4, end=9, address=512)),
         ),
-        Rule.BAD_STREAM,
+        PlanRule.BAD_STREAM,
     ),
-    "move from elsewhere": (INPLACE, added(INPLACE_PLAN, "moves", 0, step=2), Rule.BAD_MOVE),
-    "move in part": (INPLACE, changed(INPLACE_PLAN, "moves", 0, size_bytes=1), Rule.BAD_MOVE),
-    "move twice": (INPLACE, added(INPLACE_PLAN, "moves", 0), Rule.BAD_MOVE),
-    "spill without a record": (SPILL, changed(SPILL_PLAN, "spills", 0), Rule.BAD_SPILL),
-    "record without a spill": (SPILL, added(SPILL_PLAN, "spills", 0, buffer=2), Rule.BAD_SPILL),
-    "record twice": (SPILL, added(SPILL_PLAN, "spills", 0), Rule.BAD_SPILL),
-    "record of another gap": (SPILL, changed(SPILL_PLAN, "spills", 0, last_use_step=0), Rule.BAD_SPILL),
-    "record of a streamed use": (SPILL, changed(SPILL_PLAN, "spills", 0, reloaded=False), Rule.BAD_SPILL),
-    "record of a dead buffer": (SPILL, changed(SPILL_PLAN, "spills", 0, needed_step=None), Rule.BAD_SPILL),
-    "held, but not kept": (HELD, replace(changed(HELD_PLAN, "transfers", 1), spills=()), Rule.HELD_LOST),
-    "output never written": (SPILL, changed(SPILL_PLAN, "transfers", 3), Rule.OUTPUT_LOST),
+    "move from elsewhere": (INPLACE, added(INPLACE_PLAN, "moves", 0, step=2), PlanRule.BAD_MOVE),
+    "move in part": (INPLACE, changed(INPLACE_PLAN, "moves", 0, size_bytes=1), PlanRule.BAD_MOVE),
+    "move twice": (INPLACE, added(INPLACE_PLAN, "moves", 0), PlanRule.BAD_MOVE),
+    "spill without a record": (SPILL, changed(SPILL_PLAN, "spills", 0), PlanRule.BAD_SPILL),
+    "record without a spill": (SPILL, added(SPILL_PLAN, "spills", 0, buffer=2), PlanRule.BAD_SPILL),
+    "record twice": (SPILL, added(SPILL_PLAN, "spills", 0), PlanRule.BAD_SPILL),
+    "record of another gap": (SPILL, changed(SPILL_PLAN, "spills", 0, last_use_step=0), PlanRule.BAD_SPILL),
+    "record of a streamed use": (SPILL, changed(SPILL_PLAN, "spills", 0, reloaded=False), PlanRule.BAD_SPILL),
+    "record of a dead buffer": (SPILL, changed(SPILL_PLAN, "spills", 0, needed_step=None), PlanRule.BAD_SPILL),
+    "held, but not kept": (HELD, replace(changed(HELD_PLAN, "transfers", 1), spills=()), PlanRule.HELD_LOST),
+    "output never written": (SPILL, changed(SPILL_PLAN, "transfers", 3), PlanRule.OUTPUT_LOST),
 }  # fmt: skip
 
 
@@ -322,7 +324,7 @@ def test_broken_plan_breaks_exactly_this_rule(name: str) -> None:
 
 
 def test_every_rule_is_broken_by_some_plan() -> None:
-    assert {rule for _, _, rule in BROKEN.values()} == set(Rule)
+    assert {rule for _, _, rule in BROKEN.values()} == set(PlanRule)
 
 
 def test_violation_names_step_and_buffer() -> None:
@@ -373,7 +375,7 @@ def test_cold_run_fetches_its_weights() -> None:
         spills=(),
     )
     assert verify(CACHED, q, Terms(cold=True)) == ()
-    assert Rule.BAD_TRANSFER in rules(CACHED, q)  # in steady state they are reloads
+    assert PlanRule.BAD_TRANSFER in rules(CACHED, q)  # in steady state they are reloads
     assert recount(CACHED, q).compulsory_read_bytes == 128
 
 
@@ -388,7 +390,7 @@ def test_resident_inputs_need_no_load() -> None:
 def test_resident_inputs_stay_from_start_to_end_and_the_plan_has_no_choice() -> None:
     left = replace(changed(SPILL_PLAN, "transfers", 0), inputs_resident=True)
     (violation,) = verify(SPILL, left, Terms(inputs_resident=True))
-    assert violation.rule is Rule.OTHER_TERMS
+    assert violation.rule is PlanRule.OTHER_TERMS
     assert violation.message == "'x' is to be on-chip from start to end, but leaves"
     (violation,) = verify(SPILL, SPILL_PLAN, Terms(inputs_resident=True))
     assert violation.message == "the plan says that graph inputs are loaded; they are to be resident"
@@ -413,13 +415,13 @@ def test_a_runtime_that_writes_always_writes_at_each_eviction() -> None:
                 {"buffer": "a", "last_use_step": 1, "evict_step": 2, "needed_step": 2}],
     )  # fmt: skip
     assert verify(p, q, Terms(rewrites=True)) == ()
-    assert rules(p, q) == {Rule.NEEDLESS_WRITE}
+    assert rules(p, q) == {PlanRule.NEEDLESS_WRITE}
     once = replace(changed(q, "spills", 1, written=False), transfers=(*q.transfers[:2], q.transfers[3]))
     assert verify(p, once) == ()
     (violation,) = verify(p, once, Terms(rewrites=True))
     assert violation.message == "'a' off-chip from step 2 to step 2: it is not written, as each eviction is to be"
     twice = replace(q, transfers=(*q.transfers[:3], *q.transfers[2:]))
-    assert {v.rule for v in verify(p, twice, Terms(rewrites=True))} == {Rule.NEEDLESS_WRITE}
+    assert {v.rule for v in verify(p, twice, Terms(rewrites=True))} == {PlanRule.NEEDLESS_WRITE}
 
 
 def test_dead_buffer_written_back_by_a_late_runtime_may_be_recorded() -> None:
@@ -504,4 +506,4 @@ def overlapping(p: Program, q: Plan) -> set[tuple[int, int]]:
 def test_sweep_finds_an_overlap_where_comparing_all_pairs_does(blocks: list[tuple[int, int, int, int]]) -> None:
     p = program({f"b{i}": size for i, (_, _, _, size) in enumerate(blocks)}, ["->"] * 12)
     q = plan(p, segments=[(f"b{i}", start, start + length, at) for i, (start, length, at, _) in enumerate(blocks)])
-    assert (Rule.OVERLAP in rules(p, q)) == bool(overlapping(p, q))
+    assert (PlanRule.OVERLAP in rules(p, q)) == bool(overlapping(p, q))

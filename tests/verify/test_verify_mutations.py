@@ -25,8 +25,9 @@ from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.plan_json import plan_from_json, plan_to_json
 from spillprof.ir.program import Program
 from spillprof.ir.spill_records import spill_records
-from spillprof.planning.options import CHEAP_STRATEGIES, PlanningOptions
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.prefetch import earliest_issues, reissued
 from spillprof.verify import recount, verify

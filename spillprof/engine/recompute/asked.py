@@ -6,7 +6,7 @@ from itertools import pairwise
 from spillprof.ir.errors import UsageError
 from spillprof.ir.program import BufferKind, Program
 from spillprof.lowering.naming import unknown_tensor
-from spillprof.lowering.recomputing import Recompute, producers
+from spillprof.lowering.transforms import Recompute, producers
 from spillprof.planning.liveness import Lifetime, lifetimes
 
 _HINT = "it must be the one result of an operator that gives it again, and be read once more after a while"

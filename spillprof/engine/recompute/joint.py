@@ -20,12 +20,11 @@ from dataclasses import dataclass
 from spillprof.engine.recompute.binary_program import BinaryProgram
 from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.ir.program import BufferKind, Program, Step
-from spillprof.lowering.recomputing import Recompute, producers
+from spillprof.lowering.transforms import Recompute, producers
 from spillprof.planning.budget import OPTION, search_budget
 from spillprof.planning.gaps import GapOption, gap_options, locked_bytes
-from spillprof.planning.liveness import lifetimes
+from spillprof.planning.liveness import lifetimes, resident_inputs
 from spillprof.planning.options import PlanningOptions, WriteBack
-from spillprof.planning.residents import resident_inputs
 
 MOST_GAPS = 2_000
 """Programs with more are not solved."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spillprof.lowering.recomputing import Recompute
+from spillprof.lowering.transforms import Recompute
 
 
 class Verdict(StrEnum):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
-from spillprof.lowering.recomputing import Recompute, producers
+from spillprof.lowering.transforms import Recompute, producers
 from spillprof.planning.liveness import Lifetime, lifetimes
 from spillprof.planning.range_max import RangeMax
 

@@ -16,8 +16,9 @@ from spillprof.ir.profile import RecomputedOperator, RecomputeFacts
 from spillprof.ir.program import Program
 from spillprof.ir.search_ends import BY_CLOCK, BY_WORK, COMPLETE
 from spillprof.ir.target import Target
-from spillprof.lowering.recomputing import Recompute, moved_to, producers, with_recomputed
-from spillprof.planning.options import OPTIMAL, Recomputing
+from spillprof.lowering.transforms import Recompute, moved_to, producers, with_recomputed
+from spillprof.planning.options import Recomputing
+from spillprof.planning.strategies import OPTIMAL
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link, write_link

@@ -6,7 +6,7 @@ from spillprof.engine.recompute.asked import longest_gap_end
 from spillprof.explain.whatif.change import Change, Situation
 from spillprof.explain.whatif.words import option_words
 from spillprof.ir.units import format_size, format_time
-from spillprof.lowering.recomputing import producers
+from spillprof.lowering.transforms import producers
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import Order, Recomputing
 from spillprof.timing.compute import step_times_s

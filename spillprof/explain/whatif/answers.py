@@ -20,7 +20,8 @@ from spillprof.ir.result import BufferCost, Result
 from spillprof.ir.size_curve import SizeCurve
 from spillprof.ir.story import Story
 from spillprof.planning.liveness import lifetimes
-from spillprof.planning.options import CHEAP_STRATEGIES, Order, PlanningOptions, Recomputing
+from spillprof.planning.options import Order, PlanningOptions, Recomputing
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from spillprof.explain.whatif.change import Change, Situation
 from spillprof.explain.whatif.words import option_words
+from spillprof.lowering.fusion import legal_pairs
 from spillprof.lowering.lower import make_draft
-from spillprof.lowering.pair_fusion import legal_pairs
 
 _MOST_PAIRS = 3
 

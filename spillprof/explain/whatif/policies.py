@@ -7,16 +7,9 @@ from typing import Any
 from spillprof.engine.recompute.search import recompute_facts
 from spillprof.explain.whatif.change import Change, Situation
 from spillprof.ir.units import format_time
-from spillprof.planning.options import (
-    CHEAP_STRATEGIES,
-    PLACEMENTS,
-    Dma,
-    Inputs,
-    Order,
-    Recomputing,
-    Release,
-    WriteBack,
-)
+from spillprof.planning.options import Dma, Inputs, Order, Recomputing, Release, WriteBack
+from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 
 _NOTHING = "none: another policy"
 

@@ -13,7 +13,7 @@ from spillprof.ir.program import Program
 from spillprof.ir.size_curve import SizeCurve, SizePoint
 from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.layout import align
-from spillprof.planning.bounds import quick_bound
+from spillprof.planning.bounds.methods import quick_bound
 from spillprof.planning.traffic import count_traffic
 
 MOST_STEPS = 18_000

@@ -10,9 +10,9 @@ from spillprof.engine.trials import steps_to_judge
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.plan import Traffic
 from spillprof.ir.program import Program
-from spillprof.planning.covering import covering
+from spillprof.planning.bounds.covering import covering
 from spillprof.planning.options import Order, PlanningOptions, Recomputing
-from spillprof.planning.ordering.search import effort
+from spillprof.planning.ordering import order_effort
 from spillprof.planning.traffic import count_traffic
 
 _NEVER = 1 << 40
@@ -100,7 +100,7 @@ def runs_in_one(planning: PlanningOptions, program: Program) -> int:
         return _NEVER
     runs = 1
     if planning.order is Order.MEMORY:
-        trials = effort(steps_to_judge(program))
+        trials = order_effort(steps_to_judge(program))
         runs += trials.restarts + trials.changes
     if planning.recompute is not Recomputing.OFF:
         runs += most_trials(planning.recompute, len(program.steps))

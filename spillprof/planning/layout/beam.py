@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillprof.ir.arrays import Ints
 from spillprof.planning.budget import Budget
-from spillprof.planning.layout.instance import Instance, Ints
+from spillprof.planning.layout.instance import Instance
 
 _POWERS = (20.0, 50.0, 8.0)  # how much more a nearly full section counts than an empty one, run by run
 _NOISE = 0.02  # of the rank of a state, from the fourth run on

@@ -5,23 +5,15 @@ kind: buffers of one size are coloured as intervals, so that each colour is a sl
 """
 
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from heapq import heappop, heappush
 
 import numpy as np
 
-from spillprof.planning.free_list import INFINITE_BYTES, FreeList
-from spillprof.planning.layout.instance import Instance, Ints
+from spillprof.ir.arrays import Ints
+from spillprof.planning.free_list import INFINITE_BYTES, Fit, FreeList
+from spillprof.planning.layout.instance import Instance
 
-
-class Fit(StrEnum):
-    """Which hole a buffer goes to."""
-
-    FIRST = "first"  # the lowest
-    BEST = "best"  # the smallest; where none is bounded, on top
-
-
-ORDERS: dict[str, Callable[[Instance], Ints]] = {
+LAYOUT_ORDERS: dict[str, Callable[[Instance], Ints]] = {
     "size": lambda i: np.lexsort((i.first, -i.sizes)),
     "area": lambda i: np.lexsort((i.first, -i.sizes * (i.stop - i.first))),
     "duration": lambda i: np.lexsort((-i.sizes, -(i.stop - i.first))),

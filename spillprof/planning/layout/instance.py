@@ -11,11 +11,9 @@ from functools import cached_property
 from math import gcd
 
 import numpy as np
-import numpy.typing as npt
 
+from spillprof.ir.arrays import Ints
 from spillprof.ir.layout_problem import LayoutProblem
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

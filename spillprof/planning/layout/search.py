@@ -10,17 +10,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from spillprof.ir.arrays import Ints
 from spillprof.ir.layout_problem import Layout, LayoutProblem
 from spillprof.ir.search_ends import COMPLETE
 from spillprof.planning.budget import Budget
+from spillprof.planning.free_list import Fit
 from spillprof.planning.layout.beam import BeamSearch
-from spillprof.planning.layout.greedy import ORDERS, Fit, colored, in_order, in_time_order, peak, skyline
-from spillprof.planning.layout.instance import Instance, Ints, instance
+from spillprof.planning.layout.greedy import LAYOUT_ORDERS, colored, in_order, in_time_order, peak, skyline
+from spillprof.planning.layout.instance import Instance, instance
 
 _MANY = 3_000  # buffers of a piece: beyond, only the methods that are near O(n log n)
 _MANY_SEARCHED = 1_500  # buffers of a piece: beyond, no search
 _MOST_CELLS = 50_000  # of a piece that is searched: memory is in proportion to them
-WORK = 60_000_000
+LAYOUT_WORK = 60_000_000
 """Of a search for the lowest peak where no time is given."""
 _WIDTH = 40  # of the beam
 _ROUND = ("halfway",) * 3 + ("goal",) * 12
@@ -31,7 +33,7 @@ The round begins anew with each layout found: so the peak comes down by halves w
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class LayoutEffort:
     """When a search ends: after ``runs`` of the beam on each piece, or ``work``, or with the budget of all pieces."""
 
     runs: int | None = None
@@ -47,7 +49,7 @@ class _Piece:
     base: int
 
 
-def lay_out(problem: LayoutProblem, capacity_bytes: int | None, effort: Effort) -> Layout:
+def lay_out(problem: LayoutProblem, capacity_bytes: int | None, effort: LayoutEffort) -> Layout:
     """Offsets of all buffers. Stops as soon as the peak is within the capacity; without one, at the lower bound."""
     whole = instance(problem)
     offsets = np.zeros(len(problem.buffers), dtype=np.int64)
@@ -128,7 +130,7 @@ def _greedy_layouts(piece: Instance) -> Iterator[tuple[str, Ints]]:
         return
     yield "colouring", colored(piece)
     yield "skyline", skyline(piece)
-    for name, order in ORDERS.items():
+    for name, order in LAYOUT_ORDERS.items():
         for fit in Fit:
             yield f"{name}, {fit} fit", in_order(piece, order(piece).tolist(), fit)
 
@@ -136,7 +138,7 @@ def _greedy_layouts(piece: Instance) -> Iterator[tuple[str, Ints]]:
 class _Search:
     """Beam search on one piece, at the goal and half-way to it."""
 
-    def __init__(self, piece: Instance, goal: int, effort: Effort) -> None:
+    def __init__(self, piece: Instance, goal: int, effort: LayoutEffort) -> None:
         self._piece, self._effort = piece, effort
         self._goal = max(goal, piece.lower_bound)
         self._at_goal = BeamSearch(piece, self._goal)

@@ -1,14 +1,16 @@
-"""A cover in the making: which gaps are spent off-chip, what that costs, and what each step still lacks.
+"""A cover in the making: which gaps are spent off-chip, what they cost, what each step still lacks; greedy completion.
 
-Columns are gaps of a reduced covering problem, rows its steps. A column that shares a write-back with others of its
-buffer pays for it if it is the first.
+Columns are gaps of a reduced covering problem, rows its steps. The first spent column of a buffer pays for the
+write-back that the buffer's columns share.
 """
 
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from spillprof.planning.bounding.reduction import Integers, Reduced
+from spillprof.ir.arrays import Ints
+from spillprof.planning.bounds.reduction import Reduced
 
 
 class Cover:
@@ -20,7 +22,7 @@ class Cover:
         self.costs: list[int] = reduced.costs.tolist()
         self.buffers = reduced.buffers
         self.write_costs = reduced.write_costs
-        self.slack: Integers = -reduced.needs
+        self.slack: Ints = -reduced.needs
         self.spent = [False] * len(reduced.gaps)
         self.spent_of: dict[int, int] = dict.fromkeys(reduced.buffers, 0)  # columns of each buffer
         self.cost = 0
@@ -82,3 +84,46 @@ class Cover:
                 self.keep(c)
                 kept.append(c)
         return kept
+
+
+_FREE = float("inf")
+
+
+def complete_greedily(cover: Cover) -> bool:
+    """Spend columns until no row lacks anything; whether that is possible.
+
+    Keys only fall as rows fill, so that the heap may be lazy; but when a buffer is written, its other columns get
+    cheaper and are pushed again.
+    """
+    others: dict[int, list[int]] = {}
+    for c, b in enumerate(cover.buffers):
+        if b in cover.write_costs:
+            others.setdefault(b, []).append(c)
+    heap = [(-_key(cover, c), c) for c in range(len(cover.spent)) if not cover.spent[c]]
+    heapify(heap)
+    missing = int((cover.slack < 0).sum())
+    while missing:
+        if not heap:
+            return False
+        said, c = heappop(heap)
+        if cover.spent[c]:
+            continue
+        key = -_key(cover, c)
+        if key >= 0:
+            continue
+        if heap and key > heap[0][0] and key > said:
+            heappush(heap, (key, c))
+            continue
+        first = not cover.spent_of[cover.buffers[c]]
+        cover.spend(c)
+        missing = int((cover.slack < 0).sum())
+        if first:
+            for other in others.get(cover.buffers[c], ()):
+                if not cover.spent[other]:
+                    heappush(heap, (-_key(cover, other), other))
+    return True
+
+
+def _key(cover: Cover, c: int) -> float:
+    gain, price = cover.gain(c), cover.price(c)
+    return 0.0 if not gain else gain / price if price else _FREE

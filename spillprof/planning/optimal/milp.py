@@ -1,24 +1,30 @@
-"""The covering problem as an integer program, solved by HiGHS from a cover that is known.
+"""The covering problem as an integer program for HiGHS, warm-started from a known cover: whole, or window by window.
 
-Sizes and costs are divided by their greatest common divisors, needs rounded up to whole units: integers, as small
-as they get. Coefficients are cut to the need of their row, which is valid for whole buffers.
+Sizes and costs are divided by their greatest common divisors and needs rounded up to whole units, which keeps the
+integers small. Coefficients are cut to the need of their row, which is valid for whole buffers.
+
+In very large problems, where rounds of ruin and recreate end too early, each window of rows is solved anew while the
+rest stays. Windows overlap by half, so that a column at the edge of one is in the middle of another.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from spillprof.planning.bounding.reduction import Reduced
+from spillprof.planning.bounds.reduction import Reduced
 from spillprof.planning.budget import Budget
+from spillprof.planning.gaps import Ranges
 from spillprof.planning.highs import quiet_solver, solve_integer
+from spillprof.planning.optimal.cover import Cover
 
 MOST_COLUMNS = 5_000
 """Gaps up to which the integer program is tried."""
 
 _MOST_VISITS = 400_000
-BUDGET = "budget"
+OUT_OF_BUDGET = "budget"
 """What stopped a solver whose budget was spent."""
 
 
@@ -39,7 +45,7 @@ class Solved:
     stopped: str  # what cut it short; empty if it finished
 
 
-def solve(reduced: Reduced, start: list[int], budget: Budget, precision: Precision = Precision()) -> Solved | None:
+def solve_milp(reduced: Reduced, start: list[int], budget: Budget, precision: Precision = Precision()) -> Solved | None:
     """Solve within the budget; None if none is left, or the problem is too large to try."""
     if len(reduced.gaps) > MOST_COLUMNS or reduced.visits > _MOST_VISITS or budget.is_spent:
         return None
@@ -61,9 +67,9 @@ def solve(reduced: Reduced, start: list[int], budget: Budget, precision: Precisi
         highspy.HighsModelStatus.kOptimal: "",
         highspy.HighsModelStatus.kSolutionLimit: "nodes",
         highspy.HighsModelStatus.kIterationLimit: "iterations",
-    }.get(status, "the solver failed" if in_budget else BUDGET)
+    }.get(status, "the solver failed" if in_budget else OUT_OF_BUDGET)
     bound = float(info.mip_dual_bound)
-    if stopped not in ("", "nodes", BUDGET) or not np.isfinite(bound):
+    if stopped not in ("", "nodes", OUT_OF_BUDGET) or not np.isfinite(bound):
         return Solved(columns=None, lower_cost=None, stopped=stopped)
     values = np.asarray(solver.getSolution().col_value)[: len(reduced.gaps)]
     lower = cost_unit * max(0, ceil(bound - 0.01 - 1e-9 * abs(bound)))
@@ -116,3 +122,78 @@ def _model(reduced: Reduced, cost_unit: int) -> Any:
     lp.a_matrix_.index_ = np.concatenate(indices)
     lp.a_matrix_.value_ = np.concatenate(values)
     return lp
+
+
+MANY_COLUMNS = 20_000
+"""From here on stretches gain more than rounds of local search in the same time."""
+
+_VISITS = (60_000, 120_000)  # (column, row) pairs in a stretch: in short ones first, which is quick
+_NEAR = Precision(relative_gap=0.002, most_nodes=50)
+
+
+def improve_in_windows(cover: Cover, budget: Budget, visits: tuple[int, ...] = _VISITS) -> bool:
+    """Improve a complete cover in place; False if the budget ended it."""
+    reduced = cover.reduced
+    n = len(reduced.gaps)
+    firsts, ends = np.full(n, len(reduced.steps)), np.zeros(n, dtype=np.int64)
+    np.minimum.at(firsts, reduced.covered.gap, reduced.covered.start)
+    np.maximum.at(ends, reduced.covered.gap, reduced.covered.end)
+    for rows in _stretches(len(reduced.steps), reduced.visits, visits):
+        if budget.is_spent:
+            return False
+        inside = np.flatnonzero((firsts >= rows.start) & (ends <= rows.stop))
+        _choose_anew(cover, rows, inside.tolist(), budget)
+    return True
+
+
+def _stretches(n_rows: int, all_visits: int, visits: tuple[int, ...]) -> Iterator[range]:
+    for most in visits:
+        width = max(2, n_rows * most // max(1, all_visits))
+        for offset in (0, width // 2):
+            for start in range(-offset, n_rows, width):
+                yield range(max(0, start), min(n_rows, start + width))
+
+
+def _choose_anew(cover: Cover, rows: range, columns: list[int], budget: Budget) -> None:
+    """Spend the cheapest of ``columns``, which cover no other rows, if that is cheaper than what is spent of them."""
+    before = cover.cost
+    spent = [c for c in columns if cover.spent[c]]
+    for c in spent:
+        cover.keep(c)
+    part = _part(cover, rows, columns)
+    position = {c: k for k, c in enumerate(part.gaps)}
+    solved = solve_milp(part, [position[c] for c in spent if c in position], budget, _NEAR) if part.steps else None
+    chosen = spent if solved is None or solved.columns is None else [part.gaps[k] for k in solved.columns]
+    for c in chosen:
+        cover.spend(c)
+    if cover.cost > before or int(cover.slack[rows.start : rows.stop].min(initial=0)) < 0:
+        for c in chosen:
+            cover.keep(c)
+        for c in spent:
+            cover.spend(c)
+
+
+def _part(cover: Cover, rows: range, columns: list[int]) -> Reduced:
+    """What rows still lack, and the columns that can cover it; its ``gaps`` are these columns."""
+    whole = cover.reduced
+    needs = -cover.slack[rows.start : rows.stop]
+    lacking = needs > 0
+    before = np.concatenate([[0], np.cumsum(lacking)])  # rows that lack something, before each row
+    mine = np.isin(whole.covered.gap, columns)
+    starts, ends = (before[at[mine] - rows.start] for at in (whole.covered.start, whole.covered.end))
+    left = starts < ends
+    used, positions = np.unique(whole.covered.gap[mine][left], return_inverse=True)
+    gaps = used.tolist()
+    buffers = [whole.buffers[c] for c in gaps]
+    return Reduced(
+        steps=[whole.steps[rows.start + k] for k in np.flatnonzero(lacking).tolist()],
+        needs=needs[lacking],
+        gaps=gaps,
+        covered=Ranges(positions, starts[left], ends[left]),
+        sizes=whole.sizes[gaps],
+        costs=whole.costs[gaps],
+        buffers=buffers,
+        write_costs={
+            b: whole.write_costs[b] for b in sorted({*buffers} & whole.write_costs.keys()) if not cover.spent_of[b]
+        },
+    )

@@ -15,23 +15,28 @@ from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.search_ends import COMPLETE
 from spillprof.ir.target import Target
-from spillprof.planning.bounding.reduction import Reduced, reduce
-from spillprof.planning.bounds import Bound, covers_of, lower_bound
+from spillprof.planning.bounds.covering import Covering, planners_covering
+from spillprof.planning.bounds.methods import LowerBound, covers_of, lower_bound
+from spillprof.planning.bounds.reduction import Reduced, reduce
 from spillprof.planning.budget import OPTION, search_budget
-from spillprof.planning.costs import transfer_costs
-from spillprof.planning.covering import Covering, planners_covering
-from spillprof.planning.exchange.pack import Effort
-from spillprof.planning.gaps import Gap, GapOption
+from spillprof.planning.ejection.packer import EjectionEffort
+from spillprof.planning.gaps import GapKey, GapOption
+from spillprof.planning.interval import choose_gaps
 from spillprof.planning.offline import plan_exchanged, plan_offline
-from spillprof.planning.optimal.cover import Cover
-from spillprof.planning.optimal.greedy import complete
+from spillprof.planning.optimal.cover import Cover, complete_greedily
+from spillprof.planning.optimal.dynamic_program import solve_dynamic_program
 from spillprof.planning.optimal.local_search import improve
-from spillprof.planning.optimal.milp import BUDGET, MOST_COLUMNS, Solved, solve
-from spillprof.planning.optimal.step_by_step import solve_step_by_step
-from spillprof.planning.optimal.windows import MANY_COLUMNS, improve_in_windows
-from spillprof.planning.options import CHEAP_STRATEGIES, OPTIMAL, PlanningOptions
-from spillprof.planning.strategies.interval import choose_gaps
-from spillprof.planning.traffic import count_traffic
+from spillprof.planning.optimal.milp import (
+    MANY_COLUMNS,
+    MOST_COLUMNS,
+    OUT_OF_BUDGET,
+    Solved,
+    improve_in_windows,
+    solve_milp,
+)
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.strategies import CHEAP_STRATEGIES, OPTIMAL
+from spillprof.planning.traffic import count_traffic, transfer_costs
 
 SOLVER = "MILP (HiGHS)"
 STEP_BY_STEP = "dynamic programming"
@@ -50,9 +55,9 @@ class Optimum:
     """The best plans, the bound, and how the search ended."""
 
     plans: tuple[Plan, ...]  # that spill the same bytes, the least found; those of the least transfer time first
-    bound: Bound
+    bound: LowerBound
     search: str  # COMPLETE, or what cut it short
-    choices: tuple["Choice", ...] = ()  # best first; empty if another strategy's plan needed no better
+    choices: tuple["GapChoice", ...] = ()  # best first; empty if another strategy's plan needed no better
 
 
 def find_optimum(
@@ -60,7 +65,7 @@ def find_optimum(
     target: Target,
     options: PlanningOptions,
     plan_of: Callable[[str], Plan],
-    bound: Bound | None = None,
+    bound: LowerBound | None = None,
     searched: Optimum | None = None,
 ) -> Optimum:
     """The best plan found for a fitted program. ``bound``: the lower bound, if it is known; ``plan_of``: another
@@ -72,7 +77,7 @@ def find_optimum(
     plans = list(_plans(plan_of))
     problem = planners_covering(program, options)
     least = min(_spilled(program, plan) for plan in plans)
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[GapChoice, ...] = ()
     search = COMPLETE
     if least > bound.cost:
         if searched is not None and searched.choices:
@@ -96,7 +101,7 @@ def find_optimum(
 
 
 def _with_room(
-    program: Program, target: Target, options: PlanningOptions, choice: "Choice", bound: Bound
+    program: Program, target: Target, options: PlanningOptions, choice: "GapChoice", bound: LowerBound
 ) -> tuple[Plan, str]:
     """A plan that leaves room for what addresses waste at first, then takes back what it can; how its search ended."""
     pool = (program.capacity_bytes or 0) - program.reserved_bytes
@@ -111,20 +116,20 @@ def _with_room(
         roomy[0].gaps if roomy else choice.gaps,
         OPTIMAL,
         options,
-        Effort(sweeps=_SWEEPS, budget=budget),
+        EjectionEffort(sweeps=_SWEEPS, budget=budget),
     )
     return plan, COMPLETE if in_budget else budget.end(OPTION)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class GapChoice:
     """Gaps to be spent off-chip, with the step that forces each, and what they cost."""
 
     cost: int
     gaps: list[tuple[GapOption, int]]
 
 
-def _gaps(choice: Choice) -> tuple[Gap, ...]:
+def _gaps(choice: GapChoice) -> tuple[GapKey, ...]:
     return tuple((gap.buffer, gap.last_use) for gap, _ in choice.gaps)
 
 
@@ -147,18 +152,18 @@ def _choices(
     options: PlanningOptions,
     problem: Covering,
     plans: Sequence[Plan],
-    bound: Bound,
-) -> tuple[tuple[Choice, ...], Bound, str]:
+    bound: LowerBound,
+) -> tuple[tuple[GapChoice, ...], LowerBound, str]:
     """Choices of gaps, cheapest first; the bound, better if the solver proved more; and how the search ended."""
     reduced = reduce(problem)
     column = {(problem.gaps[g].buffer, problem.gaps[g].last_use): c for c, g in enumerate(reduced.gaps)}
-    starts: list[Iterable[Gap]] = [_spilled_gaps(program, plan) for plan in plans]
+    starts: list[Iterable[GapKey]] = [_spilled_gaps(program, plan) for plan in plans]
     starts.append([(gap.buffer, gap.last_use) for gap, _ in choose_gaps(program, target, options)])
     starts += [(), *bound.covers]
     found: dict[tuple[int, ...], int] = {}  # columns -> cost
     for start in starts:
         cover = Cover(reduced, sorted({column[gap] for gap in start if gap in column}))
-        if complete(cover):
+        if complete_greedily(cover):
             cover.prune(cover.columns())
             found[tuple(cover.columns())] = cover.cost
     if not found:
@@ -167,20 +172,20 @@ def _choices(
     search = COMPLETE
     if min(found.values()) > goal:
         rows = bound.certificate if _is_bounded(problem, bound) else ()
-        solved = solve_step_by_step(reduced, rows, min(found.values()))
+        solved = solve_dynamic_program(reduced, rows, min(found.values()))
         if solved is not None:
             bound = _with(solved, STEP_BY_STEP, reduced, problem, bound, found)
         else:
             bound, search = _searched(reduced, problem, options, bound, found)
     cheapest = min(found.values())
     near = sorted((cost, columns) for columns, cost in found.items() if cost <= _NEAR * cheapest)
-    choices = tuple(Choice(cost, _named(problem, reduced, columns)) for cost, columns in near[:_PLACED])
+    choices = tuple(GapChoice(cost, _named(problem, reduced, columns)) for cost, columns in near[:_PLACED])
     return choices, bound, search
 
 
 def _searched(
-    reduced: Reduced, problem: Covering, options: PlanningOptions, bound: Bound, found: dict[tuple[int, ...], int]
-) -> tuple[Bound, str]:
+    reduced: Reduced, problem: Covering, options: PlanningOptions, bound: LowerBound, found: dict[tuple[int, ...], int]
+) -> tuple[LowerBound, str]:
     """The bound after the best choice was improved and the integer program solved, and how that ended."""
     goal, budget = bound.cost - problem.forced_cost, search_budget(options)
     best = Cover(reduced, min(found.items(), key=lambda item: item[1])[0])
@@ -191,24 +196,24 @@ def _searched(
     found[tuple(best.columns())] = best.cost
     if best.cost <= goal:
         return bound, COMPLETE
-    solved = solve(reduced, best.columns(), budget)
+    solved = solve_milp(reduced, best.columns(), budget)
     if solved is None:
         if len(reduced.gaps) > MOST_COLUMNS and in_budget:
             return bound, f"too large to solve exactly: {len(reduced.gaps):,} gaps"
         return bound, budget.end(OPTION)
     bound = _with(solved, SOLVER, reduced, problem, bound, found)
-    if solved.stopped == BUDGET or (solved.stopped and not in_budget):
+    if solved.stopped == OUT_OF_BUDGET or (solved.stopped and not in_budget):
         return bound, budget.end(OPTION)
     return bound, solved.stopped or COMPLETE
 
 
 def _with(
-    solved: Solved, by: str, reduced: Reduced, problem: Covering, bound: Bound, found: dict[tuple[int, ...], int]
-) -> Bound:
+    solved: Solved, by: str, reduced: Reduced, problem: Covering, bound: LowerBound, found: dict[tuple[int, ...], int]
+) -> LowerBound:
     """The bound with what a solver proved; what it found is added."""
     if solved.columns is not None:
         cover = Cover(reduced, solved.columns)
-        if complete(cover):  # it is complete, but for the solver's tolerances
+        if complete_greedily(cover):  # it is complete, but for the solver's tolerances
             cover.prune(cover.columns())
             found[tuple(cover.columns())] = cover.cost
     if not _is_bounded(problem, bound) or solved.lower_cost is None:
@@ -217,7 +222,7 @@ def _with(
     return replace(bound, cost=cost, proven_by=by) if cost > bound.cost else bound
 
 
-def _is_bounded(problem: Covering, bound: Bound) -> bool:
+def _is_bounded(problem: Covering, bound: LowerBound) -> bool:
     """Whether the bound is of the same problem.
 
     Where operands may leave early or buffers be freed earlier than our planners do, theirs is not that of all plans.
@@ -225,7 +230,7 @@ def _is_bounded(problem: Covering, bound: Bound) -> bool:
     return (problem.gaps, problem.excess_bytes) == (bound.problem.gaps, bound.problem.excess_bytes)
 
 
-def _spilled_gaps(program: Program, plan: Plan) -> list[Gap]:
+def _spilled_gaps(program: Program, plan: Plan) -> list[GapKey]:
     """Gaps that a plan spends off-chip; those of weights that left before the run's first use are of the run before."""
     n = len(program.steps)
     return [(s.buffer, s.last_use_step + (n if s.last_use_step < 0 else 0)) for s in plan.spills]

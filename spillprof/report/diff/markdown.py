@@ -18,9 +18,10 @@ from spillprof.report.diff.wording import (
 )
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.profile.markdown import code, plain
+from spillprof.report.table import Table
 from spillprof.studies.diff import Comparison, Named, OperatorChange, StrategyChange
 
-TOP_OPERATORS = 10
+_TOP_OPERATORS = 10
 MAX_SOURCES = 3
 MAX_DIFFERENCES = 20
 MAX_ALONE = 5
@@ -40,9 +41,8 @@ def _lines(comparison: Comparison) -> Iterable[str]:
     if comparison.strategies:
         lead = comparison.strategies[0]
         if both_run(lead):
-            yield f"| {strategy_title(lead)} | before | after | change |"
-            yield "| --- | --: | --: | --- |"
-            yield from (f"| {' | '.join(row)} |" for row in figure_rows(comparison, lead))
+            heads = (strategy_title(lead), "before", "after", "change")
+            yield from Table(heads=heads, cells=figure_rows(comparison, lead), align="lrrl").markdown()
             yield ""
         yield from _sources(lead)
         yield from _operators(lead)
@@ -72,22 +72,20 @@ def _sources(lead: StrategyChange) -> Iterable[str]:
 
 
 def _operators(lead: StrategyChange) -> Iterable[str]:
-    rows: tuple[OperatorChange, ...] = lead.operators[:TOP_OPERATORS]
+    rows: tuple[OperatorChange, ...] = lead.operators[:_TOP_OPERATORS]
     if not rows:
         return
-    yield "| operator | spill bytes before | after | change | what |"
-    yield "| --- | --: | --: | --- | --- |"
-    for change in rows:
-        ends = change.spill_bytes_before, change.spill_bytes_after
-        old, new = figures(Metric.SPILL_BYTES, *ends)
-        cells = (
+    heads = ("operator", "spill bytes before", "after", "change", "what")
+    cells = [
+        (
             f"#{step_of(change)} {code(change.name)}",
-            old,
-            new,
-            growth(Metric.PEAK, *ends),
+            *figures(Metric.SPILL_BYTES, change.spill_bytes_before, change.spill_bytes_after),
+            growth(Metric.PEAK, change.spill_bytes_before, change.spill_bytes_after),
             plain(operator_reason(change)),
         )
-        yield f"| {' | '.join(cells)} |"
+        for change in rows
+    ]
+    yield from Table(heads=heads, cells=cells, align="lrrll").markdown()
     if len(lead.operators) > len(rows):
         yield ""
         yield f"{len(lead.operators) - len(rows):,} more operators moved."
@@ -95,12 +93,12 @@ def _operators(lead: StrategyChange) -> Iterable[str]:
 
 
 def _strategies(comparison: Comparison) -> Iterable[str]:
-    yield "| strategy | spill bytes | latency | |"
-    yield "| --- | --- | --- | --- |"
+    rows = []
     for change in comparison.strategies:
         pairs = strategy_figures(change) if both_run(change) else ()
-        cells = [f"{before} → {after}" for before, after, _ in pairs] or ["-", "-"]
-        yield f"| {strategy_title(change)} | {cells[0]} | {cells[1]} | {OUTCOMES[change.outcome]} |"
+        ends = [f"{before} → {after}" for before, after, _ in pairs] or ["-", "-"]
+        rows.append((strategy_title(change), *ends, OUTCOMES[change.outcome]))
+    yield from Table(heads=("strategy", "spill bytes", "latency", ""), cells=rows, align="llll").markdown()
     yield ""
 
 

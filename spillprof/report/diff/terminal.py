@@ -26,9 +26,9 @@ from spillprof.report.diff.wording import (
     verdict,
 )
 from spillprof.report.gate.wording import growth
-from spillprof.report.narrow import wrapped
 from spillprof.report.scales import Scale, size_scale, time_scale
-from spillprof.report.text import cells, count_of, label, ljust, rjust
+from spillprof.report.table import Table
+from spillprof.report.text import count_of, label, wrapped
 from spillprof.studies.diff import BufferChange, Comparison, OperatorChange, StrategyChange
 
 DEFAULT_WIDTH = 100
@@ -67,14 +67,12 @@ def _parts(comparison: Comparison, top: int, width: int) -> Iterator[list[str]]:
 
 def _runs(comparison: Comparison) -> list[str]:
     rows = [(head.which, head.name, head.sram, label(head.target, 16)) for head in run_heads(comparison, 36)]
-    widths = [max(cells(row[k]) for row in rows) for k in range(4)]
-    return ["  ".join(ljust(cell, width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return Table(cells=rows, align="llll").lines()
 
 
 def _figures(comparison: Comparison, lead: StrategyChange) -> list[str]:
-    rows = [(strategy_title(lead), "before", "after", "change"), *figure_rows(comparison, lead)]
-    widths = [max(len(row[k]) for row in rows) for k in range(3)]
-    return [f"  {a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d}" for a, b, c, d in rows]
+    heads = (strategy_title(lead), "before", "after", "change")
+    return Table(heads=heads, cells=figure_rows(comparison, lead), align="lrrl").lines(indent=2)
 
 
 def _strategies(comparison: Comparison) -> list[str]:
@@ -84,15 +82,12 @@ def _strategies(comparison: Comparison) -> list[str]:
     times = [_pair(s, "latency_s") for s in comparison.strategies]
     sizes = size_scale([round(value) for pair in spills for value in pair if value is not None])
     scale = time_scale([value for pair in times for value in pair])
-    rows = [("all strategies", "spill bytes before", "after", "latency before", "after", "")]
-    for change, spilled, latency in zip(comparison.strategies, spills, times, strict=True):
-        cells = [sizes.text(value) for value in spilled] + [scale.text(value) for value in latency]
-        rows.append((strategy_title(change), cells[0], cells[1], cells[2], cells[3], OUTCOMES[change.outcome]))
-    widths = [max(len(row[k]) for row in rows) for k in range(6)]
-    return [
-        "  " + "  ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in range(1, 5)), row[5]])
-        for row in rows
+    heads = ("all strategies", "spill bytes before", "after", "latency before", "after", "")
+    rows = [
+        (strategy_title(change), *map(sizes.text, spilled), *map(scale.text, latency), OUTCOMES[change.outcome])
+        for change, spilled, latency in zip(comparison.strategies, spills, times, strict=True)
     ]
+    return Table(heads=heads, cells=rows, align="lrrrrl").lines(indent=2)
 
 
 def _pair(change: StrategyChange, field: str) -> tuple[float | None, float | None]:
@@ -126,12 +121,16 @@ def _operators(lead: StrategyChange, top: int, width: int) -> list[str]:
     sizes = _scale(rows)
     times = time_scale([change.delta_s for change in rows])
     room = _name_width(width)
-    table = [("", "before", "after", "change", "stall")]
-    for change in rows:
-        step = step_of(change)
-        name = f"#{step} {label(change.name, room - len(str(step)) - 2)}"
-        table.append((name, *_sizes(sizes, change), _signed(times, change.delta_s)))
-    lines = _table(table, [operator_reason(change) for change in rows], width)
+    names = [f"#{step_of(c)} {label(c.name, room - len(str(step_of(c))) - 2)}" for c in rows]
+    table = Table(
+        heads=("", "before", "after", "change", "stall"),
+        cells=[
+            (name, *_sizes(sizes, change), _signed(times, change.delta_s))
+            for name, change in zip(names, rows, strict=True)
+        ],
+        align="lrrrr",
+    )
+    lines = _with_reasons(table, [operator_reason(change) for change in rows], width)
     return [operators_title(lead), *lines, *_more(len(lead.operators) - len(rows), top)]
 
 
@@ -140,11 +139,19 @@ def _buffers(lead: StrategyChange, top: int, width: int) -> list[str]:
         return []
     rows = lead.buffers[:top]
     sizes = _scale(rows)
-    table = [("", "before", "after", "change", "spills")]
-    for change in rows:
-        spills = f"{change.spill_count_before:,} → {change.spill_count_after:,}"
-        table.append((label(change.name, _name_width(width)), *_sizes(sizes, change), spills))
-    lines = _table(table, [buffer_reason(change) for change in rows], width)
+    table = Table(
+        heads=("", "before", "after", "change", "spills"),
+        cells=[
+            (
+                label(c.name, _name_width(width)),
+                *_sizes(sizes, c),
+                f"{c.spill_count_before:,} → {c.spill_count_after:,}",
+            )
+            for c in rows
+        ],
+        align="lrrrr",
+    )
+    lines = _with_reasons(table, [buffer_reason(change) for change in rows], width)
     return [buffers_title(lead), *lines, *_more(len(lead.buffers) - len(rows), top)]
 
 
@@ -165,14 +172,11 @@ def _sizes(scale: Scale, change: OperatorChange | BufferChange) -> tuple[str, st
     )
 
 
-def _table(rows: Sequence[tuple[str, ...]], reasons: Sequence[str], width: int) -> list[str]:
-    widths = [max(cells(row[k]) for row in rows) for k in range(len(rows[0]))]
+def _with_reasons(table: Table, reasons: Sequence[str], width: int) -> list[str]:
+    """The table, and below each row its reason."""
     lines = []
-    for row, reason in zip(rows, ("", *reasons), strict=True):
-        placed = [ljust(row[0], widths[0]), *(rjust(cell, w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-        lines.append("  " + "  ".join(placed))
-        if reason:
-            lines += wrapped(reason, width, first=" " * 6, others=" " * 8)
+    for block, reason in zip(table.blocks(indent=2), ("", *reasons), strict=True):
+        lines += [*block, *wrapped(reason, width, first=" " * 6, others=" " * 8)]
     return lines
 
 

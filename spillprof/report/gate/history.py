@@ -8,10 +8,11 @@ from spillprof import __version__
 from spillprof.ir.metric import Metric
 from spillprof.report.gate.wording import NAMES, figure, figures, growth
 from spillprof.report.profile.html import environment, stylesheet
+from spillprof.report.table import Table
 from spillprof.report.text import BARS, count_of, label
 from spillprof.studies.history import Run, Series, Step, steps
 
-MOST_BARS = 60
+_MOST_BARS = 60
 _WIDTH, _HEIGHT = 640, 120
 """Of a chart, in its own units."""
 
@@ -74,12 +75,14 @@ def html(series: Sequence[Series], metrics: Sequence[Metric]) -> str:
 
 def _lines(each: Series, metrics: Sequence[Metric], top: int) -> Iterator[str]:
     yield f"{label(each.model)} @ {label(each.target)}   {count_of(len(each.runs), 'commit')}"
-    width = max(len(NAMES[metric]) for metric in metrics)
+    rows = []
     for metric in metrics:
         values = [run.of(metric) for run in each.runs]
         first, last = figures(metric, values[0], values[-1])
         trend = f"{first} → {last}" if values[0] != values[-1] else f"{last}, as at first"
-        yield f"  {NAMES[metric]:<{width}}  {_sparkline(values)}  {trend}"
+        rows.append((NAMES[metric], _sparkline(values), trend))
+    for metric, line in zip(metrics, Table(cells=rows, align="lll").lines(indent=2), strict=True):
+        yield line
         found = steps(each.runs, metric)
         yield from (f"    {_sentence(metric, step)}" for step in found[::-1][:top])
         if len(found) > top:
@@ -97,7 +100,7 @@ def _sentence(metric: Metric, step: Step) -> str:
 
 def _sparkline(values: Sequence[int]) -> str:
     """The last values as bars from 0 to the largest."""
-    shown = values[-MOST_BARS:]
+    shown = values[-_MOST_BARS:]
     largest = max(max(shown), 1)
     return "".join(BARS[(len(BARS) - 1) * value // largest] for value in shown)
 

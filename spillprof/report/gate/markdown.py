@@ -15,6 +15,7 @@ from spillprof.report.gate.wording import (
     worst_first,
 )
 from spillprof.report.profile.markdown import code, plain
+from spillprof.report.table import Table
 from spillprof.studies.gate.values import Check, GateReport, Verdict
 
 MARKER = "<!-- spillprof:gate -->"
@@ -28,11 +29,8 @@ def render(report: GateReport) -> str:
     """The comment, newline at the end, never longer than LONGEST."""
     checks = worst_first(report.checks)
     head = [MARKER, f"### spillprof gate: {plain(summary(report))}", ""]
-    table = [
-        "| | model @ target | verdict | figure | change |",
-        "| --- | --- | --- | --: | --: |",
-        *(_row(report, check) for check in checks),
-    ]
+    heads = ("", "model @ target", "verdict", "figure", "change")
+    table = Table(heads=heads, cells=[_row(report, check) for check in checks], align="lllrr").markdown()
     body = [line for check in checks for line in _details(check)]
     foot = [
         "",
@@ -46,7 +44,7 @@ def render(report: GateReport) -> str:
     return "\n".join([*head, *kept, *([] if complete else cut), *foot]) + "\n"
 
 
-def _row(report: GateReport, check: Check) -> str:
+def _row(report: GateReport, check: Check) -> tuple[str, ...]:
     word = "ERROR" if report.unjudged(check) else "FAIL" if report.fails(check) else "ok"
     if word == "ok" and check.verdict in (Verdict.NEW, Verdict.REMOVED):
         word = "warn"
@@ -54,8 +52,11 @@ def _row(report: GateReport, check: Check) -> str:
     values = "<br>".join(f"{NAMES[c.metric]} {figure(c.metric, c.after)}" for c in shown)
     deltas = "<br>".join("-" if c.before is None else growth(c.metric, c.before, c.after) for c in shown)
     return (
-        f"| {_SYMBOLS[word]} {word} | {code(check.model)} @ {code(check.target)} | {check.verdict} "
-        f"| {plain(values, '<br>') or '-'} | {plain(deltas, '<br>') or '-'} |"
+        f"{_SYMBOLS[word]} {word}",
+        f"{code(check.model)} @ {code(check.target)}",
+        str(check.verdict),
+        plain(values, "<br>") or "-",
+        plain(deltas, "<br>") or "-",
     )
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from spillprof.report.gate.wording import advice, headline, reasons, summary
-from spillprof.report.text import cells, label, ljust, printable, shorten_middle
+from spillprof.report.table import Table
+from spillprof.report.text import label, printable, shorten_middle
 from spillprof.studies.gate.values import Check, GateReport, Verdict
 
-QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
+_QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
 
 
 def render(report: GateReport) -> str:
@@ -15,15 +16,14 @@ def render(report: GateReport) -> str:
 
 
 def _lines(report: GateReport) -> Iterator[str]:
-    names = [label(check.key, 60) for check in report.checks]
-    width = max(map(cells, names), default=0)
-    for check, name in zip(report.checks, names, strict=True):
-        yield f"{_word(report, check):<6}{check.verdict:<13}{ljust(name, width)}  {headline(check)}"
+    rows = [(f"{_word(report, c):<4}", str(c.verdict), label(c.key, 60), headline(c)) for c in report.checks]
+    for check, line in zip(report.checks, Table(cells=rows, align="llll").lines(), strict=True):
+        yield line
         if check.failure is not None:
             yield from (f"{'':8}--> {shorten_middle(printable(place), 200)}" for place in check.failure.where)
             if check.failure.hint:
                 yield f"{'':8}hint: {shorten_middle(printable(check.failure.hint), 300)}"
-        elif check.verdict not in QUIET:
+        elif check.verdict not in _QUIET:
             yield from (f"{'':8}{line}" for line in reasons(check))
     yield f"{summary(report)}; baseline {label(report.baseline, 80)}{', written' if report.updated else ''}"
     yield from advice(report)

@@ -3,7 +3,7 @@
 from spillprof.ir.profile import Bounds, Profile
 from spillprof.ir.story import ANY_CHANGE
 from spillprof.ir.units import format_size, format_size_exact, format_size_pair, format_time
-from spillprof.planning.options import OPTIMAL
+from spillprof.planning.strategies import OPTIMAL
 
 NOTHING, FORCED = "nothing must spill", "operators that cannot fit"
 

@@ -17,9 +17,10 @@ from spillprof.report.profile.verdict import (
     why_line,
 )
 from spillprof.report.scales import comparison_size_column, percent, size_column, time_column
+from spillprof.report.table import Table
 from spillprof.report.text import count_of, label, printable
 
-TOP_OPERATORS = 10
+_TOP_OPERATORS = 10
 
 
 def render(profile: Profile) -> str:
@@ -79,19 +80,21 @@ def _strategies(profile: Profile) -> Iterable[str]:
     spill_time = time_column([None, *(r.spill_time_s for r in rows)])
     bound = profile.bounds.spill_bytes_lower if profile.bounds else None
     spilled = comparison_size_column([0, *(r.spill_bytes for r in rows), bound])
-    yield "| strategy | latency | spill time | hidden | spill bytes | spills | reloads |"
-    yield "| --- | --: | --: | --: | --: | --: | --: |"
-    yield f"| no spill (ideal) | {latency[0]} | - | - | 0 | 0 | 0 |"
-    for i, r in enumerate(rows, start=1):
-        yield (
-            f"| {r.strategy} | {latency[i]} | {spill_time[i]} | {percent(r.hidden_share)} | {spilled[i]} "
-            f"| {r.spill_count:,} | {r.reload_count:,} |"
-        )
+    cells = [("no spill (ideal)", latency[0], "-", "-", "0", "0", "0")]
+    cells += [
+        (r.strategy, latency[i], spill_time[i], percent(r.hidden_share), spilled[i], f"{r.spill_count:,}",
+         f"{r.reload_count:,}")
+        for i, r in enumerate(rows, start=1)
+    ]  # fmt: skip
     if profile.bounds is not None:
-        yield f"| lower bound ({proof_word(profile.bounds)}) | | | | {spilled[-1]} | | |"
-    for r in profile.results:
-        if not r.feasible:
-            yield f"| {r.strategy} | infeasible: {plain(label(r.reason or 'no reason given', 200))} | | | | | |"
+        cells.append((f"lower bound ({proof_word(profile.bounds)})", "", "", "", spilled[-1], "", ""))
+    cells += [
+        (r.strategy, f"infeasible: {plain(label(r.reason or 'no reason given', 200))}", "", "", "", "", "")
+        for r in profile.results
+        if not r.feasible
+    ]
+    heads = ("strategy", "latency", "spill time", "hidden", "spill bytes", "spills", "reloads")
+    yield from Table(heads=heads, cells=cells, align="lrrrrrr").markdown()
     yield ""
 
 
@@ -99,16 +102,21 @@ def _operators(lead: Result) -> Iterable[str]:
     if lead.kinds is not None and lead.spill_bytes:
         yield f"Why ({lead.strategy}): {why_line(lead)}"
         yield ""
-    rows = lead.operators[:TOP_OPERATORS]
+    rows = lead.operators[:_TOP_OPERATORS]
     spilled = size_column([o.spill_bytes for o in rows])
     stalls = time_column([o.stall_s for o in rows])
-    yield f"| top operators under {lead.strategy} | spill bytes | stall | cause | victims |"
-    yield "| --- | --: | --: | --- | --- |"
-    for o, nbytes, stall in zip(rows, spilled, stalls, strict=True):
-        victims = ", ".join(code(name) for name in o.victims[:3])
-        more = f" +{len(o.victims) - 3}" if len(o.victims) > 3 else ""
-        yield f"| #{o.step} {code(o.name)} | {nbytes} | {stall} | {shown_cause(o) or '-'} | {victims}{more} |"
+    heads = (f"top operators under {lead.strategy}", "spill bytes", "stall", "cause", "victims")
+    cells = [
+        (f"#{o.step} {code(o.name)}", nbytes, stall, shown_cause(o) or "-", _victims(o.victims))
+        for o, nbytes, stall in zip(rows, spilled, stalls, strict=True)
+    ]
+    yield from Table(heads=heads, cells=cells, align="lrrll").markdown()
     if len(lead.operators) > len(rows):
         yield ""
         yield f"{len(lead.operators) - len(rows):,} more operators have a figure."
     yield ""
+
+
+def _victims(names: Sequence[str]) -> str:
+    more = f" +{len(names) - 3}" if len(names) > 3 else ""
+    return ", ".join(map(code, names[:3])) + more

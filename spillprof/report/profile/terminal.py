@@ -2,18 +2,15 @@
 
 import io
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.story import Suggestion
 from spillprof.ir.units import format_rate, format_size, format_size_exact
-from spillprof.report.narrow import GLUE, fitting, glued, least_width
 from spillprof.report.profile import memory_strip
 from spillprof.report.profile.bound_words import bound_scope, proof_word, search_sentences
 from spillprof.report.profile.op_times import op_times_sentence
@@ -38,7 +35,8 @@ from spillprof.report.scales import (
     size_column,
     time_column,
 )
-from spillprof.report.text import count_of, label
+from spillprof.report.table import Table
+from spillprof.report.text import GLUE, count_of, display_width, glued, label
 
 DEFAULT_WIDTH = 100
 MIN_WIDTH = 60
@@ -54,7 +52,6 @@ _STRATEGY_COLUMNS = (
     "", "latency", "spill time", "hidden", "spill bytes", "spills", "reloads", "above bound",
 )  # fmt: skip
 WEIGHT_WORDS = {"stream": "streamed", "cached": "cached", "resident": "resident"}
-_Justify = Literal["left", "right"]
 
 
 def render(profile: Profile, *, top: int = 10, width: int | None = None, color: bool) -> str:
@@ -135,20 +132,24 @@ def _strategies(profile: Profile, lead: Result | None, width: int) -> Renderable
     bound = profile.bounds.spill_bytes_lower if profile.bounds else None
     spill_bytes = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown), bound])
     ideal_row = ("ideal" if width < NARROW else "no spill (ideal)", latency[0], "-", "-", "0", "0", "0", "-")
-    lines: list[tuple[tuple[str, ...], str]] = [(_STRATEGY_COLUMNS, ""), (ideal_row, "")]
+    lines: list[tuple[str, ...]] = [ideal_row]
+    styles = [""]
     for i, result in enumerate(rows, start=1):
         name = label(result.strategy, 20)
         if not result.feasible:
-            lines.append(((name, "infeasible", *["-"] * 6), "dim"))
+            lines.append((name, "infeasible", *["-"] * 6))
+            styles.append("dim")
             continue
-        figures = (
-            latency[i], spill_time[i], percent(result.hidden_share), spill_bytes[i],
+        lines.append((
+            name, latency[i], spill_time[i], percent(result.hidden_share), spill_bytes[i],
             f"{result.spill_count:,}", f"{result.reload_count:,}", above_bound(profile, result),
-        )  # fmt: skip
-        lines.append(((name, *figures), "bold" if result is lead else ""))
+        ))  # fmt: skip
+        styles.append("bold" if result is lead else "")
     if profile.bounds is not None:
-        lines.append((("lower bound", "", "", "", spill_bytes[-1], "", "", proof_word(profile.bounds)), ""))
-    return _fitted(lines, width - 2, spared=("reloads", "hidden", "spill time", "spills"), left=1)
+        lines.append(("lower bound", "", "", "", spill_bytes[-1], "", "", proof_word(profile.bounds)))
+        styles.append("")
+    spared = ("reloads", "hidden", "spill time", "spills")
+    return _drawn(Table(heads=_STRATEGY_COLUMNS, cells=lines, align="lrrrrrrr", spared=spared), width, styles)
 
 
 def _memory(profile: Profile, lead: Result | None, width: int) -> Iterable[RenderableType]:
@@ -190,17 +191,27 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
     spilled = size_column([o.spill_bytes for o in rows])
     stalls = time_column([o.stall_s for o in rows])
     for shown in (2, 1):
-        figures = [("spill bytes", "stall", "cause", "victims")]
-        for operator, nbytes, stall in zip(rows, spilled, stalls, strict=True):
-            figures.append((nbytes, stall, shown_cause(operator) or "-", _victims(operator.victims, shown)))
-        room = width - 2 - least_width(figures, gap=2) - 2
+        figures = Table(
+            heads=("spill bytes", "stall", "cause", "victims"),
+            cells=[
+                (nbytes, stall, shown_cause(operator) or "-", _victims(operator.victims, shown))
+                for operator, nbytes, stall in zip(rows, spilled, stalls, strict=True)
+            ],
+            align="rrll",
+        )
+        room = width - 2 - figures.width() - 2
         if room >= _SHORT_NAME:
             break
     name_width = max(_SHORTEST_NAME, min(_LONG_NAME, room))
     names = [f"#{o.step} {label(o.name, name_width - len(str(o.step)) - 2)}" for o in rows]
-    lines = [((name, *row), "") for name, row in zip(["operator", *names], figures, strict=True)]
+    table = Table(
+        heads=("operator", *figures.heads),
+        cells=[(name, *row) for name, row in zip(names, figures.cells, strict=True)],
+        align=f"l{figures.align}",
+        spared=("victims", "cause"),
+    )
     yield _line(f"Top operators under {lead.strategy}", "bold")
-    yield _fitted(lines, width - 2, spared=("victims", "cause"), left=1, right=2)
+    yield _drawn(table, width)
     hidden = len(lead.operators) - len(rows)
     if hidden:
         yield Padding(Text(f"... {hidden:,} more (--top {len(lead.operators)})", "dim"), (0, 0, 0, 4))
@@ -219,10 +230,10 @@ def _story(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
         of_one = len({a.buffer for a in absences}) == 1
         for name_width in (20, 14, 10):
             rows = [absence_row(a, with_buffer=not of_one, name_width=name_width) for a in absences[:top]]
-            if least_width([COLUMNS, *rows]) <= width - 2:
+            table = Table(heads=COLUMNS, cells=rows, align="lllrrrl", spared=("left after", "waited"))
+            if table.width(gap=1) <= width - 2:
                 break
-        lines = [(row, "") for row in (COLUMNS, *rows)]
-        yield _fitted(lines, width - 2, spared=("left after", "waited"), left=3, right=3)
+        yield _drawn(table, width)
         if len(absences) > top:
             yield Padding(Text(f"... {len(absences) - top:,} more (--top {len(absences)})", "dim"), (0, 0, 0, 4))
 
@@ -283,19 +294,15 @@ def _suggestions(profile: Profile, lead: Result | None, width: int) -> Iterable[
     spilled = size_column([s.spill_bytes for s in shown])
     arguments = [label(s.argument, LONGEST_ARGUMENT) for s in shown]
     prices = [label(s.costs, 80) for s in shown]
-    beside = max(map(len, arguments)) + max(map(len, prices)) <= width - 32
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("latency", justify="right", no_wrap=True)
-    table.add_column("spill bytes", justify="right", no_wrap=True)
-    table.add_column("change", overflow="fold")
-    if beside:
-        table.add_column("costs", no_wrap=True)
-    for suggestion, nbytes, argument, price in zip(shown, spilled, arguments, prices, strict=True):
-        figures = signed_time(-suggestion.saves_s), nbytes
-        if beside:
-            table.add_row(*figures, Text(argument), Text(price))
-        else:
-            table.add_row(*figures, Text.assemble(argument, "\n", (price, "dim")))
+    saved = [signed_time(-s.saves_s) for s in shown]
+    heads = ("latency", "spill bytes", "change")
+    if max(map(display_width, arguments)) + max(map(display_width, prices)) <= width - 32:
+        rows = list(zip(saved, spilled, arguments, prices, strict=True))
+        table, styles = Table(heads=(*heads, "costs"), cells=rows, align="rrll"), [""] * len(rows)
+    else:
+        pairs = zip(saved, spilled, arguments, prices, strict=True)
+        lines = [line for time, size, what, price in pairs for line in ((time, size, what), ("", "", price))]
+        table, styles = Table(heads=heads, cells=lines, align="rrl", folded=2), ["", "dim"] * len(shown)
     under = sorted({s.strategy for s in shown if s.change != "strategy"})
     how = f" under {', '.join(under)}" if under else ""
     if lead is not None and under != [lead.strategy]:
@@ -303,7 +310,7 @@ def _suggestions(profile: Profile, lead: Result | None, width: int) -> Iterable[
     more = len(profile.suggestions) - len(shown)
     yield ""
     yield _line(f"What would help most (each re-simulated{how})", "bold")
-    yield Padding(table, (0, 0, 0, 2))
+    yield _drawn(table, width, styles)
     if more:
         yield Padding(Text(f"... {more:,} more in the report and in --json", "dim"), (0, 0, 0, 4))
 
@@ -332,27 +339,11 @@ def _remarks(profile: Profile) -> Iterable[RenderableType]:
     yield from ["", *(_line(f"note: {line}", "dim") for line in lines)] if lines else []
 
 
-def _table(*columns: tuple[str, _Justify]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title, justify in columns:
-        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis")
-    return table
-
-
-def _fitted(
-    lines: Sequence[tuple[tuple[str, ...], str]], width: int, *, spared: Sequence[str], left: int, right: int = 9
-) -> RenderableType:
-    """A table of (cells, style), its head first, without the columns for which there is no room.
-
-    ``left`` columns are left-aligned, the ``right`` next ones right-aligned, the rest left again.
-    """
-    kept, gap = fitting([row for row, _ in lines], width, spared)
-    head = lines[0][0]
-    table = _table(*((head[i], "right" if left <= i < left + right else "left") for i in kept))
-    table.padding = (0, gap, 0, 0)
-    for row, style in lines[1:]:
-        table.add_row(*(Text(row[i]) for i in kept), style=style)
-    return Padding(table, (0, 0, 0, 2))
+def _drawn(table: Table, width: int, styles: Sequence[str] = ()) -> RenderableType:
+    """The table with dim heads; ``styles`` are those of its rows."""
+    heads, *rows = ("\n".join(lines) for lines in table.blocks(width=width, indent=2))
+    styled = map(Text, (heads, *rows), ("dim", *(styles or [""] * len(rows))))
+    return Text("\n", no_wrap=True, overflow="ignore").join(styled)
 
 
 def _line(text: str | Text, style: str = "") -> RenderableType:

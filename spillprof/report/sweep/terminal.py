@@ -1,9 +1,9 @@
 """The page that ``sweep`` prints: one line a size, one column a strategy, and what follows from the curves."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from spillprof.ir.units import format_size_exact, format_time
-from spillprof.report.narrow import least_width, wrapped
 from spillprof.report.scales import size_scale, time_scale
 from spillprof.report.sweep.wording import (
     answer_sentence,
@@ -14,29 +14,30 @@ from spillprof.report.sweep.wording import (
     title_of,
     unfinished,
 )
-from spillprof.report.text import count_of, label
+from spillprof.report.table import Table
+from spillprof.report.text import count_of, label, wrapped
 from spillprof.studies.sweep.result import CaseFacts, Sweep
 from spillprof.studies.sweep.rows import Row
 
 WIDTH = 100
-MIN_WIDTH = 60
-MAX_CASES = 8
-MAX_SIZES = 40
-MAX_CLIFFS = 5
-MAX_FAILURES = 5
-MAX_CHOICES = 12
-BAR_WIDTH = 14
-MOST_BARS = 2
+_MIN_WIDTH = 60
+_MAX_CASES = 8
+_MAX_SIZES = 40
+_MAX_CLIFFS = 5
+_MAX_FAILURES = 5
+_MAX_CHOICES = 12
+_BAR_WIDTH = 14
+_MOST_BARS = 2
 _TILED = "operators are tiled"
 
 
 def render(sweep: Sweep, *, width: int = WIDTH) -> str:
     """The page as text, ``width`` columns wide where its tables can be, newline at the end. Deterministic."""
-    width = max(MIN_WIDTH, min(width, WIDTH))
+    width = max(_MIN_WIDTH, min(width, WIDTH))
     lines: list[str] = []
-    for case in sweep.cases[:MAX_CASES]:
+    for case in sweep.cases[:_MAX_CASES]:
         lines += [*_case(sweep, case, width), ""]
-    hidden = len(sweep.cases) - MAX_CASES
+    hidden = len(sweep.cases) - _MAX_CASES
     if hidden > 0:
         lines += [f"... {count_of(hidden, 'more curve set')}: see -o FILE.csv or -o FILE.html", ""]
     lines += [*_for_all(sweep, width), *_cliffs(sweep, width), *_pareto(sweep), *_failures(sweep)]
@@ -84,11 +85,12 @@ def _table(case: CaseFacts, rows: Sequence[Row], width: int) -> Iterator[str]:
     several = len({placement for _, placement in pairs}) > 1
     at = {(row.sram_bytes, row.strategy, row.placement): row for row in rows}
     sizes = sorted({row.sram_bytes for row in rows})
-    shown = sizes[:MAX_SIZES]
+    shown = sizes[:_MAX_SIZES]
     spilled = size_scale([nbytes for row in rows for nbytes in (row.spill_bytes, row.spill_bytes_lower)])
     times = time_scale([row.latency_s for row in rows])
     most = max((row.spill_bytes or 0 for row in rows), default=0)
-    table = [["SRAM", *(f"{s}/{p}" if several else s for s, p in pairs), "lower bound", "fastest", "", ""]]
+    heads = ("SRAM", *(f"{s}/{p}" if several else s for s, p in pairs), "lower bound", "fastest", "", "")
+    lines, filled = [], []
     for sram_bytes, size in zip(shown, size_labels(shown), strict=True):
         cells = [size]
         own = [at[sram_bytes, *pair] for pair in pairs if (sram_bytes, *pair) in at]
@@ -101,23 +103,33 @@ def _table(case: CaseFacts, rows: Sequence[Row], width: int) -> Iterator[str]:
         cells += ["-", ""] if best is None else [times.text(best.latency_s), f"{best.strategy}"]
         tiled = case.min_sram_bytes is not None and sram_bytes < case.min_sram_bytes
         cells.append(_TILED if tiled and real else "")
-        table.append(cells)
-    bars_width = (BAR_WIDTH + 2) * len(pairs) if len(pairs) <= MOST_BARS else 0
-    if least_width(table, gap=2) + bars_width > width:
-        table = [[*line[:-1], line[-1].replace(_TILED, "tiled")] for line in table]
-    bars = bars_width > 0 and least_width(table, gap=2) + bars_width <= width
-    gap = " " * (1 if least_width(table, gap=2) > width else 2)
-    widths = [max(len(line[c]) for line in table) for c in range(len(table[0]))]
-    for k, line in enumerate(table):
-        cells = [line[c].rjust(widths[c]) for c in range(len(pairs) + 3)]
-        if bars:
-            for c, pair in enumerate(pairs, start=1):
-                row = at.get((shown[k - 1], *pair)) if k else None
-                filled = round(BAR_WIDTH * (row.spill_bytes or 0) / most) if row is not None and most else 0
-                cells[c] += "  " + ("#" * filled).ljust(BAR_WIDTH)
-        yield gap.join([*cells, line[-2].ljust(widths[-2]), line[-1]])
+        lines.append(cells)
+        spilled_bytes = [(row and row.spill_bytes) or 0 for row in (at.get((sram_bytes, *pair)) for pair in pairs)]
+        filled.append([round(_BAR_WIDTH * nbytes / most) if most else 0 for nbytes in spilled_bytes])
+    long = Table(heads=heads, cells=lines, align="r" * (len(pairs) + 3) + "ll")
+    short = replace(long, cells=[[*line[:-1], line[-1].replace(_TILED, "tiled")] for line in lines])
+    choices = [long, short]
+    if len(pairs) <= _MOST_BARS:
+        choices = [_with_bars(long, filled), _with_bars(short, filled), short]
+    yield from next((table for table in choices if table.width() <= width), short).lines(width=width)
     if len(sizes) > len(shown):
         yield f"... {count_of(len(sizes) - len(shown), 'more size')}: see -o FILE.csv or -o FILE.html"
+
+
+def _with_bars(table: Table, filled: Sequence[Sequence[int]]) -> Table:
+    """The table with a bar of so many signs behind each strategy's figure, which stands behind the size."""
+
+    def widened(line: Sequence[str], bars: Sequence[int]) -> list[str]:
+        figures = zip(line[1:], bars, strict=False)
+        drawn = [cell for figure, bar in figures for cell in (figure, ("#" * bar).ljust(_BAR_WIDTH))]
+        return [line[0], *drawn, *line[1 + len(bars) :]]
+
+    count = len(filled[0])
+    return Table(
+        heads=widened(table.heads, [0] * count),
+        cells=[widened(line, bars) for line, bars in zip(table.cells, filled, strict=True)],
+        align="r" + "rl" * count + table.align[1 + count :],
+    )
 
 
 def _wrapped(sentence: str, width: int) -> list[str]:
@@ -140,10 +152,10 @@ def _cliffs(sweep: Sweep, width: int) -> Iterator[str]:
         return
     places = by_place(sweep.cliffs)
     yield f"{count_of(len(places), 'cliff')}: more memory, worse result"
-    for cliff, others in places[:MAX_CLIFFS]:
+    for cliff, others in places[:_MAX_CLIFFS]:
         yield from _wrapped(cliff_sentence(cliff, others), width)
-    if len(places) > MAX_CLIFFS:
-        yield f"  ... {len(places) - MAX_CLIFFS:,} more: see -o FILE.json or -o FILE.html"
+    if len(places) > _MAX_CLIFFS:
+        yield f"  ... {len(places) - _MAX_CLIFFS:,} more: see -o FILE.json or -o FILE.html"
     yield ""
 
 
@@ -154,14 +166,14 @@ def _pareto(sweep: Sweep) -> Iterator[str]:
         return
     what = "of all models together" if len({case.model for case in sweep.cases}) > 1 else "of size, latency and energy"
     yield f"Choices that no other beats, {what}"
-    for choice in sweep.pareto[:MAX_CHOICES]:
+    for choice in sweep.pareto[:_MAX_CHOICES]:
         size, where = format_size_exact(choice.sram_bytes), title_of("", choice.dims, choice.settings)
         yield (
             f"  {size}  {choice.strategy} {choice.placement}  {format_time(choice.latency_s)}  "
             f"{1e3 * choice.energy_j:.3g} mJ  {where}"
         )
-    if len(sweep.pareto) > MAX_CHOICES:
-        yield f"  ... {len(sweep.pareto) - MAX_CHOICES:,} more: see -o FILE.json or -o FILE.html"
+    if len(sweep.pareto) > _MAX_CHOICES:
+        yield f"  ... {len(sweep.pareto) - _MAX_CHOICES:,} more: see -o FILE.json or -o FILE.html"
     yield ""
 
 
@@ -173,8 +185,8 @@ def _failures(sweep: Sweep) -> Iterator[str]:
     for row in failed:
         reasons[row.model, row.status] = reasons.get((row.model, row.status), 0) + 1
     yield f"{count_of(len(failed), 'point')} failed"
-    for (model, status), count in list(reasons.items())[:MAX_FAILURES]:
+    for (model, status), count in list(reasons.items())[:_MAX_FAILURES]:
         yield f"  {count:,} of {label(model, 40)}: {label(status, 200)}"
-    if len(reasons) > MAX_FAILURES:
-        yield f"  ... {len(reasons) - MAX_FAILURES:,} more reasons: see -o FILE.csv"
+    if len(reasons) > _MAX_FAILURES:
+        yield f"  ... {len(reasons) - _MAX_FAILURES:,} more reasons: see -o FILE.csv"
     yield ""

@@ -4,14 +4,19 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from spillprof import __version__
 from spillprof.ir.errors import SpillprofError
+from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.stages import Stage, unheard
 from spillprof.studies.gate.compare import changes, mismatches, moved, verdict
 from spillprof.studies.gate.measure import Case, measure
 from spillprof.studies.gate.values import Check, Entry, Failure, GateReport, Policy, Rules, Verdict
+
+if TYPE_CHECKING:
+    from spillprof.frontends.models import GraphCache
 
 
 def run_gate(
@@ -27,9 +32,10 @@ def run_gate(
     """Judge the cases. ``watched``: every ``model@target`` of the project, if all are looked at; entries of the
     baseline beyond them are removed ones. ``stage`` is told which case is about to be judged."""
     checks = []
+    graphs: GraphCache = LruCache(16)  # a model is judged on several targets
     for done, case in enumerate(cases):
         stage(done, len(cases), case.key)
-        checks.append(_check(case, baseline.get(case.key), rules))
+        checks.append(_check(case, baseline.get(case.key), rules, graphs))
     for key in sorted(set(baseline) - set(watched)) if watched is not None else ():
         model, _, target = key.rpartition("@")
         checks.append(Check(model=model, target=target, verdict=Verdict.REMOVED))
@@ -83,20 +89,11 @@ def _hint(hint: str | None, case: Case) -> str | None:
 _BIND = "bind it: "
 
 
-def _check(case: Case, before: Entry | None, rules: Rules) -> Check:
-    from spillprof.frontends.onnx import read_onnx
+def _check(case: Case, before: Entry | None, rules: Rules, graphs: "GraphCache") -> Check:
+    from spillprof.frontends import read_model
 
-    given = case.bindings
     try:
-        graph = read_onnx(
-            case.path,
-            dims=given.dims,
-            shapes=given.shapes,
-            batch=given.batch,
-            assume=given.assume,
-            branches=given.branches,
-            trips=given.trips,
-        )
+        graph = read_model(case.path, case.bindings, cache=graphs)
         entry, peak_operator = measure(case, graph)
     except SpillprofError as error:
         failure = Failure(message=error.message, where=error.where, hint=_hint(error.hint, case))

@@ -12,7 +12,8 @@ from spillprof.ir.fingerprint import changed_fields
 from spillprof.ir.graph import Graph
 from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import OPTIMAL, PlanningOptions
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.strategies import OPTIMAL
 from spillprof.studies.fingerprint import digest, fingerprint, source_digest
 from spillprof.studies.sweep.axes import lowering_with, planning_with, with_settings
 from spillprof.studies.sweep.rows import SweepCase

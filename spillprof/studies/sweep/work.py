@@ -13,7 +13,7 @@ from spillprof.engine.engine import Engine
 from spillprof.engine.run import Run
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.result import Totals
-from spillprof.planning.options import OPTIMAL
+from spillprof.planning.strategies import OPTIMAL
 from spillprof.studies.sweep.rows import OK
 
 BUG = "a bug in spillprof: "

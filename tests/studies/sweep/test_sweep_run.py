@@ -13,7 +13,7 @@ import pytest
 
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.frontends.onnx import read_onnx
+from spillprof.frontends import read_model
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Graph
@@ -40,7 +40,7 @@ SIZES = [MIB // 2, 3 * MIB // 2, 2 * MIB]
 
 @cache
 def _read(name: str) -> Graph:
-    return read_onnx(str(SAMPLES / f"{name}.onnx"), dims={}, shapes={}, batch=None)
+    return read_model(str(SAMPLES / f"{name}.onnx"))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,98 @@
+"""What a task reads of its operands: all of a tensor or a share of it, and which weights."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import prod
+from typing import NamedTuple
+
+from spillprof.ir.graph import Graph, Tensor
+from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.operators.classical import attribute_bytes
+from spillprof.lowering.operators.table import elements_read
+from spillprof.lowering.options import WeightsPolicy
+
+_ALL_WHOLE: Mapping[str, Fraction] = {}
+
+
+def parts_read(task: Task, graph: Graph) -> Mapping[str, Fraction]:
+    """Share of a tensor that a task reads, for those that it reads in part: more than one reading adds up.
+
+    A tensor is never read more than once as a whole: rows that repeat are counted, up to the size of the table.
+    """
+    elements = elements_read(task.lead, graph)
+    if elements is None:
+        return _ALL_WHOLE
+    shares: dict[str, Fraction] = {}
+    present = [i for i, name in enumerate(task.lead.inputs) if name]
+    for position, name in enumerate(task.inputs):
+        index = present[position] if position < len(present) else None  # behind the lead's: scales, captures
+        share = Fraction(1)
+        if index is not None and index in elements:
+            held = _held(graph.tensors[task.lead.inputs[index]])
+            share = Fraction(min(elements[index], held), held) if held else Fraction(0)
+        shares[name] = min(shares.get(name, Fraction(0)) + share, Fraction(1))
+    return {name: share for name, share in shares.items() if share < 1}
+
+
+def _held(tensor: Tensor) -> int:
+    """Elements of a tensor; of a sequence, its bytes."""
+    return tensor.nbytes if tensor.elements else prod(tensor.shape)
+
+
+class WeightReads(NamedTuple):
+    """Distinct weights that a task reads, by name: payload bytes that it moves."""
+
+    whole: Mapping[str, int]  # operands
+    in_part: Mapping[str, int]  # they only pass through
+
+    @property
+    def read_bytes(self) -> int:
+        """What the task reads of all of them."""
+        return sum(self.whole.values()) + sum(self.in_part.values())
+
+    def streamed_bytes(self, policy: WeightsPolicy) -> int:
+        """What passes through the weight staging area: all under ``stream``, under ``cached`` what is read in part."""
+        if policy is WeightsPolicy.STREAM:
+            return self.read_bytes
+        return sum(self.in_part.values()) if policy is WeightsPolicy.CACHED else 0
+
+
+_NOTHING: Mapping[str, int] = {}
+NO_WEIGHTS = WeightReads(whole=_NOTHING, in_part=_NOTHING)
+
+
+def weight_reads(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> WeightReads:
+    """The weights of a task; of control flow in one step those of its bodies too.
+
+    ``parts``: the share that it reads of tensors, where that is not all.
+    """
+    views, stored = draft.views, draft.weights
+    whole: dict[str, int] = {}
+    for name in task.operands:
+        storage = views.get(name, name)
+        if storage in stored:
+            whole[storage] = stored[storage]
+    in_part = _in_part(task, draft, parts) if parts and whole else _NOTHING
+    for name in in_part:
+        del whole[name]
+    if draft.control_steps and task.lead.name in draft.control_steps:
+        whole |= draft.control_steps[task.lead.name].weights
+    for op in task.members:
+        if nbytes := attribute_bytes(op):
+            whole[f"{op.name}/attributes"] = nbytes
+    return WeightReads(whole, in_part) if whole or in_part else NO_WEIGHTS
+
+
+def _in_part(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> dict[str, int]:
+    """Weights that are not read as a whole, in all readings together: bytes of each."""
+    read: dict[str, int] = {}
+    for name in dict.fromkeys(task.inputs):
+        storage = draft.storage(name)
+        if storage in draft.weights:
+            read[storage] = read.get(storage, 0) + part_of(draft.weights[storage], parts.get(name))
+    return {name: nbytes for name, nbytes in read.items() if nbytes < draft.weights[name]}
+
+
+def part_of(nbytes: int, share: Fraction | None) -> int:
+    """A share of so many bytes, rounded up; all of them if no share is given."""
+    return nbytes if share is None else -(-nbytes * share.numerator // share.denominator)

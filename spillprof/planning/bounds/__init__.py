@@ -1,0 +1,1 @@
+"""Lower bounds on what plans spill: the covering problem, methods that weigh its rows, and proofs in integers."""

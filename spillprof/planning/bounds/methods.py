@@ -1,0 +1,184 @@
+"""Proven lower bounds on what plans spill: several methods weigh the rows of the covering problem, and the best counts.
+
+- *equal weights*, *local ratio*: combinatorial, quick;
+- *linear program*: the duals of the covering LP; strong for many small gaps. It lets a buffer leave in part, so the
+  optimum may lie above it;
+- *knapsack cover*: the LP with cuts that hold only for whole buffers.
+
+A method only chooses weights; the bound is what the weighted rows prove in exact integers (``bounds.rows``).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spillprof.ir.program import Program
+from spillprof.planning.bounds.cover_lp import CoverLp, add_cuts
+from spillprof.planning.bounds.covering import BYTES, Covering, Prices, covering
+from spillprof.planning.bounds.reduction import reduce
+from spillprof.planning.bounds.rows import MANY_VISITS, SCALE, WeightedRow, proven_cost
+from spillprof.planning.gaps import GapKey
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.range_max import RangeMax
+
+
+def equal_weights(problem: Covering) -> tuple[WeightedRow, ...]:
+    """The best equal weight of every step with excess: one pass over the gaps a try.
+
+    The bound is concave in the weight, so narrowing an interval around its maximum finds it.
+    """
+    steps = [i for i, excess in enumerate(problem.excess_bytes) if excess]
+    sizes = np.array([gap.size_bytes for gap in problem.gaps], dtype=np.float64)
+    costs = np.array(problem.gap_costs, dtype=np.float64)
+    covered = np.bincount(problem.ranges.gap, problem.covered, minlength=len(problem.gaps))
+    buffers, owner = np.unique([gap.buffer for gap in problem.gaps], return_inverse=True)
+    writes = np.array([problem.write_costs[b] for b in buffers.tolist()], dtype=np.float64)
+    excess = float(sum(problem.excess_bytes))
+
+    def value(weight: float) -> float:
+        unpaid = np.bincount(owner, np.minimum(0.0, costs - weight * sizes * covered))
+        return float(weight * excess + np.minimum(0.0, writes + unpaid).sum())
+
+    low, high = 0.0, float(((costs + writes[owner]) / sizes).max(initial=0.0))
+    for _ in range(60):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (left, high) if value(left) < value(right) else (low, right)
+    weight = int(low * SCALE)
+    return tuple(WeightedRow(step=i, apart=(), weight=weight) for i in steps) if weight else ()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRatio:
+    """Rows that were raised, and the gaps that were paid for, in order."""
+
+    rows: tuple[WeightedRow, ...]
+    spent: tuple[int, ...]
+
+
+def local_ratio(problem: Covering) -> LocalRatio:
+    """Raise the step that lacks most until no step lacks anything. Nothing for very large problems."""
+    if problem.visits > MANY_VISITS:
+        return LocalRatio((), ())
+    own_left = [float(cost) for cost in problem.gap_costs]
+    write_left = {b: float(cost) for b, cost in problem.write_costs.items()}
+    paid_off = [1e-9 * (own_left[g] + write_left[gap.buffer]) for g, gap in enumerate(problem.gaps)]
+    missing = RangeMax(problem.excess_bytes)
+    gone = [False] * len(problem.gaps)
+    rows: list[WeightedRow] = []
+    spent: list[int] = []
+    while True:
+        need, step = missing.overall()
+        left = [g for g in problem.spanning[step] if not gone[g]] if need > 0 else []
+        if not left:  # or the step does not fit whatever leaves: no plan exists, and rows stay valid
+            return LocalRatio(tuple(rows), tuple(spent))
+        share = {g: min(problem.gaps[g].size_bytes, need) for g in left}
+        price = min((own_left[g] + write_left[problem.gaps[g].buffer]) / share[g] for g in left)
+        if price > 0:
+            apart = tuple(g for g in problem.spanning[step] if gone[g])
+            rows.append(WeightedRow(step=step, apart=apart, weight=int(price * SCALE)))
+        for g in left:
+            buffer, pay = problem.gaps[g].buffer, price * share[g]
+            from_own = min(pay, own_left[g])
+            own_left[g] -= from_own
+            write_left[buffer] = max(0.0, write_left[buffer] - (pay - from_own))
+            if own_left[g] + write_left[buffer] <= paid_off[g]:
+                gone[g] = True
+                spent.append(g)
+                for start, end in problem.gaps[g].ranges:
+                    missing.add(start, end, -problem.gaps[g].size_bytes)
+
+
+NOTHING = "nothing must spill"
+FORCED = "operators that cannot fit"
+
+_LP_GAPS = 150_000
+_LP_VISITS = 50_000_000  # (gap, step) pairs: with more, the solver finds nothing in time, and takes a gigabyte for it
+_MANY_VISITS_AGAIN = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowerBound:
+    """No plan of the program costs less."""
+
+    cost: int  # spill bytes, or what the prices made of them
+    proven_by: str  # NOTHING, FORCED, "equal weights", "local ratio", "linear program", "knapsack cover", or a solver
+    certified_cost: int  # the most that rows prove: below ``cost`` if a solver proved that
+    certified_by: str
+    certificate: tuple[WeightedRow, ...]  # of certified_cost
+    problem: Covering  # that the certificate's rows belong to
+    covers: tuple[tuple[GapKey, ...], ...] = ()  # gaps that the methods would spend off-chip: starts for a search
+
+
+def lower_bound(program: Program, options: PlanningOptions, prices: Prices = BYTES) -> LowerBound:
+    """The best bound found for a fitted program: of all plans in this order, with this choice of streamed operands."""
+    problem = covering(program, options, prices)
+    forced = problem.forced_cost
+    best: tuple[int, str, tuple[WeightedRow, ...]] = (forced, FORCED if forced else NOTHING, ())
+    covers: list[Sequence[int]] = []
+    for name, rows in _methods(problem, covers) if problem.gaps else ():
+        cost = proven_cost(problem, rows)
+        if cost > best[0]:
+            best = (cost, name, rows)
+    cost, proven_by, certificate = best
+    return LowerBound(
+        cost=cost,
+        proven_by=proven_by,
+        certified_cost=cost,
+        certified_by=proven_by,
+        certificate=certificate,
+        problem=problem,
+        covers=_named(problem, covers),
+    )
+
+
+def covers_of(problem: Covering) -> tuple[tuple[GapKey, ...], ...]:
+    """Gaps that the methods would spend off-chip, one after the other: starts for a search."""
+    covers: list[Sequence[int]] = []
+    for _ in _methods(problem, covers) if problem.gaps else ():
+        pass
+    return _named(problem, covers)
+
+
+def _named(problem: Covering, covers: Sequence[Sequence[int]]) -> tuple[tuple[GapKey, ...], ...]:
+    return tuple(tuple((problem.gaps[g].buffer, problem.gaps[g].last_use) for g in spent) for spent in covers if spent)
+
+
+def _methods(problem: Covering, covers: list[Sequence[int]]) -> Iterator[tuple[str, tuple[WeightedRow, ...]]]:
+    """(name, rows) of each method; gaps that a method would spend are added to ``covers``."""
+    yield "equal weights", equal_weights(problem)
+    ratio = local_ratio(problem)
+    covers.append(ratio.spent)
+    yield "local ratio", ratio.rows
+    reduced = reduce(problem)
+    if not 0 < len(reduced.gaps) <= _LP_GAPS or reduced.visits > _LP_VISITS:
+        return
+    lp = CoverLp(reduced)
+    lp.solve()
+    yield "linear program", lp.weighted_rows()
+    if lp.solved:
+        add_cuts(lp, reduced)
+        covers.append([reduced.gaps[c] for c in np.flatnonzero(lp.shares > 1e-6).tolist()])
+        yield "knapsack cover", lp.weighted_rows()
+
+
+def quick_bound(program: Program, options: PlanningOptions) -> int:
+    """A lower bound on spill bytes without a solver: never above ``lower_bound``, often equal to it."""
+    problem = covering(program, options, BYTES)
+    methods = (equal_weights(problem), local_ratio(problem).rows) if problem.gaps else ()
+    return max([problem.forced_cost, *(proven_cost(problem, rows) for rows in methods)])
+
+
+def lower_cost(program: Program, options: PlanningOptions, prices: Prices, of_bytes: LowerBound) -> int:
+    """The best bound found on what plans cost at other prices. ``of_bytes``: the bound on spill bytes.
+
+    In large problems its rows are weighed anew by what a byte costs, which is quick and, where the set-up of a
+    transfer counts for little, as good.
+    """
+    if of_bytes.problem.visits <= _MANY_VISITS_AGAIN:
+        return lower_bound(program, options, prices).cost
+    problem = covering(program, options, prices)
+    per_byte = sum(problem.gap_costs) / max(1, sum(of_bytes.problem.gap_costs))
+    return proven_cost(
+        problem, [WeightedRow(row.step, row.apart, int(row.weight * per_byte)) for row in of_bytes.certificate]
+    )

@@ -1,0 +1,351 @@
+"""Blocks at addresses, some of them still waiting for one, the gaps that are off-chip, and the moves inside SRAM.
+
+A block gets an address where there is a hole for it; where there is none, it takes the place of those that are
+cheapest to eject, and they wait for another. All changes can be undone.
+"""
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+import numpy as np
+
+from spillprof.ir.arrays import Floats, Ints
+from spillprof.ir.program import PHASES_PER_STEP, Program
+from spillprof.planning.blocks import BlockBuilder, ResidencyBlock, covers
+from spillprof.planning.ejection.neighbours import Neighbours, TimedAddress
+from spillprof.planning.ejection.tick_index import TickIndex
+from spillprof.planning.gaps import GapKey, GapOption, WriteBacks, gap_options
+from spillprof.planning.options import PlanningOptions
+
+_WAITING = -1
+_GONE = -2
+
+_ADDRESS, _REMOVED, _ADDED, _GAP, _MOVE = range(5)
+"""What is noted so that it can be undone."""
+
+ChainMove = tuple[int, int]
+"""(first buffer of a chain, tick at which what it holds is moved inside SRAM); the tick starts a step."""
+
+
+class PackingState:
+    """All blocks of a program. ``move_cost``: of a byte moved inside SRAM, in bytes to or from DRAM."""
+
+    def __init__(
+        self,
+        program: Program,
+        builder: BlockBuilder,
+        options: PlanningOptions,
+        off: Iterable[GapKey],
+        move_cost: float = float("inf"),
+    ) -> None:
+        if program.capacity_bytes is None:
+            raise ValueError("infinite memory needs no packing")
+        self._program, self._builder = program, builder
+        self._write_backs = WriteBacks(program, options.writeback)
+        self.gaps = {(gap.buffer, gap.last_use): gap for gap in gap_options(program, options)}
+        self.off: set[GapKey] = set()
+        self._spent: dict[int, int] = {}  # gaps off-chip, by buffer
+        self.spill_bytes = 0
+        self.moved_bytes = 0
+        self.move_cost = move_cost
+        self._moves_at_all = move_cost < float("inf")
+        self._moves: dict[int, set[int]] = {}  # ticks by chain
+        for gap in off:
+            self.spill_bytes += self.price(self.gaps[gap]) if gap in self.gaps else 0
+            self.off.add(gap)
+            self._spent[gap[0]] = self._spent.get(gap[0], 0) + 1
+        self._low = program.reserved_bytes
+        self._high = program.capacity_bytes - program.capacity_bytes % program.alignment_bytes
+        self.blocks: list[ResidencyBlock] = []
+        self._times = TickIndex(PHASES_PER_STEP * len(program.steps))
+        self._of_chain: dict[int, list[int]] = {}
+        self._in_use: Ints = np.zeros(
+            PHASES_PER_STEP * len(program.steps), dtype=np.int64
+        )  # by tick, waiting or placed
+        self._cuts: dict[int, list[GapOption]] = {}
+        self._sizes: Ints = np.zeros(1024, dtype=np.int64)
+        self._address: Ints = np.full(1024, _WAITING, dtype=np.int64)
+        self._weights: Floats = np.zeros(1024)  # bytes x ticks
+        self._failures: Floats = np.zeros(1024)  # how often a block found no hole
+        self._waiting: list[tuple[int, int]] = []
+        self._notes: list[tuple[int, int, int, GapKey | ChainMove | None]] | None = None
+        self._before = (0, 0)  # bytes spilled, bytes moved
+        for block in builder.all_blocks(self.off):
+            self._add(block, _WAITING)
+        self._times.settle()
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    @property
+    def cost(self) -> float:
+        """Bytes that gaps move, and what the moves inside SRAM are worth."""
+        return self.spill_bytes + (self.move_cost * self.moved_bytes if self.moved_bytes else 0)
+
+    def is_there(self, k: int) -> bool:
+        """Whether a block is one of those that the gaps make, placed or waiting."""
+        return int(self._address[k]) != _GONE
+
+    # --- what waits
+
+    def next_waiting(self) -> int | None:
+        """The block held longest of those that wait, and waits no more; None if there is none."""
+        while self._waiting:
+            k = heappop(self._waiting)[1]
+            if k < len(self.blocks) and self._address[k] == _WAITING:
+                return k
+        return None
+
+    def wait(self, k: int) -> None:
+        """Put a block back among those that wait."""
+        heappush(self._waiting, (-self.blocks[k].duration, k))
+
+    # --- bytes
+
+    def lacking(self, k: int) -> tuple[int, int]:
+        """(bytes, tick) by which all that is there, placed or not, passes the memory when that is fullest in ``k``."""
+        fullest = [start + int(self._in_use[start:end].argmax()) for start, end in self.blocks[k].ticks]
+        tick = max(fullest, key=self._in_use.__getitem__)
+        return int(self._in_use[tick]) - (self._high - self._low), tick
+
+    def idle_at(self, tick: int) -> list[GapOption]:
+        """Gaps in which a block could be off-chip at a tick."""
+        return [
+            gap
+            for k in dict.fromkeys(self._times.at(tick))
+            if self.is_there(k)
+            and (gap := self._builder.cut_over(self.blocks[k], ((tick, tick + 1),), self.off)) is not None
+        ]
+
+    # --- places
+
+    def beside(self, k: int) -> Neighbours:
+        """What is placed and meets block ``k``."""
+        ids, shared = self._times.meeting(k)
+        starts = self._address[ids]
+        placed = (starts >= 0).nonzero()[0]
+        order = placed[starts[placed].argsort(kind="stable")]
+        ids, starts = ids[order], starts[order]
+        return Neighbours(ids, starts, starts + self._sizes[ids], shared[order], (self._low, self._high))
+
+    def eject(self, k: int, beside: Neighbours) -> None:
+        """Place block ``k`` on what is small, short, and has seldom found no hole."""
+        self._failures[k] += 1
+        size = self.blocks[k].size_bytes
+        place, _ = beside.cheapest(size, self._weights[beside.ids] * (1 + self._failures[beside.ids]))
+        for other in beside.inside(place, size):
+            self._set_address(other, _WAITING)
+            self.wait(other)
+        self.place(k, place)
+
+    def place(self, k: int, address: int) -> None:
+        """Give block ``k`` an address where nothing is."""
+        self._set_address(k, address)
+
+    # --- gaps
+
+    def cuts(self, k: int) -> list[GapOption]:
+        """Gaps in which block ``k`` can be cut."""
+        found = self._cuts.get(k)
+        if found is None:
+            found = self._cuts[k] = list(self._builder.cuts(self.blocks[k], self.off))
+        return found
+
+    def cut_beside(self, k: int, other: int, tabu: GapKey | None) -> GapOption | None:
+        """The gap of a block that covers all the time it shares with block ``k``; None if it is used then."""
+        shared = tuple(
+            (max(s, t), min(e, f))
+            for s, e in self.blocks[k].ticks
+            for t, f in self.blocks[other].ticks
+            if max(s, t) < min(e, f)
+        )
+        gap = self._builder.cut_over(self.blocks[other], shared, self.off)
+        return None if gap is None or (gap.buffer, gap.last_use) == tabu else gap
+
+    def price(self, gap: GapOption) -> int:
+        """Bytes that the gap adds if it goes off-chip, or saves if it is the one to come back."""
+        others = self._spent.get(gap.buffer, 0) - ((gap.buffer, gap.last_use) in self.off)
+        writes = self._write_backs.adds_write(gap.buffer, evicted_before=others > 0)
+        return gap.moved_bytes * ((gap.next_use is not None) + writes)
+
+    def take_off(self, gap: GapOption) -> None:
+        """Cut a block at a gap. Its parts keep its address, or wait like it."""
+        self.spill_bytes += self.price(gap)
+        self._turn((gap.buffer, gap.last_use))
+        self._renew(self._builder.chain_of(gap.buffer))
+
+    def take_back(self, gap: GapOption) -> None:
+        """Keep the buffer on-chip in the gap: the blocks before and after it become one, which waits."""
+        self.spill_bytes -= self.price(gap)
+        self._turn((gap.buffer, gap.last_use))
+        self._renew(self._builder.chain_of(gap.buffer))
+
+    # --- moves inside SRAM
+
+    def move_bytes(self, k: int) -> int:
+        """What one move of block ``k`` moves; scratch is never moved."""
+        chain = self.blocks[k].chain
+        return self.blocks[k].size_bytes if chain is None else self._program.buffers[chain].moved_bytes
+
+    @property
+    def moves(self) -> list[ChainMove]:
+        """All of them, in order of time."""
+        return sorted(((c, tick) for c, ticks in self._moves.items() for tick in ticks), key=lambda m: (m[1], m[0]))
+
+    def has(self, move: ChainMove) -> bool:
+        """Whether the move is made."""
+        return move[1] in self._moves.get(move[0], ())
+
+    def move_beside(self, k: int, other: int) -> ChainMove | None:
+        """The move that takes a block from where it is when block ``k`` comes; None if it cannot, or comes later."""
+        block = self.blocks[other]
+        tick = self.blocks[k].start - self.blocks[k].start % PHASES_PER_STEP
+        if block.chain is None or not self._moves_at_all or len(self.blocks[k].ticks) > 1:
+            return None
+        is_inside = block.start < tick < block.ticks[-1][1]
+        return (block.chain, tick) if is_inside and self._builder.can_move(block) else None
+
+    def move_away(self, move: ChainMove) -> None:
+        """Cut the block of a chain at a tick: what is before stays where it is, what comes then waits for a place."""
+        chain, tick = move
+        self._turn_move(move)
+        self._renew(chain)
+        for piece in self._of_chain[chain]:
+            if self.is_there(piece) and self.blocks[piece].start == tick:
+                self._set_address(piece, _WAITING)
+                self.wait(piece)
+
+    def pieces(self, k: int, beside: Neighbours) -> list[TimedAddress]:
+        """Holes in which block ``k`` can lie one after the other, with fewest moves; empty if there are none."""
+        if not self._moves_at_all or not self._builder.can_move(self.blocks[k]):
+            return []
+        return beside.pieces(self.blocks[k], *self._times.bounds(beside.ids))
+
+    def place_pieces(self, k: int, places: list[TimedAddress]) -> None:
+        """Give block ``k`` one address after the other; a move at each tick but the first."""
+        chain, (start, end) = self.blocks[k].chain, self.blocks[k].ticks[0]
+        if chain is None:
+            raise ValueError("scratch does not move")
+        for tick, _ in places[1:]:
+            self._turn_move((chain, tick))
+        self._renew(chain)
+        address = dict([(start, places[0][1]), *places[1:]])
+        for piece in self._of_chain[chain]:
+            at = self.blocks[piece].start
+            if at in address and self.is_there(piece) and self.blocks[piece].ticks[-1][1] <= end:
+                self._set_address(piece, address[at])
+
+    def join(self, move: ChainMove) -> None:
+        """Make a move no longer: the pieces before and after it become one block, which waits."""
+        self._turn_move(move)
+        self._renew(move[0])
+
+    def _renew(self, chain: int) -> None:
+        """The blocks of a chain after gaps or moves have changed. A part of a block keeps its address."""
+        after: list[ResidencyBlock] = []
+        ticks = self._moves.get(chain)
+        for block in self._builder.chain_blocks(chain, self.off):
+            inside = sorted(t for t in ticks if block.start < t < block.ticks[-1][1]) if ticks else ()
+            after += self._builder.pieces(block, inside) if inside else (block,)
+        for tick in sorted((ticks or set()) - {block.start for block in after if block.is_moved}):
+            self._turn_move((chain, tick))
+        before = {self.blocks[k]: k for k in self._of_chain.get(chain, ()) if self._address[k] != _GONE}
+        gone = [(before[block], int(self._address[before[block]])) for block in before.keys() - set(after)]
+        for k, _ in gone:
+            self._remove(k)
+        for block in after:
+            if block not in before:
+                kept = (at for k, at in gone if covers(self.blocks[k].ticks, block.ticks))
+                self._add(block, next(kept, _WAITING))
+
+    def _turn_move(self, move: ChainMove) -> None:
+        self._note(_MOVE, 0, move)
+        chain, tick = move
+        ticks = self._moves.setdefault(chain, set())
+        sign = -1 if tick in ticks else 1
+        ticks ^= {tick}
+        self.moved_bytes += sign * self._program.buffers[chain].moved_bytes
+
+    # --- undoing
+
+    def begin(self) -> None:
+        """Note changes from now on."""
+        self._times.settle()
+        self._notes, self._before = [], (self.spill_bytes, self.moved_bytes)
+
+    def keep(self) -> None:
+        """Note them no longer: what was done stays."""
+        self._notes = None
+
+    def undo(self) -> None:
+        """Back to where it began."""
+        notes, self._notes = self._notes or [], None
+        for what, k, address, turned in reversed(notes):
+            if turned is not None:
+                (self._turn if what == _GAP else self._turn_move)(turned)
+            elif what == _ADDED:
+                self._take_away()
+            else:
+                if what == _REMOVED:
+                    self._use(k, 1)
+                self._address[k] = address
+        self._waiting.clear()
+        self.spill_bytes, self.moved_bytes = self._before
+
+    def addresses(self) -> dict[int, int]:
+        """By block, of all that are placed."""
+        return {k: address for k, address in enumerate(self._address[: len(self.blocks)].tolist()) if address >= 0}
+
+    # --- changes that are noted
+
+    def _note(self, what: int, k: int, turned: GapKey | ChainMove | None = None) -> None:
+        if self._notes is not None:
+            self._notes.append((what, k, int(self._address[k]), turned))
+
+    def _set_address(self, k: int, address: int) -> None:
+        self._note(_ADDRESS, k)
+        self._address[k] = address
+
+    def _remove(self, k: int) -> None:
+        self._note(_REMOVED, k)
+        self._address[k] = _GONE
+        self._use(k, -1)
+
+    def _use(self, k: int, sign: int) -> None:
+        for start, end in self.blocks[k].ticks:
+            self._in_use[start:end] += sign * self.blocks[k].size_bytes
+
+    def _turn(self, gap: GapKey) -> None:
+        self._note(_GAP, 0, gap)
+        if gap in self.off:
+            self.off.remove(gap)
+            self._spent[gap[0]] -= 1
+        else:
+            self.off.add(gap)
+            self._spent[gap[0]] = self._spent.get(gap[0], 0) + 1
+
+    def _add(self, block: ResidencyBlock, address: int) -> None:
+        k = len(self.blocks)
+        self.blocks.append(block)
+        self._times.add(block.ticks)
+        if block.chain is not None:
+            self._of_chain.setdefault(block.chain, []).append(k)
+        if k == len(self._sizes):
+            self._sizes, self._address = (np.concatenate([c, np.zeros_like(c)]) for c in (self._sizes, self._address))
+            self._weights, self._failures = (
+                np.concatenate([c, np.zeros_like(c)]) for c in (self._weights, self._failures)
+            )
+        self._sizes[k], self._weights[k] = block.size_bytes, float(block.size_bytes) * block.duration
+        self._address[k], self._failures[k] = address, 0
+        self._note(_ADDED, k)
+        self._use(k, 1)
+        if address == _WAITING:
+            self.wait(k)
+
+    def _take_away(self) -> None:
+        self._use(len(self.blocks) - 1, -1)
+        block = self.blocks.pop()
+        self._times.remove_last()
+        if block.chain is not None:
+            self._of_chain[block.chain].pop()
+        self._cuts.pop(len(self.blocks), None)

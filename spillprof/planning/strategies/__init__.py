@@ -1,1 +1,0 @@
-"""Strategies: which buffer leaves SRAM when space is needed."""
