@@ -111,6 +111,7 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     if OPTIMAL in strategies and values["optimize_seconds"] is not None:
         session.note("where --optimize-seconds cuts a search off, the figures of optimal depend on this machine")
 
+    from spillprof.studies.sweep.grid import Grid
     from spillprof.studies.sweep.resume import read_rows
 
     known = read_rows(values["resume"]) if values["resume"] else {}

@@ -3,8 +3,6 @@
 from typing import Any
 
 from spillprof.ir.target import load_target
-from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import PlanningOptions
 from spillprof.report.sweep.wording import answer_sentence
 from spillprof.studies.sweep.answers import pareto, smallest
 from spillprof.studies.sweep.auto import next_sizes
@@ -126,9 +124,8 @@ def test_a_choice_counts_only_if_every_model_runs_there() -> None:
 
 def test_sizes_come_close_together_where_the_curve_bends() -> None:
     case = SweepCase(
-        model="m", sha256="", dims={}, settings={}, target=load_target("generic-npu"), lowering=LoweringOptions(),
-            planning=PlanningOptions(),
-        graph=0, min_sram_bytes=1 << 20, ideal_peak_bytes=1 << 28,
+        model="m", sha256="", dims={}, settings={}, target=load_target("generic-npu"), run=0,
+        min_sram_bytes=1 << 20, ideal_peak_bytes=1 << 28,
     )  # fmt: skip
     rows: list[Row] = []
     while sizes := next_sizes([case], rows):
