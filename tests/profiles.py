@@ -6,7 +6,7 @@ from dataclasses import replace
 from spillprof.ir.certificate import Certificate, CertificateRow
 from spillprof.ir.graph import Assumption
 from spillprof.ir.profile import Bounds, Profile
-from spillprof.ir.profile_facts import BufferFact, LiveBuffer, ModelFacts, StepFact, StreamedOperator, TargetFacts
+from spillprof.ir.profile_facts import BufferFact, LiveBuffer, ModelFacts, ReservedBytes, StepFact, StreamedOperator
 from spillprof.ir.result import (
     BufferCost,
     CauseBytes,
@@ -22,6 +22,7 @@ from spillprof.ir.result import (
 )
 from spillprof.ir.size_curve import SizeCurve, SizePoint
 from spillprof.ir.story import Suggestion
+from spillprof.ir.target import Target
 
 MIB = 1 << 20
 RESERVED = 2 * MIB
@@ -116,7 +117,7 @@ def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
             ),
             notes=("operators were not in topological order: sorted",),
         ),
-        target=TargetFacts(
+        target=Target(
             name="generic-npu",
             sram_bytes=CAPACITY,
             alignment_bytes=64,
@@ -146,12 +147,11 @@ def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
             dram_write_j_per_byte=125e-12,
             mac_j=1e-12,
             mac_j_by_dtype={"int8": 2.5e-13},
-            runtime_bytes=0,
-            weight_staging_bytes=RESERVED,
-            stream_staging_bytes=0,
-            shared_workspace_bytes=0,
-            reserved_bytes=RESERVED,
             sources={"dram_read_bytes_per_s": "one LPDDR5X channel pair"},
+        ),
+        reserved=ReservedBytes(
+            runtime_bytes=0, weight_staging_bytes=RESERVED, stream_staging_bytes=0, shared_workspace_bytes=0,
+            reserved_bytes=RESERVED,
         ),
         config={
             "weights": "stream", "placement": "best-fit", "oversized": "stream", "fuse": "standard", "conv": "direct",

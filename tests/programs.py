@@ -156,3 +156,17 @@ def run_on(machine: Target, lowering: LoweringOptions | None = None, **planning:
     return Run(
         graph=nothing, target=machine, lowering=lowering or LoweringOptions(), planning=PlanningOptions(**planning)
     )
+
+
+def two_loads() -> tuple[Program, Plan]:
+    """u (10 B) and v (30 B) are both fetched at step 0; step 0 needs u, step 1 both."""
+    p = program(
+        {"u": ("input", 10), "v": ("input", 30), "y": ("output", 1)},
+        [step("u -> ", macs=100), step("u, v -> y", macs=1)],
+    )
+    q = plan(
+        p,
+        segments=[("u", 0, 5, 0), ("v", 0, 5, 10), ("y", 4, 6, 40)],
+        transfers=[("fetch", "u", 0, 0), ("fetch", "v", 0, 1), ("drain", "y", 2, 2)],
+    )
+    return p, q

@@ -9,7 +9,7 @@ from spillprof.ir.program import Program
 from spillprof.ir.result import Breakdown
 from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.timing.dma import compulsory
-from spillprof.timing.exposed import exposed
+from spillprof.timing.idle import idle_stretches
 
 _ROUNDING = 1e-9
 """A flow that takes longer than alone by less than this, relatively, lost nothing."""
@@ -27,7 +27,7 @@ def breakdown(program: Program, plan: Plan, timeline: Timeline) -> Breakdown:
     last_s = float(timeline.step_end_s.max(initial=0.0))
     expected = _compulsory_jobs(program, plan, kinds, jobs.transfer.tolist())
     parts = {"compulsory": 0.0, "spill": 0.0, "sync": 0.0, "contention": 0.0, "fragmentation": 0.0}
-    for start, end, j, _ in exposed(timeline):
+    for start, end, j, _ in idle_stretches(timeline):
         end = min(end, last_s)
         if end <= start:
             continue

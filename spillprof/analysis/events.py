@@ -11,7 +11,7 @@ from spillprof.ir.program import Program
 from spillprof.ir.result import Event, RunTimes
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Indices, JobKind, Timeline
-from spillprof.timing.curves import bus_curve
+from spillprof.timing.bus import bus_curve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,8 +10,8 @@ from spillprof.ir.profile_facts import (
     ConvolutionFacts,
     ModelFacts,
     OpTimeFacts,
+    ReservedBytes,
     StreamedOperator,
-    TargetFacts,
 )
 from spillprof.ir.program import BufferKind, Program
 from spillprof.ir.target import Target
@@ -169,44 +169,13 @@ def op_time_facts(program: Program, options: LoweringOptions) -> OpTimeFacts | N
     )
 
 
-def target_facts(target: Target, fitted: Program) -> TargetFacts:
-    """The machine, resolved, with what it reserves for this program."""
+def reserved_for(target: Target, fitted: Program) -> ReservedBytes:
+    """What the target reserves for this program."""
     reserved = {r.what: r.size_bytes for r in fitted.reservations}
-    rates = target.macs_per_s or target.macs_per_cycle
-    return TargetFacts(
-        name=target.name,
-        sram_bytes=target.sram_bytes,
-        alignment_bytes=target.alignment_bytes,
-        channel_align=target.channel_align,
-        dram_read_bytes_per_s=target.dram_read_bytes_per_s,
-        dram_write_bytes_per_s=target.dram_write_bytes_per_s,
-        dram_read_setup_s=target.dram_read_setup_s,
-        dram_write_setup_s=target.dram_write_setup_s,
-        dram_burst_bytes=target.dram_burst_bytes,
-        dram_read_curve=target.dram_read_curve,
-        dram_write_curve=target.dram_write_curve,
-        dram_bus_bytes_per_s=target.dram_bus_bytes_per_s,
-        background_bytes_per_s=target.background_bytes_per_s,
-        dram_outstanding=target.dram_outstanding,
-        dma_read_channels=target.dma_read_channels,
-        dma_write_channels=target.dma_write_channels,
-        dma_shared_channels=target.dma_shared_channels,
-        sram_bytes_per_s=target.sram_bytes_per_s,
-        cores=target.cores,
-        clock_hz=target.clock_hz,
-        macs_per_s={dtype: target.peak_macs_per_s(dtype) for dtype in rates},
-        utilisation=target.utilisation,
-        conv_time_factors=dict(target.conv_time_factors),
-        launch_overhead_s=target.launch_overhead_s,
-        sram_j_per_byte=target.sram_j_per_byte,
-        dram_read_j_per_byte=target.dram_read_j_per_byte,
-        dram_write_j_per_byte=target.dram_write_j_per_byte,
-        mac_j=target.mac_j,
-        mac_j_by_dtype=dict(target.mac_j_by_dtype),
+    return ReservedBytes(
         runtime_bytes=reserved.get("runtime", 0),
         weight_staging_bytes=reserved.get("weight staging", 0),
         stream_staging_bytes=stream_staging_bytes(target),
         shared_workspace_bytes=reserved.get("shared workspace", 0),
         reserved_bytes=fitted.reserved_bytes,
-        sources=dict(target.sources),
     )

@@ -76,7 +76,7 @@ def _cut_short(program: Program, plan: Plan, starts: Seconds, ends: Seconds) -> 
     for k in sorted(range(len(plan.segments)), key=lambda k: plan.segments[k].start):
         s = plan.segments[k]
         size = program.buffers[s.buffer].size_bytes
-        for owner in owners.claim(s.address, size):
+        for owner in owners.pop(s.address, size):
             ends[owner] = min(ends[owner], starts[k])
         owners.put(s.address, size, k)
 

@@ -14,16 +14,19 @@ def main(arguments: "Sequence[str] | None" = None) -> "NoReturn":
         from spillprof.ir.interrupts import end_in_silence
 
         end_in_silence()
-    except (KeyboardInterrupt, RuntimeError):  # the latter is made of the former where a class is being made
+    except (KeyboardInterrupt, RuntimeError):  # Ctrl-C in a class definition raises RuntimeError
         os._exit(130)
 
+    import gc
+
+    gc.disable()  # to the end: modules and commands allocate millions of acyclic values
     from spillprof.cli.running import run_and_exit
 
     run_and_exit(arguments)
 
 
 def run(arguments: "Sequence[str]") -> int:
-    """Run one command; its exit code. What went wrong is on stderr."""
+    """Run one command and return its exit code. Errors go to stderr."""
     from spillprof.cli.running import run_command
 
     return run_command(arguments)

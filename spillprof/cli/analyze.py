@@ -1,4 +1,4 @@
-"""``spillprof analyze``: the main job."""
+"""``spillprof analyze``: simulate a model on a memory, and explain its spills."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,14 @@ import click
 from spillprof.cli.declaring import completing, examples, option, switch
 from spillprof.cli.formats import destination, write_all
 from spillprof.cli.inputs import load_graph, read_simulation, read_target
+from spillprof.cli.invocation import Invocation, reproduce
 from spillprof.cli.options import (
     config_options,
     model_options,
-    session_options,
     simulation_options,
     strategy_names,
     target_options,
+    verbosity_options,
 )
 from spillprof.cli.output import (
     default_report,
@@ -25,7 +26,6 @@ from spillprof.cli.output import (
     write_file,
 )
 from spillprof.cli.progress import stages
-from spillprof.cli.session import Session, reproduce
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
 from spillprof.planning.strategies import OPTIMAL, STRATEGIES
@@ -34,12 +34,11 @@ if TYPE_CHECKING:
     from spillprof.explain.whatif.change import SmallerBatch
 
 FEW_STRATEGIES = ((50_000, ("lru",)), (10_000, ("lru", "cost", "interval")))
-"""(operators above which, strategies that are simulated where none is named): each takes seconds there."""
+"""(number of operators above which, strategies simulated by default): each takes seconds on such models."""
 
 
 @click.command(
     "analyze",
-    short_help="Simulate a model on a memory.",
     epilog=examples(
         "spillprof analyze sample_models/residual_cnn.onnx --sram 32MB",
         "spillprof analyze sample_models/unet.onnx --sram 12MB --strategy lru,interval -o unet.json -o unet.html",
@@ -67,17 +66,17 @@ FEW_STRATEGIES = ((50_000, ("lru",)), (10_000, ("lru", "cost", "interval")))
     "(the model with notes), .TABLE.csv, .minimalloc.csv; '-' for JSON on stdout. Repeatable.",
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
-@switch("--what-if", True, "Try changes, each by a run of its own, and list those that would help.")
-@option("--why", metavar="TENSOR|OPERATOR", help="Tell what happened to one: who pushed it out, when, at what cost.")
-@option("--events", is_flag=True, help="With the times of every step and transfer in the JSON.")
-@option("--plan", metavar="FILE", help="Write the plan of the one strategy asked for, as JSON.")
+@switch("--what-if", True, "Simulate changes one at a time, and list those that help.")
+@option("--why", metavar="TENSOR|OPERATOR", help="Tell the story of one: what evicted it, when, and at what cost.")
+@option("--events", is_flag=True, help="Add the times of every step and transfer to the JSON.")
+@option("--plan", metavar="FILE", help="Write the plan of the only --strategy, as JSON.")
 @option("--save-order", metavar="FILE.onnx", help="Write the model with its nodes in the order of --order memory.")
 @option("--no-report", is_flag=True, help="Do not write MODEL.spill.html where no -o is given.")
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Operators to list.")
 @config_options()
-@session_options
+@verbosity_options
 @click.pass_obj
-def command(session: Session, /, model: str, **values: Any) -> None:
+def command(invocation: Invocation, /, model: str, **values: Any) -> None:
     """Simulate MODEL (an ONNX file, '-' for stdin) on a memory: compare the strategies, say what spills and why.
 
     The summary goes to stdout, and a report to MODEL.spill.html in this folder unless -o, --json or --no-report
@@ -85,18 +84,18 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     Every option can be set in the environment: --sram as SPILLPROF_SRAM.
     """
     strategies = _strategies(values["strategy"])
-    plan_path = _plan_path(values["plan"], strategies, session)
-    order_path = _order_path(values, model, session)
+    plan_path = _plan_path(values["plan"], strategies, invocation)
+    order_path = _order_path(values, model, invocation)
     to_stdout = values["as_json"] or "-" in values["outputs"]
-    destinations = [destination(path, session, events=values["events"]) for path in values["outputs"] if path != "-"]
+    destinations = [destination(path, invocation, events=values["events"]) for path in values["outputs"] if path != "-"]
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     if wants_default and model != "-":
-        destinations.append(destination(default_report(model, ""), session, events=False))
+        destinations.append(destination(default_report(model, ""), invocation, events=False))
     target = read_target(values)
     options = read_simulation(values, strategies, what_if=values["what_if"] == "on")
-    with stages(sys.stderr, shown=not session.quiet) as stage:
+    with stages(sys.stderr, shown=not invocation.quiet) as stage:
         stage(0, 1, "reading the model")
-        graph = load_graph(model, values, session)
+        graph = load_graph(model, values, invocation)
 
     from spillprof.engine.engine import Engine
     from spillprof.explain.analyze import analyze, tensor_ranks
@@ -105,37 +104,37 @@ def command(session: Session, /, model: str, **values: Any) -> None:
 
     few = next((names for above, names in FEW_STRATEGIES if len(graph.operators) > above), ())
     if few and not strategies:
-        session.note(
+        invocation.note(
             f"{len(graph.operators):,} operators: only {', '.join(few)} {'is' if len(few) == 1 else 'are'} simulated "
             "unless --strategy names others"
         )
         options = replace(options, strategies=few)
     if wants_default and model == "-":
-        destinations.append(destination(default_report(model, graph.name), session, events=False))
+        destinations.append(destination(default_report(model, graph.name), invocation, events=False))
     engine = Engine()
     if plan_path is not None:
         import json
 
         plan = plan_file(engine, run_of(graph, target, options), strategies[0])
-        write_file(plan_path, json.dumps(plan, indent=1) + "\n", session)
+        write_file(plan_path, json.dumps(plan, indent=1) + "\n", invocation)
     if order_path is not None:
         from spillprof.frontends.onnx.node_order import in_node_order
 
-        write_file(order_path, in_node_order(model, tensor_ranks(engine, run_of(graph, target, options))), session)
-    with stages(sys.stderr, shown=not session.quiet) as stage:
+        write_file(order_path, in_node_order(model, tensor_ranks(engine, run_of(graph, target, options))), invocation)
+    with stages(sys.stderr, shown=not invocation.quiet) as stage:
         profile = analyze(
             graph,
             target,
             options,
             engine=engine,
-            command=reproduce(session, command, values["config"]),
-            smaller_batch=_smaller_batch(model, values, session),
+            command=reproduce(invocation, command, values["config"]),
+            smaller_batch=_smaller_batch(model, values, invocation),
             why=values["why"],
             stage=stage,
         )
-    print_profile(profile, session, as_json=to_stdout, events=values["events"], top=values["top"])
+    print_profile(profile, invocation, as_json=to_stdout, events=values["events"], top=values["top"])
     sys.stdout.flush()
-    write_all(destinations, profile, session)
+    write_all(destinations, profile, invocation)
     if not any(result.feasible for result in profile.results):
         raise CapacityError(
             "no strategy can be planned in this memory",
@@ -144,23 +143,23 @@ def command(session: Session, /, model: str, **values: Any) -> None:
         )
 
 
-def _smaller_batch(model: str, values: Mapping[str, Any], session: Session) -> "SmallerBatch | None":
-    """Half of the batch that was asked for; None where none was, or the model cannot be read again."""
+def _smaller_batch(model: str, values: Mapping[str, Any], invocation: Invocation) -> "SmallerBatch | None":
+    """The model at half of ``--batch``; None without an even batch, or where stdin cannot be read again."""
     from spillprof.explain.whatif.change import SmallerBatch
 
     batch = values["batch"]
     if batch is None or batch % 2 or model == "-":
         return None
     half = {**values, "batch": batch // 2}
-    return SmallerBatch(argument=f"--batch {batch // 2}", runs=2, read=lambda: load_graph(model, half, session))
+    return SmallerBatch(argument=f"--batch {batch // 2}", runs=2, read=lambda: load_graph(model, half, invocation))
 
 
 def _strategies(text: str | None) -> tuple[str, ...]:
-    """Those named; none for all that are affordable."""
+    """The strategies named; empty: all that are affordable."""
     return () if text is None else strategy_names(text)
 
 
-def _plan_path(path: str | None, strategies: Sequence[str], session: Session) -> Path | None:
+def _plan_path(path: str | None, strategies: Sequence[str], invocation: Invocation) -> Path | None:
     if path is None:
         return None
     if len(strategies) != 1:
@@ -168,10 +167,10 @@ def _plan_path(path: str | None, strategies: Sequence[str], session: Session) ->
             f"--plan writes one plan, but {len(strategies) or 'all'} strategies are asked for",
             hint=f"add --strategy {strategies[-1] if strategies else OPTIMAL}",
         )
-    return session.files.writes(path)
+    return invocation.files.writes(path)
 
 
-def _order_path(values: Mapping[str, Any], model: str, session: Session) -> Path | None:
+def _order_path(values: Mapping[str, Any], model: str, invocation: Invocation) -> Path | None:
     if values["save_order"] is None:
         return None
     if values["order"] != "memory":
@@ -180,4 +179,4 @@ def _order_path(values: Mapping[str, Any], model: str, session: Session) -> Path
         )
     if model == "-":
         raise UsageError("--save-order reads MODEL again, which came through a pipe", hint="give MODEL as a file")
-    return session.files.writes(values["save_order"])
+    return invocation.files.writes(values["save_order"])

@@ -1,4 +1,4 @@
-"""``spillprof calibrate``: the transfers of this machine, measured and fitted, as a target."""
+"""``spillprof calibrate``: measure this machine's transfers, fit their curve, and write a target."""
 
 import json
 import os
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, option, parsed
-from spillprof.cli.options import config_options, session_options
+from spillprof.cli.invocation import Invocation
+from spillprof.cli.options import config_options, verbosity_options
 from spillprof.cli.output import print_result, write_file
-from spillprof.cli.progress import Progress
-from spillprof.cli.session import Session
+from spillprof.cli.progress import ProgressBar
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import builtin_target_names
 from spillprof.ir.units import format_size, parse_size
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from spillprof.frontends.calibration.copier import Copier
     from spillprof.frontends.calibration.measure import Prepare, Sizes
 
-_SHARE_UNSWEPT = 0.2  # of the time, for the same copies without sweeping, where both are measured
+_SHARE_UNSWEPT = 0.2  # share of the time for the measurement without sweeping, where both are made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """Where copies go: a CUDA device of that number, or nowhere but this machine's memory."""
+    """Where copies go: to the CUDA device of that number, or within host memory for None."""
 
     cuda: int | None
 
@@ -60,7 +60,6 @@ def _parse_seconds(text: str) -> float:
 
 @click.command(
     "calibrate",
-    short_help="Measure transfers, and write a target.",
     epilog=examples(
         "spillprof calibrate --sizes 256KB..2MB --seconds 2 --inherit ethos-u85 -o this-machine.toml",
         "spillprof analyze sample_models/unet.onnx --sram 8MB --target this-machine.toml --no-report",
@@ -73,35 +72,35 @@ def _parse_seconds(text: str) -> float:
 @option("--device", default="cpu", show_default=True, callback=parsed(_parse_device), metavar="NAME",
         help="cpu: this machine's memory; cuda or cuda:N: between host and a CUDA device.")  # fmt: skip
 @option("--inherit", metavar="NAME|FILE", shell_complete=completing(builtin_target_names),
-        help="Target that the rest comes from. Default: generic-npu, for a CUDA device pcie-gpu.")  # fmt: skip
+        help="Target to inherit everything else from. Default: generic-npu; pcie-gpu for a CUDA device.")  # fmt: skip
 @option("--sizes", default="256KB..256MB", show_default=True, callback=parsed(_parse_span), metavar="A..B",
         help="Sizes of copies, doubling; those half-way between are held out to judge the fit.")  # fmt: skip
 @option("--seconds", default="60", show_default=True, callback=parsed(_parse_seconds), metavar="N",
-        help="Time for it all. Each copy is measured three times even if that takes longer.")  # fmt: skip
+        help="Total time. Each copy is measured at least three times even if that takes longer.")  # fmt: skip
 @option("--repetitions", default=30, show_default=True, type=click.IntRange(min=3), metavar="N",
-        help="Of each copy, at most.")  # fmt: skip
-@option("--no-sweep", is_flag=True, help="Make the same copy before each, in place of sweeping the caches.")
+        help="Most repetitions of each copy.")  # fmt: skip
+@option("--no-sweep", is_flag=True, help="Repeat each copy with warm caches, in place of sweeping them.")
 @option("--cache", callback=parsed(parse_size), metavar="SIZE",
-        help="Last-level cache to sweep. Default: what the system says.")  # fmt: skip
+        help="Size of the last-level cache to sweep. Default: as the system reports it.")  # fmt: skip
 @config_options(lambda config: {})
-@session_options
+@verbosity_options
 @click.pass_obj
-def command(session: Session, /, **values: Any) -> None:
+def command(invocation: Invocation, /, **values: Any) -> None:
     """Measure copies between this machine's memory and its caches, or a CUDA device, and fit time to size.
 
-    The curve is continuous and piecewise linear: set-up, then pieces of rising time. It is judged at sizes that it has
-    not seen. --target takes the file that -o writes.
+    The curve is continuous and piecewise linear: a set-up time, then rising pieces. It is judged at held-out sizes.
+    --target takes the file that -o writes.
     """
     from spillprof.frontends.calibration.target_file import check_parent, render_target
     from spillprof.report.calibration import render, to_json
 
     output, device = values["output"], values["device"]
-    path = _target_path(output, values["as_json"], session)
+    path = _target_path(output, values["as_json"], invocation)
     parent = values["inherit"] or ("generic-npu" if device.cuda is None else "pcie-gpu")
     check_parent(parent)
     date = _today()
     cache_bytes, caches = _caches(values)
-    with _Measured(session, values, cache_bytes) as measured:
+    with _Measured(invocation, values, cache_bytes) as measured:
         calibration, unswept = measured.calibrate()
         device_text, method = measured.copier.device, measured.copier.method
     target = None
@@ -121,21 +120,21 @@ def command(session: Session, /, **values: Any) -> None:
         print_result(render(calibration, unswept, device=device_text, method=method, caches=caches))
     if path is not None:
         sys.stdout.flush()
-        write_file(path, target or "", session)
+        write_file(path, target or "", invocation)
 
 
-def _target_path(output: str | None, as_json: bool, session: Session) -> Path | None:
+def _target_path(output: str | None, as_json: bool, invocation: Invocation) -> Path | None:
     if output == "-" and as_json:
         raise UsageError("-o - and --json both want stdout", hint="drop one of the two")
     if output in (None, "-"):
         return None
     if not output.endswith(".toml"):
         raise UsageError(f"'{output}' is no name for a target", hint="end it with .toml, so that --target takes it")
-    return session.files.writes(output)
+    return invocation.files.writes(output)
 
 
 def _caches(values: dict[str, Any]) -> tuple[int | None, str]:
-    """Size of the cache to sweep, None for no sweeping; and how it is to be told."""
+    """The size of the cache to sweep, None for no sweeping; and a sentence for the report."""
     from spillprof.frontends.calibration.caches import last_level_cache_bytes
 
     if values["no_sweep"]:
@@ -148,13 +147,13 @@ def _caches(values: dict[str, Any]) -> tuple[int | None, str]:
 
 
 class _Measured:
-    """An open copier and what it measures, closed at the end whatever happens."""
+    """An open copier and its measurements. A context manager that closes the copier."""
 
-    def __init__(self, session: Session, values: dict[str, Any], cache_bytes: int | None) -> None:
+    def __init__(self, invocation: Invocation, values: dict[str, Any], cache_bytes: int | None) -> None:
         self._values = values
         self._cache_bytes = cache_bytes
         self._start_s = time.monotonic()
-        self._progress = Progress(sys.stderr, shown=not session.quiet, counted="seconds")
+        self._progress = ProgressBar(sys.stderr, shown=not invocation.quiet, counted="seconds")
         self._show_progress()
         self.copier = self._open()
 
@@ -166,7 +165,7 @@ class _Measured:
         self.copier.close()
 
     def calibrate(self) -> "tuple[Calibration, Calibration | None]":
-        """As the options say; and, if caches were swept, the same without."""
+        """The calibration; and a second one without sweeping, if caches were swept."""
         from spillprof.frontends.calibration.caches import cache_sweep
         from spillprof.frontends.calibration.measure import same_copy_before
 
@@ -177,7 +176,7 @@ class _Measured:
         return swept, self._run(same_copy_before, budget_s)
 
     def _run(self, prepare: "Prepare", until_s: float) -> "Calibration":
-        """Measure until so many seconds after the start: the buffers took some of them."""
+        """Measure until ``until_s`` after the start, which includes the time to allocate buffers."""
         from spillprof.frontends.calibration.calibration import calibrate
 
         return calibrate(
@@ -206,7 +205,7 @@ class _Measured:
 
 
 def _today() -> str:
-    """The date in UTC; SOURCE_DATE_EPOCH says another, so that files can be made again byte for byte."""
+    """The date in UTC, or that of SOURCE_DATE_EPOCH, for reproducible files."""
     text = os.environ.get("SOURCE_DATE_EPOCH")
     if not text:
         return datetime.now(UTC).date().isoformat()

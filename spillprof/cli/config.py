@@ -1,7 +1,7 @@
-"""Configuration: what a project's own file says, and which file that is.
+"""The configuration file of a project: how it is found, read and checked.
 
-``spillprof.toml``, or ``[tool.spillprof]`` in ``pyproject.toml``; the nearest upwards wins, and files are not merged.
-Settings carry the names of the options that they stand for, without the dashes in front.
+It is ``spillprof.toml``, or ``[tool.spillprof]`` in ``pyproject.toml``; the nearest upwards wins, files are not merged.
+A setting has the name of its option, without the leading dashes.
 """
 
 import os
@@ -32,12 +32,12 @@ from spillprof.ir.target import MOST_PARENTS, Target, builtin_target_names
 
 DEFAULT_BASELINE = "spillprof-baseline.json"
 FILE_NAMES = ("spillprof.toml", "pyproject.toml")
-"""What is looked for in each folder; the first one found there counts."""
+"""File names in the order in which each folder is searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry:
-    """A model that the project watches."""
+    """A model that the gate judges."""
 
     path: str  # as written, relative to the file
     name: str  # what baselines call it: the path unless the file says otherwise
@@ -54,7 +54,7 @@ class ModelEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One file, checked; or nothing, where there is none."""
+    """A checked configuration file; the defaults where there is no file."""
 
     path: Path | None = None
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
@@ -64,12 +64,12 @@ class Config:
 
     @property
     def folder(self) -> Path:
-        """What paths in the file are relative to; the working folder without a file."""
+        """The folder that paths in the file are relative to; without a file, the working folder."""
         return self.path.parent if self.path else Path()
 
     @property
     def baseline(self) -> Path:
-        """Where the baseline lies."""
+        """The path of the baseline."""
         return self.folder / str(self.settings.get("baseline", DEFAULT_BASELINE))
 
     def target(self, name: str) -> Target:
@@ -88,7 +88,7 @@ class Config:
 def load_config(path: Path | None = None, *, start: Path | None = None) -> Config:
     """The file at ``path``, else the nearest one from ``start`` upwards, else an empty configuration.
 
-    ``UsageError`` if it cannot be read, or says what nobody understands.
+    ``UsageError`` if it cannot be read, or has an unknown key or a wrong value.
     """
     found = path if path is not None else find_config(start or Path.cwd())
     if found is None:
@@ -97,7 +97,7 @@ def load_config(path: Path | None = None, *, start: Path | None = None) -> Confi
 
 
 def find_config(start: Path) -> Path | None:
-    """The nearest file with settings of ours in ``start`` or a folder above it."""
+    """The nearest file with settings of spillprof in ``start`` or a folder above it."""
     for folder in (start.absolute(), *start.absolute().parents):
         for name in FILE_NAMES:
             path = folder / name
@@ -107,7 +107,7 @@ def find_config(start: Path) -> Path | None:
 
 
 def parse_config(text: str, path: Path) -> Config:
-    """The configuration in TOML text; ``path`` says how to read it, and is named in errors."""
+    """The configuration in TOML text. ``path`` decides which table is read, and is named in errors."""
     document = parse_toml(text, CONFIGURATION, str(path))
     table, prefix = document, ""
     if path.name == "pyproject.toml":
@@ -132,7 +132,7 @@ def parse_config(text: str, path: Path) -> Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Section:
-    """A table of the file, and what errors call it."""
+    """A table of the file, and its name in errors."""
 
     path: Path
     name: str
@@ -152,7 +152,7 @@ class _Section:
         return self.table
 
     def read(self, readers: Mapping[str, Callable[[Any], Any]], *, besides: Iterable[str] = ()) -> dict[str, Any]:
-        """Every key by its reader. An unknown key, or a value that its reader refuses, is an error that names both."""
+        """The values of all keys. ``UsageError`` names file and key of an unknown key or a wrong value."""
         values: dict[str, Any] = {}
         known = (*readers, *besides)
         for key, value in self.mapping().items():
@@ -169,7 +169,7 @@ class _Section:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a pyproject.toml has settings of ours. One that cannot be read, and does not name us, is passed by."""
+    """Whether a pyproject.toml has settings of spillprof. An unreadable one that does not name spillprof is ignored."""
     try:
         text = read_bytes(path, CONFIGURATION).decode("utf-8", errors="replace")
     except UsageError:
@@ -179,7 +179,7 @@ def _is_ours(path: Path) -> bool:
     try:
         return bool(_tool_table(parse_toml(text, CONFIGURATION, str(path))))
     except UsageError:
-        return "tool.spillprof" in text  # found, so that the error is told
+        return "tool.spillprof" in text  # so that the error is reported
 
 
 def _tool_table(document: Mapping[str, Any]) -> Any:
@@ -188,7 +188,7 @@ def _tool_table(document: Mapping[str, Any]) -> Any:
 
 
 def _targets(top: _Section) -> dict[str, Target]:
-    """Each named target, on top of the one that it inherits from."""
+    """Each named target, resolved over the target that it inherits from."""
     tables = top.section("targets")
     resolved: dict[str, Target] = {}
 
@@ -213,7 +213,7 @@ def _targets(top: _Section) -> dict[str, Target]:
         own_sources = {**dict.fromkeys(changes, top.path.name), **changes.pop("sources", {})}
         try:
             target = parent.with_overrides(**changes)
-        except UsageError as error:  # each field is sound, but not all of them together
+        except UsageError as error:  # each field is valid, but not their combination
             raise section.error(error.message, hint=error.hint) from None
         resolved[name] = target.with_overrides(name=name, sources={**target.sources, **own_sources})
         return resolved[name]
@@ -253,7 +253,7 @@ def _models(top: _Section, lines: list[int]) -> tuple[ModelEntry, ...]:
 
 
 def _check_names(config: Config) -> None:
-    """Baselines tell entries apart by model and target: no pair may occur twice, and each target must exist."""
+    """Check that each pair of model and target occurs once, as baselines need, and that each target exists."""
     seen: set[tuple[str, str]] = set()
     for entry in config.models:
         where = (f"{config.path}:{entry.line}: {entry.name}",)
@@ -269,6 +269,6 @@ def _check_names(config: Config) -> None:
 
 
 def _header_lines(text: str) -> list[int]:
-    """Line of each ``[[models]]`` header, from 1: where messages about a model point to."""
+    """The line of each ``[[models]]`` header, from 1, for messages about a model."""
     header = re.compile(r"\s*\[\[\s*(?:tool\s*\.\s*spillprof\s*\.\s*)?models\s*\]\]")
     return [number for number, line in enumerate(text.splitlines(), start=1) if header.match(line)]

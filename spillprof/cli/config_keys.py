@@ -13,7 +13,7 @@ from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 from spillprof.ir.nearest import nearest
 from spillprof.ir.option_rows import OptionRow, option_rows
-from spillprof.ir.target_fields import field_names, read_fields, short_name
+from spillprof.ir.target import ROWS, read_fields, short_name
 from spillprof.ir.units import parse_energy, parse_rate, parse_share, parse_size, parse_time
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
@@ -36,7 +36,7 @@ def _text(value: Any) -> str:
 
 
 def _quantity(parse: Callable[[str], Any], value: Any) -> str:
-    """A size, rate, time or energy as its option would take it."""
+    """A size, rate, time or energy, as the text that its option takes."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise UsageError(f"{value!r} is no quantity", hint="write it in quotes, with its unit")
     parse(str(value))
@@ -79,7 +79,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _listed(value: Any) -> str:
-    """Texts joined by commas, as options take them."""
+    """Texts joined by commas, as the option takes them."""
     return ",".join(_texts(value))
 
 
@@ -165,7 +165,7 @@ SETTINGS: Mapping[str, Callable[[Any], SettingValue]] = {
     **{row.key: _reader(row) for row in _ROWS},
     "strategy": _listed, "top": partial(_count, minimum=0),
 }  # fmt: skip
-"""Settings of the file's own level, each as its option takes it."""
+"""Settings at the top level of the file, and how each is read."""
 
 FILE_SETTINGS = tuple(row.key for row in _ROWS if row.is_file)
 """Settings that are paths, relative to the configuration file."""
@@ -181,7 +181,7 @@ GATE_SETTINGS: Mapping[str, Callable[[Any], SettingValue]] = {
 """Settings of ``[gate]``."""
 
 BUDGETS = {"max-spill": "spill_bytes", "max-latency": "latency_s", "max-peak": "peak_bytes", "max-energy": "energy_j"}
-"""Limits of a model, and the fields of Budgets that they set."""
+"""Keys of a model's budgets, and the fields of Budgets that they set."""
 
 MODEL_KEYS: Mapping[str, Callable[[Any], Any]] = {
     "path": _text, "name": _text, "dims": _dims, "shapes": _shapes, "batch": _count, "assume": _shapes,
@@ -189,14 +189,12 @@ MODEL_KEYS: Mapping[str, Callable[[Any], Any]] = {
     "max-spill": partial(_limit, parse_size), "max-latency": partial(_limit, parse_time),
     "max-peak": partial(_limit, parse_size), "max-energy": partial(_limit, parse_energy),
 }  # fmt: skip
-"""What ``[[models]]`` says of each model."""
+"""Keys of each ``[[models]]``."""
 
 TARGET_FIELDS = {
-    **{name.replace("_", "-"): name for name in field_names() if name != "name"},
-    **{short_name(name): name for name in field_names() if name != "name"},
-    "sram": "sram_bytes",
-    "align": "alignment_bytes",
-    "sram-rate": "sram_bytes_per_s",
+    **{name.replace("_", "-"): name for name in ROWS if name != "name"},
+    **{short_name(name): name for name in ROWS if name != "name"},
+    **{row.short: name for name, row in ROWS.items() if row.short},
 }
 """Keys of ``[targets.NAME]`` besides ``inherit``, and the fields of a Target that they set."""
 

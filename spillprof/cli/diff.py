@@ -1,4 +1,4 @@
-"""``spillprof diff``: two runs side by side."""
+"""``spillprof diff``: compare two runs."""
 
 import os
 import shlex
@@ -13,17 +13,17 @@ import click
 
 from spillprof.cli.declaring import completing, examples, option
 from spillprof.cli.inputs import load_graph, read_json, read_saved_profile, read_simulation, read_target
+from spillprof.cli.invocation import Invocation, reproduce
 from spillprof.cli.options import (
     binding_options,
     config_options,
-    session_options,
     simulation_options,
     strategy_names,
     target_options,
+    verbosity_options,
 )
 from spillprof.cli.output import by_suffix, print_result, renderer, write_file
 from spillprof.cli.progress import stages
-from spillprof.cli.session import Session, reproduce
 from spillprof.ir.errors import CapacityError, PlanError, SpillprofError, UsageError
 from spillprof.ir.side_files.kinds import PLAN
 from spillprof.ir.units import format_size_exact
@@ -42,7 +42,7 @@ _DEFAULT_STRATEGIES = ("interval",)
 _OF_BOTH = (
     "before_options", "after_options", "outputs", "as_json", "top", "config", "quiet", "verbose", "color"
 )  # fmt: skip
-"""Options that are no matter of one side."""
+"""Options that do not belong to one side."""
 
 _FORMATS = {
     ".html": renderer("spillprof.report.diff.html:render"),
@@ -53,7 +53,6 @@ _FORMATS = {
 
 @click.command(
     "diff",
-    short_help="Two runs side by side.",
     epilog=examples(
         'spillprof diff sample_models/unet.onnx sample_models/unet.onnx --sram 12MB --after "--sram 10MB"',
         "spillprof analyze sample_models/unet.onnx --sram 12MB --strategy lru -o old.json",
@@ -88,36 +87,36 @@ _FORMATS = {
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N",
         help="Operators and buffers to list.")  # fmt: skip
 @config_options()
-@session_options
+@verbosity_options
 @click.pass_context
 def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> None:
     """Compare the run BEFORE with the run AFTER: figures, operators and buffers that moved and why, settings.
 
     Each is a model (an ONNX file, '-' for stdin), simulated under the options given, or a profile that was saved with
-    'analyze -o NAME.json'. Options count for both; --before and --after hold those that one alone shall have.
-    Operators are matched by name, then by their place in the graph. The exit code is 0 whatever the comparison finds:
-    'spillprof gate' is what fails.
+    'analyze -o NAME.json'. Options apply to both; --before and --after give options to one of them.
+    Operators are matched by name, then by their place in the graph. The exit code is 0 whatever the comparison finds;
+    use 'spillprof gate' to fail a build.
     """
-    session = ctx.ensure_object(Session)
+    invocation = ctx.ensure_object(Invocation)
     to_stdout = values["as_json"] or "-" in values["outputs"]
-    writers = [(session.files.writes(path), by_suffix(path, _FORMATS)) for path in values["outputs"] if path != "-"]
+    writers = [(invocation.files.writes(path), by_suffix(path, _FORMATS)) for path in values["outputs"] if path != "-"]
     if before == "-" and after == "-":
         raise UsageError("both runs cannot be read from stdin", hint="save one of the models to a file")
     old, new = _read_sides(
         command,
-        session,
+        invocation,
         _Side(which="before", path=before, extra=values["before_options"] or ""),
         _Side(which="after", path=after, extra=values["after_options"] or ""),
     )
 
     from spillprof.studies.diff import compare
 
-    comparison = compare(old, new, command=reproduce(session, command, values["config"]))
+    comparison = compare(old, new, command=reproduce(invocation, command, values["config"]))
     print_result(_FORMATS[".json"](comparison) if to_stdout else _terminal(comparison, values["top"]))
     texts = [(path, write(comparison)) for path, write in writers]
     sys.stdout.flush()
     for path, text in texts:
-        write_file(path, text, session)
+        write_file(path, text, invocation)
     if not any(result.feasible for profile in (old, new) for result in profile.results):
         raise CapacityError(
             "neither run can be planned in its memory",
@@ -135,15 +134,15 @@ def _terminal(comparison: "Comparison", top: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
-    """One of the two runs as it was asked for."""
+    """One of the two runs, as given on the command line."""
 
     which: str  # "before" or "after"
     path: str
-    extra: str  # options of this side alone, as one would type them
+    extra: str  # options of this side alone, as typed
 
     @property
     def is_saved(self) -> bool:
-        """Whether the file is JSON, and so no model."""
+        """Whether the file is JSON: a saved profile, not a model."""
         if self.path == "-":
             return False
         try:
@@ -155,16 +154,18 @@ class _Side:
             return Path(self.path).suffix.lower() == ".json"
 
 
-def _read_sides(command: click.Command, session: Session, before: _Side, after: _Side) -> "tuple[Profile, Profile]":
-    """The profiles of both sides, read or simulated. Errors say which side they are about."""
+def _read_sides(
+    command: click.Command, invocation: Invocation, before: _Side, after: _Side
+) -> "tuple[Profile, Profile]":
+    """The profiles of both sides, read or simulated. Errors name their side."""
     if before.is_saved and after.is_saved:
         _check_unused(command)
     saved = {side.which: _named(side, _saved) for side in (before, after) if side.is_saved}
-    lent = next(iter(saved.values()), None)  # a model is simulated under the strategies of the profile beside it
-    strategies = tuple(r.strategy for r in lent.results if r.strategy in STRATEGIES) if lent else ()
+    other = next(iter(saved.values()), None)  # its strategies apply to the other side
+    strategies = tuple(r.strategy for r in other.results if r.strategy in STRATEGIES) if other else ()
 
     def simulated(side: _Side) -> "Profile":
-        return _simulated(command, session, side, strategies or _DEFAULT_STRATEGIES)
+        return _simulated(command, invocation, side, strategies or _DEFAULT_STRATEGIES)
 
     return (
         saved.get("before") or _named(before, simulated),
@@ -198,7 +199,7 @@ def _saved(side: _Side) -> "Profile":
 
 
 def _check_unused(command: click.Command) -> None:
-    """``UsageError`` for options of a simulation where nothing is simulated."""
+    """``UsageError`` if an option of the simulation is given although both runs are saved."""
     unused = [
         max(p.opts, key=len)
         for p in command.params
@@ -215,17 +216,19 @@ def _is_typed(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
-def _simulated(command: click.Command, session: Session, side: _Side, strategies: Sequence[str]) -> "Profile":
+def _simulated(command: click.Command, invocation: Invocation, side: _Side, strategies: Sequence[str]) -> "Profile":
     from spillprof.explain.analyze import analyze
 
-    with _context(command, session, side) as ctx:  # the side's own: what is given here outranks files of settings
+    with _context(
+        command, invocation, side
+    ) as ctx:  # of this side, so that its options override the configuration file
         values = ctx.params
         asked = strategies if values["strategy"] is None else strategy_names(values["strategy"])
         options = read_simulation(values, asked)
-        target, graph = read_target(values), load_graph(side.path, values, session)
+        target, graph = read_target(values), load_graph(side.path, values, invocation)
         if values["plan"] is not None:
             return _of_plan(graph, target, options, values["plan"])
-        with stages(sys.stderr, shown=not session.quiet) as stage:
+        with stages(sys.stderr, shown=not invocation.quiet) as stage:
             return analyze(
                 graph,
                 target,
@@ -255,22 +258,22 @@ def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: 
     return replace(profile, results=(check.result,), config=config)
 
 
-def _context(command: click.Command, session: Session, side: _Side) -> click.Context:
-    """The command line as typed, with the side's own options behind: of an option given twice, the last counts."""
+def _context(command: click.Command, invocation: Invocation, side: _Side) -> click.Context:
+    """The context of the command line as typed, followed by the side's own options: the last of two values wins."""
     try:
         extra = shlex.split(side.extra)
     except ValueError as error:
         raise UsageError(f"--{side.which} has an open quote", where=(str(error).lower(),)) from None
     own = [p for p in command.params if isinstance(p, click.Option) and p.name not in _OF_BOTH]
     try:
-        click.Command("diff", params=list(own)).make_context(f"--{side.which}", list(extra), obj=session)
+        click.Command("diff", params=list(own)).make_context(f"--{side.which}", list(extra), obj=invocation)
     except click.UsageError as error:
         raise UsageError(
             f"--{side.which}: {_sentence(error.format_message())}",
             hint=f'write it like --{side.which} "--sram 12MB --order memory"',
         ) from None
-    typed = session.arguments[session.arguments.index("diff") + 1 :]
-    return command.make_context("diff", [*typed, *extra], obj=session)
+    typed = invocation.arguments[invocation.arguments.index("diff") + 1 :]
+    return command.make_context("diff", [*typed, *extra], obj=invocation)
 
 
 def _sentence(message: str) -> str:

@@ -1,7 +1,7 @@
-"""Files that a command reads and writes: no result takes the place of what is read, or of another result.
+"""Registry of the files that a command reads and writes, so that no result overwrites an input or another result.
 
-A command names its outputs before it works. Side files are named for it when they are opened, models when they are
-read; both come before any result is written.
+A command registers its outputs before it works. Side files are registered when they are opened, models when they are
+read; both happen before any result is written.
 """
 
 import os
@@ -22,22 +22,22 @@ class Files:
 
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)  # of the outputs, those that are read first and then replaced
+    updated: list[str] = field(default_factory=list)  # outputs that are read first and then replaced
 
     def reads(self, path: str) -> None:
-        """A file that is read; ``-`` for stdin. ``UsageError`` if a result is to go there."""
+        """Register a file that is read; ``-`` for stdin. ``UsageError`` if it is an output."""
         for output in self.outputs:
             if _are_same(path, output):
                 raise _taken(output, path)
         self.inputs.append(path)
 
     def reads_beside(self, path: str) -> None:
-        """A file beside the model, which may be one that is read and then replaced."""
+        """Register a side file. An updated output may be read."""
         if path not in self.updated:
             self.reads(path)
 
     def writes(self, path: str) -> Path:
-        """A file that a result goes to. ``UsageError`` if it is read, holds another result, or cannot be written."""
+        """Register an output. ``UsageError`` if it is an input, already an output, or cannot be written."""
         _check_writable(path)
         for read in self.inputs:
             if _are_same(path, read):
@@ -52,13 +52,13 @@ class Files:
         return Path(path)
 
     def updates(self, path: str) -> Path:
-        """A file that is read and then replaced, or added to."""
+        """Register a file that is read and then replaced, or appended to."""
         self.updated.append(path)
         return self.writes(path)
 
 
 def descriptor_of(path: str) -> int | None:
-    """Number of the open descriptor that a name stands for: /dev/stdout, /dev/stderr, /dev/fd/N."""
+    """The open descriptor that a name stands for: /dev/stdout, /dev/stderr, /dev/fd/N; None for other names."""
     if sys.platform == "win32":
         return None
     name = os.path.abspath(path)
@@ -71,7 +71,7 @@ def descriptor_of(path: str) -> int | None:
 
 
 def real_path(path: str) -> str:
-    """The path with every link followed. ``UsageError`` for links in a circle."""
+    """The path with every link resolved. ``UsageError`` for a cycle of links."""
     try:
         real = os.path.realpath(path)
     except (OSError, ValueError) as error:
@@ -105,7 +105,7 @@ def _check_writable(path: str) -> None:
 
 
 def _check_streams(path: str) -> None:
-    """``UsageError`` if stdout or stderr goes to the file already: it would be replaced under their feet."""
+    """``UsageError`` if stdout or stderr is redirected to the file, which would be replaced while they write to it."""
     mode = _mode(path)
     if mode is None or not stat.S_ISREG(mode):
         return
@@ -115,7 +115,7 @@ def _check_streams(path: str) -> None:
 
 
 def _are_same(a: str, b: str) -> bool:
-    """Whether two paths name one file, by whatever path, link or spelling. Pipes and devices may be shared."""
+    """Whether two paths name the same regular file, through links or other spellings. Pipes may be shared."""
     if "-" in (a, b):
         other = b if a == "-" else a
         mode = _mode(other)
@@ -133,10 +133,10 @@ def _are_same(a: str, b: str) -> bool:
 
 
 def _spelling(path: str) -> str:
-    """The real path, as file systems that ignore case see it where they are the rule."""
+    """The real path; on Windows and macOS normalized as case-insensitive file systems do."""
     try:
         real = os.path.realpath(path)
-    except (OSError, ValueError):  # a null character, or links without end
+    except (OSError, ValueError):  # a null character, or a cycle of links
         return path
     if sys.platform in ("win32", "darwin"):
         return unicodedata.normalize("NFC", os.path.normcase(real)).casefold()

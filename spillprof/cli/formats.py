@@ -6,8 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spillprof.cli.invocation import Invocation
 from spillprof.cli.output import write_file
-from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Destination:
     render: _Render
 
 
-def destination(path: str, session: Session, *, events: bool | None) -> Destination:
+def destination(path: str, invocation: Invocation, *, events: bool | None) -> Destination:
     """The file at ``path``, format by its suffix. ``UsageError`` if it cannot be written there.
 
     ``events``: with times in the JSON; None: where the profile has them.
@@ -42,14 +42,14 @@ def destination(path: str, session: Session, *, events: bool | None) -> Destinat
         raise UsageError(
             f"'{path}' has no suffix that names a format", hint=f"end it with {', '.join(formats)}; or '-' for JSON"
         )
-    return Destination(path=session.files.writes(path), render=formats[suffix])
+    return Destination(path=invocation.files.writes(path), render=formats[suffix])
 
 
-def write_all(destinations: Sequence[Destination], profile: "Profile", session: Session) -> None:
+def write_all(destinations: Sequence[Destination], profile: "Profile", invocation: Invocation) -> None:
     """Make all files, then write them: a failure leaves no half of a set."""
     contents = [each.render(profile) for each in destinations]
     for each, content in zip(destinations, contents, strict=True):
-        write_file(each.path, content, session)
+        write_file(each.path, content, invocation)
 
 
 def has_events(profile: "Profile") -> bool:

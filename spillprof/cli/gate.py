@@ -1,4 +1,4 @@
-"""``spillprof gate``: models on targets against budgets and a baseline, for CI."""
+"""``spillprof gate``: judge models on targets by budgets and a baseline, for CI."""
 
 import os
 import sys
@@ -12,10 +12,10 @@ import click
 from spillprof.cli.config_keys import parse_budget, parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed, unknown_name
 from spillprof.cli.inputs import is_given, read_bindings, read_simulation, read_target
-from spillprof.cli.options import binding_options, config_options, session_options, simulation_options, target_options
+from spillprof.cli.invocation import Invocation
+from spillprof.cli.options import binding_options, config_options, simulation_options, target_options, verbosity_options
 from spillprof.cli.output import by_suffix, print_result, write_file
 from spillprof.cli.progress import stages
-from spillprof.cli.session import Session
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
@@ -38,7 +38,6 @@ def _limit(parse: Callable[[str], Any]) -> Callable[..., Any]:
 
 @click.command(
     "gate",
-    short_help="Budgets and baseline, for CI.",
     epilog=examples(
         "spillprof gate sample_models/unet.onnx --sram 12MB --max-spill 64MB --update",
         "spillprof gate sample_models/unet.onnx --sram 12MB -o gate.md -o gate.xml",
@@ -52,16 +51,20 @@ def _limit(parse: Callable[[str], Any]) -> Callable[..., Any]:
         shell_complete=completing(lambda: STRATEGIES), help="The strategy that is judged.")  # fmt: skip
 @option("--baseline", metavar="FILE", help="Default: spillprof-baseline.json beside the configuration.")
 @option("--update", is_flag=True, help="Write the baseline: accept every figure as it is now.")
-@option("--ratchet", is_flag=True, help="Fail on gains that the baseline lacks; --update then takes over gains alone.")
+@option(
+    "--ratchet",
+    is_flag=True,
+    help="Fail on improvements that the baseline lacks; --update then records only improvements.",
+)
 @option("--against", metavar="REF", help="Read the baseline from a git commit, e.g. origin/main.")
-@option("--exit-zero", is_flag=True, help="Exit with 0 where the gate fails. Never hides 2 or 3.")
+@option("--exit-zero", is_flag=True, help="Exit with 0 where the gate fails. Never replaces 2 or 3.")
 @option("--metrics", default="spill-bytes,latency", show_default=True, metavar="A,B", callback=parsed(parse_metrics),
         shell_complete=completing(lambda: tuple(Metric)),
         help="Judged: spill-bytes, latency, peak, energy.")  # fmt: skip
 @option("--max-increase", default="0%", show_default=True, metavar="SHARE", callback=parsed(parse_share),
-        help="Growth over the baseline that passes; and")  # fmt: skip
+        help="Relative growth over the baseline that is allowed.")  # fmt: skip
 @option("--min-increase", default="0", show_default=True, metavar="SIZE", callback=_limit(parse_size),
-        help="growth of spill bytes or peak that passes. A regression exceeds both.")  # fmt: skip
+        help="Absolute growth of spill bytes or peak that is allowed. A regression exceeds both.")  # fmt: skip
 @option("--min-latency-increase", default="1us", show_default=True, metavar="TIME", callback=_limit(parse_time),
         help="The same for latency.")  # fmt: skip
 @option("--min-energy-increase", default="1nJ", show_default=True, metavar="ENERGY", callback=_limit(parse_energy),
@@ -78,9 +81,9 @@ def _limit(parse: Callable[[str], Any]) -> Callable[..., Any]:
 @option("--record", metavar="FILE", help="Append the figures to a history; see 'spillprof history'.")
 @option("--commit", metavar="ID", help="What --record calls this state. Default: the commit checked out.")
 @config_options(lambda config: {**config.settings, **config.gate})
-@session_options
+@verbosity_options
 @click.pass_obj
-def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
+def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -> int:
     """Judge each model on each target of the configuration, or each MODEL: budgets, then the committed baseline.
 
     The exit code is 0 if the gate passes, 1 if it fails, and 2 if any model could not be evaluated or its baseline is
@@ -92,16 +95,14 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
         raise UsageError("--update writes the baseline in the folder, --against reads another", hint="drop one of them")
     config: Config = values["config"]
     path = Path(values["baseline"] if is_given("baseline") else os.path.relpath(config.baseline))
-    writers = [
-        (session.files.writes(name), by_suffix(name, _SUFFIXES, of=" of a gate", also="")) for name in values["outputs"]
-    ]
-    _name_updated(values, path, session)
+    writers = [(invocation.files.writes(name), _format_of(name)) for name in values["outputs"]]
+    _name_updated(values, path, invocation)
     cases = _cases(models, config, path.parent, values)
     for case in cases:
-        session.files.reads(case.path)
+        invocation.files.reads(case.path)
     commit = _commit(values, config) if values["record"] else ""
     baseline, shown = _baseline(path, values["against"])
-    with stages(sys.stderr, shown=not session.quiet) as stage:
+    with stages(sys.stderr, shown=not invocation.quiet) as stage:
         report = gate.run_gate(
             cases,
             baseline,
@@ -112,20 +113,20 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
             stage=lambda done, total, key: stage(done, total, label(key)),
         )
     if values["update"]:
-        report = _updated(report, baseline, path, session)
+        report = _updated(report, baseline, path, invocation)
     elif not baseline:
-        session.note(f"there is no baseline in {shown}: 'spillprof gate --update' makes one")
+        invocation.note(f"there is no baseline in {shown}: 'spillprof gate --update' makes one")
     texts = [(target, _render(report, form)) for target, form in writers]
     _print(report, values["form"])
     for target, text in texts:
-        write_file(target, text, session)
+        write_file(target, text, invocation)
     if values["record"]:
-        _record(report, values["record"], commit, session)
+        _record(report, values["record"], commit, invocation)
     return 0 if report.exit_code == 1 and values["exit_zero"] else report.exit_code
 
 
 def _cases(models: Sequence[str], config: "Config", root: Path, values: Mapping[str, Any]) -> "list[Case]":
-    """Every model on every target that is to be judged: those of the configuration, or the models named."""
+    """Every model to judge, on each of its targets: the models named, else those of the configuration."""
     entries = [_entry(model, config, root) for model in models] if models else list(config.models)
     if not entries:
         raise UsageError(
@@ -142,7 +143,7 @@ def _cases(models: Sequence[str], config: "Config", root: Path, values: Mapping[
 
 
 def _entry(model: str, config: "Config", root: Path) -> "ModelEntry":
-    """The entry of the configuration with that name or path; else one made up for the file."""
+    """The configuration's entry of that name or path, else a new entry for the file."""
     from spillprof.cli.config import ModelEntry
 
     real = os.path.realpath(model)
@@ -201,7 +202,7 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
 
 
 def _from_root(path: Path) -> str:
-    """The path as code hosts name it: from the root of the checkout in a job of theirs, else from here."""
+    """The path relative to GITHUB_WORKSPACE where that is set, as GitHub names files; else to the working folder."""
     root = os.environ.get("GITHUB_WORKSPACE")
     absolute = Path(os.path.realpath(path))
     if root and absolute.is_relative_to(os.path.realpath(root)):
@@ -209,17 +210,17 @@ def _from_root(path: Path) -> str:
     return Path(os.path.relpath(path)).as_posix()
 
 
-def _name_updated(values: Mapping[str, Any], baseline: Path, session: Session) -> None:
-    """Name the files that are read and then replaced, or added to."""
+def _name_updated(values: Mapping[str, Any], baseline: Path, invocation: Invocation) -> None:
+    """Declare the files that are read and then replaced, or appended to."""
     if values["update"]:
-        session.files.updates(str(baseline))
+        invocation.files.updates(str(baseline))
     else:
-        session.files.reads(str(baseline))  # also where another commit's is judged by: it is no place for a result
+        invocation.files.reads(str(baseline))  # with --against too: no result may replace it
     if values["record"]:
-        session.files.updates(values["record"])
+        invocation.files.updates(values["record"])
     summary = os.environ.get(_SUMMARY_VARIABLE)
     if values["form"] == "github" and summary:
-        session.files.updates(summary)
+        invocation.files.updates(summary)
 
 
 def _rules(values: Mapping[str, Any]) -> "Rules":
@@ -238,7 +239,7 @@ def _rules(values: Mapping[str, Any]) -> "Rules":
 
 
 def _baseline(path: Path, against: str | None) -> tuple[dict[str, Any], str]:
-    """(entries, what reports call the baseline)."""
+    """The entries, and the name of the baseline in reports."""
     from spillprof.studies.gate import git, parse_baseline, read_baseline
 
     if against is None:
@@ -248,17 +249,17 @@ def _baseline(path: Path, against: str | None) -> tuple[dict[str, Any], str]:
     return ({} if text is None else parse_baseline(text, shown)), shown
 
 
-def _updated(report: "GateReport", baseline: Mapping[str, Any], path: Path, session: Session) -> "GateReport":
-    """The report after the baseline was written; as it was if a model broke, and nothing was written."""
+def _updated(report: "GateReport", baseline: Mapping[str, Any], path: Path, invocation: Invocation) -> "GateReport":
+    """Write the baseline, and return the report that says so; if a model could not be evaluated, write nothing."""
     from spillprof.studies.gate import Verdict, accept, baseline_text, locked, merged, read_baseline
 
     if any(check.verdict is Verdict.ERROR for check in report.checks):
-        session.note("the baseline was not written: a model could not be evaluated")
+        invocation.note("the baseline was not written: a model could not be evaluated")
         return report
     accepted, entries = accept(report, baseline)
-    with locked(path):  # measuring took its time: others may have written since
+    with locked(path):  # another process may have written it meanwhile
         entries = merged(baseline, entries, read_baseline(path), shown=path.as_posix())
-        write_file(path, baseline_text(entries), session)
+        write_file(path, baseline_text(entries), invocation)
     return accepted
 
 
@@ -288,7 +289,7 @@ def _print(report: "GateReport", form: str) -> None:
 
 
 def _commit(values: Mapping[str, Any], config: "Config") -> str:
-    """What the history calls this state; ``UsageError`` if it has no name, or the history cannot be added to."""
+    """The commit to record. ``UsageError`` if there is none, or the history cannot be appended to."""
     from spillprof.studies import history
     from spillprof.studies.gate import git
 
@@ -296,8 +297,8 @@ def _commit(values: Mapping[str, Any], config: "Config") -> str:
     return values["commit"] or git.head_commit(config.folder)
 
 
-def _record(report: "GateReport", path: str, commit: str, session: Session) -> None:
+def _record(report: "GateReport", path: str, commit: str, invocation: Invocation) -> None:
     from spillprof.studies import history
 
     count = history.record(Path(path), commit, report.checks)
-    session.note(f"Recorded {count} of {len(report.checks)} in {path} for {commit[:12]}")
+    invocation.note(f"Recorded {count} of {len(report.checks)} in {path} for {commit[:12]}")

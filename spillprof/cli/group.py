@@ -1,4 +1,4 @@
-"""The group of commands. A command's module is imported only when that command runs."""
+"""The group of commands: a command's module is imported only when that command runs."""
 
 from importlib import import_module
 
@@ -20,14 +20,14 @@ COMMANDS = {
     "calibrate": "Measure this machine's transfers, fit their curve, and write a target.",
     "info": "Targets, strategies, placements, and where each setting comes from.",
 }
-"""Each command and its line in the help. Module ``spillprof.cli.NAME`` holds it as ``command``."""
+"""Each command and its line in the help. Module ``spillprof.cli.NAME`` defines it as ``command``."""
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands' names and help lines without importing them."""
+    """A click group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table."""
+        """The names, in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -40,7 +40,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with the nearest name where there is no such command."""
+        """As click does; an unknown name gets a hint with the nearest one."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             near = nearest(args[0], COMMANDS)
             also = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(COMMANDS)}"
@@ -48,7 +48,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table as it stands."""
+        """Write the table into the help."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 

@@ -1,4 +1,4 @@
-"""``spillprof history``: how recorded figures went, and at which commit each changed."""
+"""``spillprof history``: recorded figures over commits, and where each changed."""
 
 from pathlib import Path
 from typing import Any
@@ -7,16 +7,15 @@ import click
 
 from spillprof.cli.config_keys import parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed
-from spillprof.cli.options import config_options, session_options
+from spillprof.cli.invocation import Invocation
+from spillprof.cli.options import config_options, verbosity_options
 from spillprof.cli.output import by_suffix, print_result, write_file
-from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 
 
 @click.command(
     "history",
-    short_help="The trend of recorded figures.",
     epilog=examples(
         "spillprof gate sample_models/unet.onnx --sram 12MB --record spill.sqlite --commit v1",
         "spillprof history spill.sqlite",
@@ -34,13 +33,20 @@ from spillprof.ir.metric import Metric
     help="Shown: spill-bytes, latency, peak, energy.",
 )
 @option("--model", metavar="TEXT", help="Only models whose name contains this.")
-@option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Changes to list, each.")
+@option(
+    "--top",
+    default=10,
+    show_default=True,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Changes to list for each figure.",
+)
 @option("-o", "--output", metavar="FILE", help="Also write the trend as .html.")
 @option("--json", "as_json", is_flag=True, help="Every row and change as JSON.")
 @config_options()
-@session_options
+@verbosity_options
 @click.pass_obj
-def command(session: Session, /, file: str, **values: Any) -> None:
+def command(invocation: Invocation, /, file: str, **values: Any) -> None:
     """Show what 'spillprof gate --record FILE' recorded: each figure over the commits, and where it changed.
 
     Commits stand in the order in which they were recorded.
@@ -51,7 +57,7 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     output = None
     if values["output"] is not None:
         by_suffix(values["output"], {".html": None}, of=" of a history", also="")
-        output = session.files.writes(values["output"])
+        output = invocation.files.writes(values["output"])
     series = [s for s in read_history(Path(file)) if values["model"] is None or values["model"] in s.model]
     if not series:
         raise UsageError("the history holds no such model", where=(file,), hint="leave out --model to see them all")
@@ -60,4 +66,4 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     else:
         print_result(history.text(series, values["metrics"], top=values["top"]))
     if output is not None:
-        write_file(output, history.html(series, values["metrics"]), session)
+        write_file(output, history.html(series, values["metrics"]), invocation)

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 
 from spillprof.cli.config_keys import GATE_SETTINGS, SETTINGS
 from spillprof.cli.declaring import examples
-from spillprof.cli.options import config_options, session_options
+from spillprof.cli.options import config_options, verbosity_options
 from spillprof.cli.output import print_result
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import builtin_target_names
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 @click.command(
     "info",
-    short_help="Targets, strategies, placements, settings.",
     epilog=examples(
         "spillprof info targets",
         "spillprof info targets ethos-u65",
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 @click.argument("topic", type=click.Choice(["targets", "strategies", "placements", "config"]))
 @click.argument("name", required=False)
 @config_options(lambda config: {})
-@session_options
+@verbosity_options
 def command(topic: str, name: str | None, **values: Any) -> None:
     """List the names that --target, --strategy or --placement accept; or each setting and where it comes from.
 

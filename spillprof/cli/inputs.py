@@ -1,4 +1,4 @@
-"""What commands work on, from their arguments: models, targets, options, saved profiles, plans."""
+"""Reads what commands work on: models, targets, options of the simulation, saved profiles, plans."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import read_options
-from spillprof.cli.session import Session
+from spillprof.cli.invocation import Invocation
 from spillprof.frontends.targets import open_target
 from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ProfileError, UsageError
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from spillprof.ir.profile import Profile
 
 
-def load_graph(model: str, values: Mapping[str, Any], session: Session) -> "Graph":
-    """The graph in a file, or on stdin for ``-``; equal reads of one command share it."""
+def load_graph(model: str, values: Mapping[str, Any], invocation: Invocation) -> "Graph":
+    """The graph in a file, or on stdin for ``-``; one command reads equal models once."""
     from spillprof.frontends import read_model
 
     given = read_bindings(values)
-    session.files.reads(model)
-    session.detail(f"reading {model}")
+    invocation.files.reads(model)
+    invocation.detail(f"reading {model}")
     if model == "-":
         if sys.stdin is None:
             raise UsageError("there is no stdin to read a model from", hint="give the path of a file")
-        return read_model(sys.stdin.buffer, given, cache=session.graphs)
-    return read_model(model, given, cache=session.graphs)
+        return read_model(sys.stdin.buffer, given, cache=invocation.graphs, is_alone=True)
+    return read_model(model, given, cache=invocation.graphs, is_alone=True)
 
 
 def read_bindings(values: Mapping[str, Any]) -> Bindings:
@@ -83,10 +83,10 @@ def read_target(values: Mapping[str, Any], name: str | None = None) -> Target:
 
 def warn_of_units(target: Target) -> None:
     """Warn of fields of a target so small that their unit was probably forgotten."""
-    session = click.get_current_context().find_object(Session)
+    invocation = click.get_current_context().find_object(Invocation)
     for doubt in unit_doubts(target):
-        if session is not None:
-            session.warn(doubt)
+        if invocation is not None:
+            invocation.warn(doubt)
 
 
 def is_given(parameter: str) -> bool:

@@ -1,4 +1,4 @@
-"""``spillprof inspect``: a model before any memory is planned."""
+"""``spillprof inspect``: a model as it is read and lowered."""
 
 import json
 import sys
@@ -8,15 +8,14 @@ import click
 
 from spillprof.cli.declaring import examples, option, options_of, read_options
 from spillprof.cli.inputs import load_graph, read_target
-from spillprof.cli.options import config_options, model_options, session_options, target_options
+from spillprof.cli.invocation import Invocation
+from spillprof.cli.options import config_options, model_options, target_options, verbosity_options
 from spillprof.cli.output import print_result
-from spillprof.cli.session import Session
 from spillprof.lowering.options import LoweringOptions
 
 
 @click.command(
     "inspect",
-    short_help="A model's tensors, operators and peak.",
     epilog=examples(
         "spillprof inspect sample_models/unet.onnx",
         "spillprof inspect sample_models/unet.onnx --fuse none --inplace off --views copy --fold off --json",
@@ -28,9 +27,9 @@ from spillprof.lowering.options import LoweringOptions
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Rows of each table.")
 @option("--json", "as_json", is_flag=True, help="Every tensor and operator as JSON.")
 @config_options()
-@session_options
+@verbosity_options
 @click.pass_obj
-def command(session: Session, /, model: str, **values: Any) -> None:
+def command(invocation: Invocation, /, model: str, **values: Any) -> None:
     """Show MODEL (an ONNX file, '-' for stdin) as it is read and lowered, before any memory is planned.
 
     Its largest tensors and operators, the peak of live bytes, and the smallest SRAM in which no operator must be
@@ -39,10 +38,10 @@ def command(session: Session, /, model: str, **values: Any) -> None:
     from spillprof.analysis.inspection import inspect_graph
 
     target, lowering = read_target(values), read_options(LoweringOptions, values)
-    inspection = inspect_graph(load_graph(model, values, session), target, lowering)
+    inspection = inspect_graph(load_graph(model, values, invocation), target, lowering)
     if values["as_json"]:
         print_result(json.dumps(inspection.to_json(), indent=1))
         return
     from spillprof.report.inspection import render
 
-    print_result(render(inspection, top=values["top"], color=session.colored(sys.stdout)))
+    print_result(render(inspection, top=values["top"], color=invocation.colored(sys.stdout)))

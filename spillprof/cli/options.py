@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import Decorated, Decorator, apply, completing, names_of_list, option, options_of, parsed
-from spillprof.cli.session import Session
+from spillprof.cli.invocation import Invocation
 from spillprof.ir.errors import SpillprofError, UsageError
 from spillprof.ir.target import builtin_target_names
 from spillprof.ir.target_settings import parse_target_setting
@@ -98,7 +98,7 @@ def config_options(read: "Callable[[Config], Mapping[str, Any]]" = lambda config
                   help="Settings. Default: the nearest spillprof.toml or pyproject.toml upwards.")  # fmt: skip
 
 
-def session_options(command: Decorated) -> Decorated:
+def verbosity_options(command: Decorated) -> Decorated:
     """How much to print on stderr, and whether in colour."""
     return apply(
         command,
@@ -111,12 +111,12 @@ def session_options(command: Decorated) -> Decorated:
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Store the option in the session, before anything is printed."""
-    session = ctx.find_object(Session)
-    if session is not None and param.name is not None:
-        setattr(session, param.name, value)
+    """Store the option in the invocation, before anything is printed."""
+    invocation = ctx.find_object(Invocation)
+    if invocation is not None and param.name is not None:
+        setattr(invocation, param.name, value)
     if param.name == "color":  # click knows the terminal, but not NO_COLOR
-        ctx.color = session.colored(sys.stdout) if session else None
+        ctx.color = invocation.colored(sys.stdout) if invocation else None
 
 
 def strategy_names(text: str) -> tuple[str, ...]:

@@ -1,24 +1,24 @@
-"""Where results go: stdout, or files that are either whole or not there."""
+"""Writes results: to stdout, or to files atomically."""
 
 import errno
 import os
-import secrets
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spillprof.cli.files import descriptor_of, real_path
-from spillprof.cli.session import Session
+from spillprof.cli.invocation import Invocation
 from spillprof.cli.streams import say, with_whole_bars
 from spillprof.ir.errors import UsageError
 from spillprof.ir.interrupts import raised
-from spillprof.ir.profile import Profile
 from spillprof.ir.units import format_size
+
+if TYPE_CHECKING:
+    from spillprof.ir.profile import Profile
 
 Format = TypeVar("Format")
 _RESERVED_ON_WINDOWS = {"CON", "PRN", "AUX", "NUL", *(f"{port}{i}" for port in ("COM", "LPT") for i in range(1, 10))}
@@ -27,7 +27,7 @@ _MOST_TRIES = 100
 
 
 def default_report(model: str, graph_name: str) -> str:
-    """``<model name>.spill.html``: of the file, or of the graph where the file has no name."""
+    """``NAME.spill.html``, from the name of the model file, or of the graph for stdin."""
     name = Path(model).stem if model != "-" else graph_name
     kept = "".join(c if c.isalnum() or c in "._- " else "_" for c in name)[:_MAX_STEM].strip(" .")
     if not kept or kept.split(".")[0].upper() in _RESERVED_ON_WINDOWS:
@@ -35,11 +35,10 @@ def default_report(model: str, graph_name: str) -> str:
     return f"{kept}.spill.html"
 
 
-def write_file(path: Path, content: str | bytes | Iterable[bytes], session: Session) -> None:
-    """Write bytes, or a text as UTF-8: into a new file beside it, then over the old one in one go.
+def write_file(path: Path, content: str | bytes | Iterable[bytes], invocation: Invocation) -> None:
+    """Write bytes, or text as UTF-8, atomically: into a temporary file beside the path, which then replaces it.
 
-    A link stays a link, and permissions stay as they were. What cannot be replaced is written into: a pipe, a device,
-    or a descriptor that is open, as /dev/stdout.
+    Links and permissions are kept. A pipe, a device or an open descriptor like /dev/stdout is written in place.
     """
     data = content.encode("utf-8", errors="backslashreplace") if isinstance(content, str) else content
     pieces = (data,) if isinstance(data, bytes) else data
@@ -47,38 +46,40 @@ def write_file(path: Path, content: str | bytes | Iterable[bytes], session: Sess
     try:
         if descriptor is not None:
             sys.stdout.flush()
-            with open(os.dup(descriptor), "wb") as file:  # opened by its name, a file behind it would be emptied
+            with open(os.dup(descriptor), "wb") as file:  # opening it by name would truncate a file behind it
                 nbytes = sum(map(file.write, pieces))
         elif path.exists() and not path.is_file():
             with path.open("wb") as file:
                 nbytes = sum(map(file.write, pieces))
         else:
-            with raised():  # what is half written is taken away first
+            with raised():  # Ctrl-C removes the temporary file first
                 nbytes = _replace(real_path(str(path)), pieces)
     except OSError as error:
         raise UsageError(
             f"cannot write '{path}'", where=(error.strerror or str(error),), hint="make room, or write it elsewhere"
         ) from None
-    session.note(f"Wrote {path} ({format_size(nbytes)})")
+    invocation.note(f"Wrote {path} ({format_size(nbytes)})")
 
 
 def print_result(text: str) -> None:
-    """The result on stdout, as it stands."""
+    """Print a result on stdout."""
     shown = with_whole_bars(text, sys.stdout.encoding)
     say(shown if shown.endswith("\n") else shown + "\n")
 
 
-def print_profile(profile: Profile, session: Session, *, as_json: bool, events: bool, top: int) -> None:
+def print_profile(profile: "Profile", invocation: Invocation, *, as_json: bool, events: bool, top: int) -> None:
     """The profile on stdout: as JSON, or as a summary, as wide as the terminal. ``events``: JSON has times."""
     if as_json:
         from spillprof.report.json_text import render
 
         print_result(render(profile, events=events))
     else:
+        import shutil
+
         from spillprof.report.profile import terminal
 
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print_result(terminal.render(profile, top=top, width=width, color=session.colored(sys.stdout)))
+        print_result(terminal.render(profile, top=top, width=width, color=invocation.colored(sys.stdout)))
 
 
 def renderer(function: str) -> Callable[..., Any]:
@@ -101,7 +102,7 @@ def by_suffix(path: str, formats: Mapping[str, Format], *, of: str = "", also: s
 
 
 def _replace(real: str, pieces: Iterable[bytes]) -> int:
-    """Bytes written. Until all of them are, the old file is there; afterwards, the new one with its permissions."""
+    """Replace the file atomically, keeping its permissions; the number of bytes written."""
     try:
         old = os.stat(real)
     except FileNotFoundError:
@@ -121,7 +122,9 @@ def _replace(real: str, pieces: Iterable[bytes]) -> int:
 
 
 def _scratch(folder: str, mode: int) -> tuple[int, str]:
-    """A new file in the folder, open; its name is short, for the file's own may be as long as names can be."""
+    """A new open file in the folder. Its name is short: the final name may be as long as the file system allows."""
+    import secrets
+
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     for _ in range(_MOST_TRIES):
         path = os.path.join(folder, f".spillprof-{secrets.token_hex(8)}.tmp")
@@ -133,7 +136,7 @@ def _scratch(folder: str, mode: int) -> tuple[int, str]:
 
 
 def _take_over(old: os.stat_result, scratch: str) -> None:
-    """Give the new file the owner and permissions of the old one, as far as the system lets us."""
+    """Give the new file the owner and permissions of the old one, as far as the system permits."""
     new = os.stat(scratch)
     if hasattr(os, "chown") and (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""``spillprof pack``: offsets for the buffers of a placement problem."""
+"""``spillprof pack``: place buffers with given lifetimes in one memory."""
 
 import json
 import re
@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from spillprof.cli.declaring import examples, option, parsed
-from spillprof.cli.options import config_options, session_options
+from spillprof.cli.invocation import Invocation
+from spillprof.cli.options import config_options, verbosity_options
 from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
-from spillprof.cli.session import Session
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.side_files.kinds import BUFFERS
 from spillprof.ir.side_files.opening import read_stdin
@@ -19,7 +19,7 @@ from spillprof.ir.units import format_size_exact, parse_size
 
 
 def _seconds(text: str) -> float:
-    """``2.5``: a number of seconds."""
+    """Seconds from ``2.5``."""
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII):
         raise UsageError(f"'{text}' is no number of seconds", hint="write it like 60 or 2.5")
     return float(text)
@@ -27,7 +27,6 @@ def _seconds(text: str) -> float:
 
 @click.command(
     "pack",
-    short_help="Offsets for buffers with lifetimes.",
     epilog=examples(
         "spillprof pack sample_models/blocks.csv --sram 12KiB --align 64 -o blocks.packed.csv",
         "spillprof pack sample_models/blocks.csv --json",
@@ -35,22 +34,22 @@ def _seconds(text: str) -> float:
 )
 @click.argument("file")
 @option("--sram", callback=parsed(parse_size), metavar="SIZE",
-        help="Memory that it must fit into. Default: none; the peak is made as low as can be.")  # fmt: skip
+        help="Memory that the buffers must fit into. Default: no limit, the search minimizes the peak.")  # fmt: skip
 @option("--align", callback=parsed(parse_size), default="1", show_default=True, metavar="SIZE",
-        help="Offsets are multiples of it.")  # fmt: skip
+        help="Alignment of offsets.")  # fmt: skip
 @option("--seconds", callback=parsed(_seconds), metavar="N",
         help="Stop the search after so much processor time, which may not give the same layout again. "
         "Default: its work is counted, about a minute.")  # fmt: skip
 @option("-o", "--output", metavar="FILE", help="Write id,lower,upper,size,offset as CSV; '-' for stdout.")
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @config_options(lambda config: {key: config.settings[key] for key in ("sram", "align") if key in config.settings})
-@session_options
+@verbosity_options
 @click.pass_obj
-def command(session: Session, /, file: str, **values: Any) -> None:
+def command(invocation: Invocation, /, file: str, **values: Any) -> None:
     """Place the buffers of FILE, a CSV with the columns id, lower, upper and size ('-' for stdin), in one memory.
 
-    A buffer is live in [lower, upper). It is a problem in the form of google/minimalloc. The file given by -o is
-    written even if the peak passes --sram; then the exit code is 2.
+    A buffer is live in [lower, upper). The format is that of google/minimalloc. The file given by -o is written even if
+    the peak exceeds --sram; the exit code is then 2.
     """
     from spillprof.frontends.minimalloc import read_minimalloc, read_minimalloc_bytes
     from spillprof.planning.budget import Budget
@@ -61,13 +60,13 @@ def command(session: Session, /, file: str, **values: Any) -> None:
     output, sram, align = values["output"], values["sram"], values["align"]
     if output == "-" and values["as_json"]:
         raise UsageError("-o - and --json both want stdout", hint="drop one of the two")
-    path = None if output in (None, "-") else session.files.writes(output)
+    path = None if output in (None, "-") else invocation.files.writes(output)
     if file != "-":
         problem = read_minimalloc(file, alignment_bytes=align)
     else:
         problem = read_minimalloc_bytes(read_stdin(BUFFERS), name="-", alignment_bytes=align)
     seconds = values["seconds"]
-    with stages(sys.stderr, shown=not session.quiet) as stage:
+    with stages(sys.stderr, shown=not invocation.quiet) as stage:
         stage(0, 1, "searching, about a minute at most" if seconds is None else f"searching, {seconds:g} s at most")
         layout = lay_out(problem, sram, LayoutEffort(budget=Budget(LAYOUT_WORK, seconds=seconds)))
     faults = layout_faults(problem, layout.offsets)
@@ -81,7 +80,7 @@ def command(session: Session, /, file: str, **values: Any) -> None:
         print_result(render(problem, layout, name=file, sram_bytes=sram))
     if path is not None:
         sys.stdout.flush()
-        write_file(path, render_csv(problem, layout), session)
+        write_file(path, render_csv(problem, layout), invocation)
     if sram is not None and layout.peak_bytes > sram:
         bound = layout.lower_bound_bytes
         proven = bound > sram

@@ -1,4 +1,4 @@
-"""Progress of long work: one line on a terminal, with a bar, and the time that is left or has passed."""
+"""Progress of long work: one terminal line with a bar and the time left or elapsed."""
 
 import os
 import shutil
@@ -11,13 +11,13 @@ from typing import TextIO
 from spillprof.ir.interrupts import before_end
 from spillprof.ir.stages import Stage
 
-_QUIET_S = 1.0  # work that is over sooner shows nothing
+_QUIET_S = 1.0  # shorter work shows no bar
 _EVERY_S = 0.2
 _BAR_COLUMNS = 20
 
 
-class Progress:
-    """Told how many points, or what else is counted, are done; says so on a terminal, after the first second."""
+class ProgressBar:
+    """Shows on a terminal how many items are done, from the first second on."""
 
     def __init__(self, stream: TextIO, *, shown: bool, counted: str = "points") -> None:
         self._line = _Line(stream, shown=shown)
@@ -26,10 +26,10 @@ class Progress:
         self._first: int | None = None
 
     def __call__(self, done: int, total: int) -> None:
-        """``done`` of ``total`` are finished."""
+        """Report that ``done`` of ``total`` are finished."""
         now_s = time.monotonic()
         if self._first is None:
-            self._first = done  # known before, or done before the clock could tell a rate
+            self._first = done  # finished before the clock started: not part of the rate
         if now_s - self._start_s < _QUIET_S or now_s - self._last_s < _EVERY_S:
             return
         self._last_s = now_s
@@ -38,15 +38,15 @@ class Progress:
         self._line.write(f"{_bar(done, total)} {done:,} of {total:,} {self._counted}{left}")
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         self._line.clear()
 
 
 @contextmanager
 def stages(stream: TextIO, *, shown: bool) -> Iterator[Stage]:
-    """While the block runs, a line says which stage runs and for how long; after the block it is gone.
+    """Show the current stage and the time elapsed while the block runs, then erase the line.
 
-    A stage may take long and tell nothing, so a thread keeps the line up to date.
+    A stage may run long without a callback, so a thread redraws the line.
     """
     line = _Line(stream, shown=shown)
     start_s = time.monotonic()
@@ -76,7 +76,7 @@ def stages(stream: TextIO, *, shown: bool) -> Iterator[Stage]:
 
 
 class _Line:
-    """One line of a terminal that is written over and over; nothing where there is no terminal that can."""
+    """A terminal line that is redrawn in place. Writes nothing to what is not such a terminal."""
 
     def __init__(self, stream: TextIO, *, shown: bool) -> None:
         self.shown = shown and stream.isatty() and os.environ.get("TERM") != "dumb"
@@ -87,7 +87,7 @@ class _Line:
 
     def write(self, text: str) -> None:
         if self.shown:
-            text = text[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be written over
+            text = text[: shutil.get_terminal_size().columns - 1]  # a wrapped line cannot be overwritten
             self._put(f"\r{text.ljust(self._width)}")
             self._width = len(text)
 
@@ -100,12 +100,12 @@ class _Line:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (OSError, RuntimeError):  # the terminal is gone, or Ctrl-C came in the middle of a write
+        except (OSError, RuntimeError):  # the terminal is gone, or Ctrl-C interrupted a write
             self.shown = False
 
 
 def _bar(done: int, total: int) -> str:
-    """``[#####...............]``: in ASCII, as nobody knows what the terminal's font has."""
+    """``[#####...............]``, in ASCII: the terminal's font may lack block characters."""
     filled = _BAR_COLUMNS * done // max(total, 1)
     return f"[{'#' * filled}{'.' * (_BAR_COLUMNS - filled)}]"
 

@@ -1,4 +1,4 @@
-"""``spillprof report``: a saved profile rendered again."""
+"""``spillprof report``: render a saved profile again."""
 
 import sys
 from dataclasses import replace
@@ -9,9 +9,9 @@ import click
 from spillprof.cli.declaring import completing, examples, option
 from spillprof.cli.formats import destination, has_events, write_all
 from spillprof.cli.inputs import read_saved_profile
-from spillprof.cli.options import config_options, session_options
+from spillprof.cli.invocation import Invocation
+from spillprof.cli.options import config_options, verbosity_options
 from spillprof.cli.output import default_report, print_profile
-from spillprof.cli.session import Session
 from spillprof.ir.errors import UsageError
 from spillprof.planning.strategies import STRATEGIES
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 @click.command(
     "report",
-    short_help="Render a saved profile again.",
     epilog=examples(
         "spillprof analyze sample_models/unet.onnx --sram 12MB --strategy lru,cost --events -o unet.json",
         "spillprof report unet.json -o unet.html -o unet.trace.json",
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
 )
 @click.argument("profile")
 @option("--strategy", metavar="A,B", shell_complete=completing(lambda: STRATEGIES),
-        help="Only these of the saved strategies. Default: all of them; reports explain the fastest.")  # fmt: skip
+        help="Keep only these of the saved strategies. Default: all; reports explain the fastest.")  # fmt: skip
 @option("-o", "--output", "outputs", multiple=True, metavar="FILE",
         help="Write a report, format by suffix as 'analyze' does; '-' for JSON on stdout. Repeatable.")  # fmt: skip
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @option("--no-report", is_flag=True, help="Do not write PROFILE.spill.html where no -o is given.")
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Operators to list.")
 @config_options(lambda config: {})
-@session_options
+@verbosity_options
 @click.pass_obj
-def command(session: Session, /, profile: str, **values: Any) -> None:
+def command(invocation: Invocation, /, profile: str, **values: Any) -> None:
     """Render PROFILE, a JSON file of 'spillprof analyze', again ('-' for stdin). Nothing is simulated.
 
     The address map, traces and tables of events need a profile that was saved with --events.
@@ -47,13 +46,13 @@ def command(session: Session, /, profile: str, **values: Any) -> None:
     to_stdout = values["as_json"] or "-" in values["outputs"]
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     paths = [default_report(profile, "profile")] if wants_default else [p for p in values["outputs"] if p != "-"]
-    destinations = [destination(path, session, events=None) for path in paths]
+    destinations = [destination(path, invocation, events=None) for path in paths]
     saved = _chosen(read_saved_profile(profile), values["strategy"])
     if saved.model.path != "-":
-        session.files.reads(saved.model.path)  # for notes in a copy of it
-    print_profile(saved, session, as_json=to_stdout, events=has_events(saved), top=values["top"])
+        invocation.files.reads(saved.model.path)  # .spill.onnx copies it
+    print_profile(saved, invocation, as_json=to_stdout, events=has_events(saved), top=values["top"])
     sys.stdout.flush()
-    write_all(destinations, saved, session)
+    write_all(destinations, saved, invocation)
 
 
 def _chosen(profile: "Profile", strategies: str | None) -> "Profile":

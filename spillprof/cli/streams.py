@@ -16,9 +16,9 @@ _ERRORS = "spillprof-alike"
 
 
 def open_missing() -> bool:
-    """Let standard streams that are closed lead nowhere; whether stdout was open.
+    """Open closed standard streams on the null device; return whether stdout was open.
 
-    Else the next file that is opened would get the number of one, and what is printed there would go into it.
+    Otherwise the next file opened would get the descriptor of a closed stream, and prints would go into it.
     """
     was_open = sys.stdout is not None
     for number in range(3):
@@ -38,7 +38,7 @@ def open_missing() -> bool:
 
 
 def tell(text: str, *, color: bool | None = None) -> None:
-    """A line or more on stderr. What is asked for is done all the same where nobody can read them."""
+    """Print lines on stderr. A closed stderr is no error."""
     try:
         click.echo(text, err=True, color=color)
     except OSError:
@@ -46,7 +46,7 @@ def tell(text: str, *, color: bool | None = None) -> None:
 
 
 def say(text: str) -> None:
-    """Write to stdout at once. A reader that had enough is no failure: files are still to be written."""
+    """Write to stdout and flush. A closed pipe is no error: files may still have to be written."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -57,7 +57,7 @@ def say(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Send what is still buffered for a closed pipe nowhere, so that the interpreter can exit in silence."""
+    """Redirect a closed pipe to the null device, so that the final flush of the interpreter raises nothing."""
     try:
         number = stream.fileno()
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -75,14 +75,14 @@ def _nowhere() -> TextIO:
 
 
 def make_encodable(stream: TextIO) -> None:
-    """From now on the stream takes any text, whatever its encoding; what tables align stays aligned."""
+    """Make the stream accept any text: characters that its encoding lacks are replaced by similar ones."""
     if hasattr(stream, "reconfigure"):
         codecs.register_error(_ERRORS, _alike)
         stream.reconfigure(errors=_ERRORS)
 
 
 def with_whole_bars(text: str, encoding: str | None) -> str:
-    """The text; bars in ASCII if the encoding has not all of them, as some have every fourth."""
+    """The text, with all bars in ASCII if the encoding lacks any of them."""
     try:
         BARS.encode(encoding or "utf-8")
     except UnicodeEncodeError:
@@ -91,7 +91,7 @@ def with_whole_bars(text: str, encoding: str | None) -> str:
 
 
 def _alike(error: UnicodeError) -> tuple[str, int]:
-    """For the codecs: what to write for the first character that could not be encoded, and where to go on."""
+    """Error handler for codecs: a replacement for the first character that cannot be encoded, and where to continue."""
     assert isinstance(error, UnicodeEncodeError)
     character = error.object[error.start]
     alike = _ALIKE.get(character) or character.encode("ascii", "backslashreplace").decode("ascii")

@@ -1,4 +1,4 @@
-"""``spillprof sweep``: what-if grids, on this computer or on a Dask cluster."""
+"""``spillprof sweep``: simulate grids of memories and settings, locally or on a Dask cluster."""
 
 import os
 import shutil
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, names_of_list, option, options_of, parsed
-from spillprof.cli.options import config_options, machine_options, session_options, shape_options
+from spillprof.cli.invocation import Invocation, reproduce
+from spillprof.cli.options import config_options, machine_options, shape_options, verbosity_options
 from spillprof.cli.output import by_suffix, print_result, renderer, write_file
-from spillprof.cli.progress import Progress
-from spillprof.cli.session import Session, reproduce
+from spillprof.cli.progress import ProgressBar
 from spillprof.cli.sweep_cases import (
     AUTO,
     base_target,
@@ -52,7 +52,6 @@ _FORMATS = {
 
 @click.command(
     "sweep",
-    short_help="What-if grids over memories and more.",
     epilog=examples(
         "spillprof sweep sample_models/unet.onnx --sram 1MB..32MB",
         "spillprof sweep sample_models/unet.onnx --sram auto --strategy lru,interval -o unet.csv -o unet.html",
@@ -67,7 +66,7 @@ _FORMATS = {
         shell_complete=completing(lambda: (*STRATEGIES, "none")),
         help="Strategies to sweep; optimal searches at every point.")  # fmt: skip
 @option("--placement", default="best-fit", show_default=True, metavar="A,B",
-        shell_complete=completing(lambda: PLACEMENTS), help="Rules for addresses to sweep.")  # fmt: skip
+        shell_complete=completing(lambda: PLACEMENTS), help="Placements to sweep.")  # fmt: skip
 @option("--vary", "variations", multiple=True, callback=parsed(parse_variation), metavar="FIELD=A,B",
         help="Values of a target field, named as in its file: --vary dram-read=30GB/s,60GB/s. Repeatable.")  # fmt: skip
 @option("--dim", "dims", multiple=True, callback=parsed(parse_dims), metavar="NAME=A,B",
@@ -81,9 +80,15 @@ _FORMATS = {
 @option("--order", default=str(PlanningOptions().order), show_default=True, callback=parsed(parse_orders),
         metavar="A,B", help="Orders of operators to sweep: file,memory. Each search takes seconds.")  # fmt: skip
 @option("--within", default="5%", show_default=True, callback=parsed(parse_within), metavar="SHARE",
-        help="Also ask for the smallest SRAM that is at most so much slower than the ideal.")  # fmt: skip
-@option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; 1: this one. Default: one a core.")
-@option("--dask", metavar="ADDRESS", help="Let a Dask cluster do the work; ADDRESS of its scheduler.")
+        help="Also find the smallest SRAM whose latency is at most this share above the ideal.")  # fmt: skip
+@option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes. Default: one per core; 1: no other process.",
+)
+@option("--dask", metavar="ADDRESS", help="Simulate on a Dask cluster, given the ADDRESS of its scheduler.")
 @option("--resume", metavar="FILE", help="Keep the points of an earlier sweep, from its .json or .csv.")
 @option("-o", "--output", "outputs", multiple=True, metavar="FILE",
         help="Write the result: .csv, .json, .parquet or .html; '-' for JSON on stdout. Repeatable.")  # fmt: skip
@@ -93,23 +98,23 @@ _FORMATS = {
 @options_of(PlanningOptions, without=("placement", "order"))
 @options_of(LoweringOptions, without=("act_dtype", "weight_dtype"))
 @config_options()
-@session_options
+@verbosity_options
 @click.pass_obj
-def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
+def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -> int:
     """Simulate each MODEL at many sizes of SRAM, under many strategies, placements, bandwidths and dimensions.
 
     A table goes to stdout. Knees, cliffs (more memory, worse result) and the smallest memory that is enough are
-    found. A point that fails is a row with its error. Ctrl-C keeps what is finished; --resume goes on from there.
+    found. A point that fails is a row with its error. Ctrl-C keeps finished points; --resume continues from them.
     """
     strategies = names_of_list(values["strategy"], (*STRATEGIES, "none"), "strategy")
     placements = names_of_list(values["placement"], PLACEMENTS, "placement")
-    writers = [(session.files.writes(path), _format_of(path)) for path in values["outputs"] if path != "-"]
+    writers = [(invocation.files.writes(path), _format_of(path)) for path in values["outputs"] if path != "-"]
     to_stdout = values["as_json"] or "-" in values["outputs"]
     if values["resume"]:
-        session.files.reads(values["resume"])
-    study, cases = read_study(list(dict.fromkeys(models)), values, session)
+        invocation.files.reads(values["resume"])
+    study, cases = read_study(list(dict.fromkeys(models)), values, invocation)
     if OPTIMAL in strategies and values["optimize_seconds"] is not None:
-        session.note("where --optimize-seconds cuts a search off, the figures of optimal depend on this machine")
+        invocation.note("where --optimize-seconds cuts a search off, the figures of optimal depend on this machine")
 
     from spillprof.studies.sweep.grid import Grid
     from spillprof.studies.sweep.resume import read_rows
@@ -118,25 +123,25 @@ def command(session: Session, /, models: tuple[str, ...], **values: Any) -> int:
     grid = Grid(cases, list(product(placements, strategies)), known)
     runner = _runner(study, values)
     try:
-        finished = _simulate(grid, values, runner, session)
+        finished = _simulate(grid, values, runner, invocation)
         config = _configuration(values, strategies, placements)
-        written = reproduce(session, command, values["config"])
+        written = reproduce(invocation, command, values["config"])
         sweep = _conclude(grid.rows(), study, cases, values, config, written, runner, finished)
     finally:
         runner.close()
     if known:
-        session.note(f"{grid.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
+        invocation.note(f"{grid.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
     print_result(_FORMATS[".json"](sweep) if to_stdout else _terminal(sweep))
     contents = [(path, render(sweep)) for path, render in writers]
     sys.stdout.flush()
     for path, content in contents:
-        write_file(path, content, session)
+        write_file(path, content, invocation)
     return _exit_code(sweep, finished)
 
 
-def _simulate(grid: "Grid", values: Mapping[str, Any], runner: "Runner", session: Session) -> bool:
+def _simulate(grid: "Grid", values: Mapping[str, Any], runner: "Runner", invocation: Invocation) -> bool:
     """Do the work; whether it came to its end, or the user stopped it."""
-    progress = Progress(sys.stderr, shown=not session.quiet)
+    progress = ProgressBar(sys.stderr, shown=not invocation.quiet)
     try:
         with raised():
             if values["sram"] == AUTO:
@@ -165,7 +170,7 @@ def _runner(study: "Study", values: Mapping[str, Any]) -> "Runner":
 def _configuration(
     values: Mapping[str, Any], strategies: Sequence[str], placements: Sequence[str]
 ) -> Mapping[str, Any]:
-    """All options as the result names them: those that are swept with all of their values."""
+    """All options as the result names them; a swept option with all of its values."""
     from spillprof.explain.options import AnalyzeOptions, configuration
     from spillprof.studies.sweep.axes import OPTION_AXES
 
@@ -182,7 +187,7 @@ def _conclude(
     rows: Sequence["Row"], study: "Study", cases: Sequence["SweepCase"], values: Mapping[str, Any],
     config: Mapping[str, Any], written: str, runner: "Runner", complete: bool,
 ) -> "Sweep":  # fmt: skip
-    """What follows from the rows. Ctrl-C while it is looked for who is to blame for the cliffs leaves that out."""
+    """The sweep's conclusions from its rows. Ctrl-C during the search for the causes of cliffs leaves those out."""
     from spillprof.studies.sweep.result import conclude
 
     machine = {key: value for key, value in asdict(base_target(values)).items() if key not in ("sram_bytes", "sources")}
@@ -198,7 +203,7 @@ def _conclude(
 
 
 def _format_of(path: str) -> Callable[["Sweep"], str | bytes]:
-    """What renders the file, by suffix. Called before the work, which may be long."""
+    """Renders the file, by its suffix. Checked before the work, which may be long."""
     found = by_suffix(path, _FORMATS)
     if found is _FORMATS[".parquet"]:
         from spillprof.report.sweep.data import require_parquet
@@ -221,7 +226,7 @@ def _exit_code(sweep: "Sweep", finished: bool) -> int:
     if not finished or not (sweep.complete or lost):
         return INTERRUPTED
     if lost:
-        what = f"{lost:,} of {len(sweep.rows):,} points are missing: who was given them is gone"
+        what = f"{lost:,} of {len(sweep.rows):,} points are missing: the workers that had them are gone"
         raise SpillprofError(what, hint="write the result with -o, and go on from there with --resume")
     if any(row.status.startswith(BUG) for row in sweep.rows):
         return BUG_EXIT_CODE

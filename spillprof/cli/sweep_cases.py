@@ -1,11 +1,11 @@
-"""From the axes that ``sweep`` is given to its study and cases."""
+"""The axes of ``spillprof sweep``: parsed, and made into a study and its cases."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spillprof.cli.declaring import read_options
 from spillprof.cli.inputs import load_graph, read_bindings, read_target, warn_of_units
-from spillprof.cli.session import Session
+from spillprof.cli.invocation import Invocation
 from spillprof.ir.errors import ModelError, SpillprofError, UsageError
 from spillprof.ir.target_settings import with_fields
 from spillprof.ir.units import parse_size
@@ -22,7 +22,7 @@ AUTO = "auto"
 
 
 def parse_within(text: str) -> float:
-    """A share of ``--within``: 0.05 of ``5%``. ``UsageError`` for what is none, as by all of these."""
+    """0.05 from ``5%``. Like all parsers here, raises ``UsageError`` if the text is malformed."""
     try:
         share = float(text.strip().removesuffix("%").strip()) / 100
     except ValueError:
@@ -33,7 +33,7 @@ def parse_within(text: str) -> float:
 
 
 def parse_dims(text: str) -> tuple[str, tuple[int, ...]]:
-    """``(dimension, sizes)`` of ``batch=1,2,4``."""
+    """``(dimension, sizes)`` from ``batch=1,2,4``."""
     name, separator, sizes = text.rpartition("=")
     if not separator or not name:
         raise UsageError(f"'{text}' binds no dimension", hint="write it like --dim batch=1,2,4 or --dim batch=1..8")
@@ -47,11 +47,13 @@ def _parse_count(text: str) -> int:
 
 
 def parse_sizes(text: str) -> str | tuple[int, ...]:
-    """Bytes of ``1MB..4MB/1MB``, ascending; or ``AUTO``."""
+    """Bytes from ``1MB..4MB/1MB``, ascending; or ``AUTO``."""
     return AUTO if text.strip().lower() == AUTO else parse_axis(text, parse_size)
 
 
-def read_study(models: Sequence[str], values: Mapping[str, Any], session: Session) -> tuple["Study", list["SweepCase"]]:
+def read_study(
+    models: Sequence[str], values: Mapping[str, Any], invocation: Invocation
+) -> tuple["Study", list["SweepCase"]]:
     """Every model read once for each binding of its dimensions, and all cases. The first error, if none is readable."""
     from spillprof.studies.sweep.cases import SweepModel, make_study
 
@@ -66,7 +68,7 @@ def read_study(models: Sequence[str], values: Mapping[str, Any], session: Sessio
             fixed = {**values, "dims": list(dims.items())}
             graph, message = None, ""
             try:
-                graph = load_graph(model, fixed, session)
+                graph = load_graph(model, fixed, invocation)
             except (ModelError, UsageError) as error:
                 errors.append(error)
                 message = error.message
@@ -76,14 +78,14 @@ def read_study(models: Sequence[str], values: Mapping[str, Any], session: Sessio
     if len(errors) == len(sources):
         raise errors[0]
     for failed in errors:
-        session.note(f"warning: {failed.message}; its points are rows with this error")
+        invocation.note(f"warning: {failed.message}; its points are rows with this error")
     _warn_of_axes(target, values)
     axes = [*values["variations"], *((name, values[name]) for name in OPTION_AXES if len(values[name]) > 1)]
     return make_study(sources, target, settings_of(axes), lowering, planning)
 
 
 def _warn_of_axes(target: "Target", values: Mapping[str, Any]) -> None:
-    """Says which values of the axes look as if their unit had been forgotten."""
+    """Warn of values on the axes so small that their unit was probably forgotten."""
     for field, each in values["variations"]:
         for value in each:
             warn_of_units(with_fields(target, {field: value}))
@@ -92,17 +94,17 @@ def _warn_of_axes(target: "Target", values: Mapping[str, Any]) -> None:
 
 
 def first_lowering(values: Mapping[str, Any]) -> Any:
-    """The options of lowering; those that are swept with their first value."""
+    """The options of lowering, with the first value of each swept one."""
     firsts = {name: values[name][0] for name in LOWERING_AXES}
     return lowering_with(read_options(LoweringOptions, {**values, **firsts}), firsts)
 
 
 def first_planning(values: Mapping[str, Any]) -> PlanningOptions:
-    """The options of planning; those that are swept with their first value. Each point brings its own placement."""
+    """The options of planning, with the first value of each swept one. Each point sets its own placement."""
     firsts = {"placement": PlanningOptions().placement, "order": values["order"][0]}
     return read_options(PlanningOptions, {**values, **firsts})
 
 
 def base_target(values: Mapping[str, Any]) -> Any:
-    """The target before any field is varied; its SRAM is on the axis."""
+    """The target before any field is varied. Each point sets its own SRAM size."""
     return read_target({**values, "sram": None})

@@ -1,4 +1,4 @@
-"""``spillprof verify``: whether a plan, whoever made it, is legal, and what it costs."""
+"""``spillprof verify``: check a plan or a lower bound against a model, and cost the plan."""
 
 import json
 from typing import Any
@@ -7,9 +7,9 @@ import click
 
 from spillprof.cli.declaring import examples, option
 from spillprof.cli.inputs import load_graph, read_json, read_simulation, read_target
-from spillprof.cli.options import config_options, model_options, session_options, simulation_options, target_options
+from spillprof.cli.invocation import Invocation
+from spillprof.cli.options import config_options, model_options, simulation_options, target_options, verbosity_options
 from spillprof.cli.output import print_result
-from spillprof.cli.session import Session
 from spillprof.ir.certificate_json import certificate_from_json
 from spillprof.ir.errors import UsageError
 from spillprof.ir.side_files.kinds import CERTIFICATE, PLAN
@@ -20,7 +20,6 @@ _MAX_VIOLATIONS = 20
 
 @click.command(
     "verify",
-    short_help="Check a plan, and cost it.",
     epilog=examples(
         "spillprof analyze sample_models/unet.onnx --sram 12MB --strategy interval --plan unet.plan.json -o unet.json",
         "spillprof verify sample_models/unet.onnx unet.plan.json --sram 12MB",
@@ -34,13 +33,13 @@ _MAX_VIOLATIONS = 20
 @simulation_options
 @option("--json", "as_json", is_flag=True, help="Violations and costs as JSON.")
 @config_options()
-@session_options
+@verbosity_options
 @click.pass_obj
-def command(session: Session, /, model: str, plan: str | None, **values: Any) -> int:
+def command(invocation: Invocation, /, model: str, plan: str | None, **values: Any) -> int:
     """Check PLAN, a JSON file, against MODEL, and cost it on a target; or check that a lower bound is proven.
 
     Give the options with which the plan was made. The exit code is 0 for a legal plan and 2 for one that breaks a
-    rule; each breach is listed. A certificate is checked in whole numbers, without a solver.
+    rule; violations are listed. A certificate is checked in integer arithmetic, without a solver.
     """
     from spillprof.engine.engine import Engine
     from spillprof.explain.options import run_of
@@ -50,7 +49,7 @@ def command(session: Session, /, model: str, plan: str | None, **values: Any) ->
         raise UsageError("there is nothing to check", hint="give a plan, or --certificate FILE")
     target = read_target(values)
     options = read_simulation(values)
-    engine, run = Engine(), run_of(load_graph(model, values, session), target, options)
+    engine, run = Engine(), run_of(load_graph(model, values, invocation), target, options)
     lower = None
     if values["certificate"] is not None:
         certificate = certificate_from_json(read_json(values["certificate"], CERTIFICATE))

@@ -41,9 +41,9 @@ from spillprof.planning.gaps import locked_bytes
 from spillprof.planning.interval import choose_gaps
 from spillprof.planning.optimal.search import Optimum, find_optimum
 from spillprof.planning.options import Dma, Order, PlanningOptions, Recomputing
-from spillprof.planning.planner import IDEAL, INTERVAL, make_plan, plan_and_choices
+from spillprof.planning.planner import make_plan, plan_and_choices
 from spillprof.planning.recorder import streamed_operands
-from spillprof.planning.strategies import ONLINE_RULES, OPTIMAL
+from spillprof.planning.strategies import IDEAL, INTERVAL, ONLINE_RULES, OPTIMAL
 from spillprof.timing.dma import Link, read_link, write_link
 from spillprof.timing.issue_times import best_issue_times
 from spillprof.timing.timeline import simulate

@@ -15,8 +15,8 @@ from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.transforms import reordered
 from spillprof.planning.options import PlanningOptions
-from spillprof.planning.planner import IDEAL, make_plan
-from spillprof.planning.strategies import check_strategy
+from spillprof.planning.planner import make_plan
+from spillprof.planning.strategies import IDEAL, check_strategy
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.timeline import simulate
 

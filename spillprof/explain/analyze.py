@@ -11,7 +11,7 @@ from spillprof.analysis.facts import (
     model_facts,
     op_time_facts,
     oversized_operators,
-    target_facts,
+    reserved_for,
 )
 from spillprof.analysis.occupancy import in_use_by_step, live_at, live_bytes
 from spillprof.analysis.results import against_ideal, result_of
@@ -96,7 +96,8 @@ def analyze(
     return Profile(
         spillprof_version=__version__,
         model=replace(model, notes=(*model.notes, *cold_notes(fitted, options.planning))),
-        target=target_facts(target, fitted),
+        target=target.resolved(),
+        reserved=reserved_for(target, fitted),
         config=configuration(options),
         steps=step_facts(infinite.program, infinite.plan, target),
         live_bytes=live_bytes(infinite.program),

@@ -10,8 +10,7 @@ from spillprof.ir.profile import Bounds
 from spillprof.ir.result import Result
 from spillprof.planning.bounds.methods import lower_cost
 from spillprof.planning.bounds.rows import certificate_of
-from spillprof.planning.planner import IDEAL
-from spillprof.planning.strategies import OPTIMAL
+from spillprof.planning.strategies import IDEAL, OPTIMAL
 
 
 def bounds_facts(engine: Engine, run: Run, results: Sequence[Result], causes: Counterfactuals) -> Bounds | None:

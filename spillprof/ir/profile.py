@@ -4,7 +4,7 @@ Field names are the keys of the Profile JSON (schema ``spillprof-profile/1``); a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from spillprof.ir.certificate import Certificate
@@ -15,13 +15,14 @@ from spillprof.ir.profile_facts import (
     LiveBuffer,
     ModelFacts,
     OpTimeFacts,
+    ReservedBytes,
     StepFact,
     StreamedOperator,
-    TargetFacts,
 )
 from spillprof.ir.result import Ideal, Result
 from spillprof.ir.size_curve import SizeCurve
 from spillprof.ir.story import Story, Suggestion
+from spillprof.ir.target import PROFILE_FIELDS, Target
 
 SCHEMA = "spillprof-profile/1"
 MOST_ENTRIES = 2_000
@@ -81,7 +82,8 @@ class Profile:
 
     spillprof_version: str
     model: ModelFacts
-    target: TargetFacts
+    target: Target  # its MAC rates per second
+    reserved: ReservedBytes  # in JSON, part of the target
     config: Mapping[str, Any]
     steps: tuple[StepFact, ...]
     live_bytes: tuple[int, ...]  # of each step as stored, at its fullest phase; workspaces, or their block, included
@@ -103,9 +105,19 @@ class Profile:
     simulator_revision: int = 0  # figures of different revisions do not compare; 0: not known
     schema: str = field(default=SCHEMA)
 
+    @property
+    def machine(self) -> dict[str, Any]:
+        """``target`` of the JSON: fields of the target, what it reserves for the model, and the sources."""
+        target = {name: getattr(self.target, name) for name in PROFILE_FIELDS}
+        sources = target.pop("sources")
+        reserved = {column.name: getattr(self.reserved, column.name) for column in fields(self.reserved)}
+        return {**target, **reserved, "sources": sources}
+
     def to_json(self, *, events: bool = False) -> dict[str, Any]:
         """The Profile as JSON values. ``events`` adds each transfer and residency, and a certificate however long."""
         data: dict[str, Any] = json_values(self if events else replace(self, results=tuple(map(_brief, self.results))))
+        data["target"] = json_values(self.machine)
+        del data["reserved"]
         ordered = {"schema": data.pop("schema"), **data}
         if not events:
             for result in ordered["results"]:

@@ -42,44 +42,14 @@ class ModelFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetFacts:
-    """The machine, resolved."""
+class ReservedBytes:
+    """SRAM that is reserved for this model before buffers are placed."""
 
-    name: str
-    sram_bytes: int
-    alignment_bytes: int
-    channel_align: int
-    dram_read_bytes_per_s: float
-    dram_write_bytes_per_s: float
-    dram_read_setup_s: float
-    dram_write_setup_s: float
-    dram_burst_bytes: int
-    dram_read_curve: tuple[tuple[int, float], ...]  # (bytes, seconds); empty: set-up + bytes / bandwidth
-    dram_write_curve: tuple[tuple[int, float], ...]
-    dram_bus_bytes_per_s: float | None  # shared by both directions; None: they do not limit each other
-    background_bytes_per_s: float  # other traffic on that bus
-    dram_outstanding: int | None  # most transfers in flight; None: as many as channels
-    dma_read_channels: int
-    dma_write_channels: int
-    dma_shared_channels: int  # > 0: they serve both directions, and those of one direction do not count
-    sram_bytes_per_s: float
-    cores: int
-    clock_hz: float | None
-    macs_per_s: Mapping[str, float]  # of one core at its peak
-    utilisation: float
-    conv_time_factors: Mapping[str, float]
-    launch_overhead_s: float
-    sram_j_per_byte: float
-    dram_read_j_per_byte: float
-    dram_write_j_per_byte: float
-    mac_j: float
-    mac_j_by_dtype: Mapping[str, float]
-    runtime_bytes: int  # what the runtime keeps of the SRAM; part of reserved_bytes
-    weight_staging_bytes: int  # as reserved for this model
-    stream_staging_bytes: int
+    runtime_bytes: int  # what the runtime keeps for itself
+    weight_staging_bytes: int
+    stream_staging_bytes: int  # held only while an operator streams operands; no part of reserved_bytes
     shared_workspace_bytes: int  # the block for all workspaces: as large as the largest of them; 0: none
-    reserved_bytes: int  # runtime, staging, shared workspace, resident weights and dedicated slots together
-    sources: Mapping[str, str]
+    reserved_bytes: int  # runtime, weight staging, shared workspace, resident weights and dedicated slots together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,15 @@ version and are read over; keys that lack take their default, if they have one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from spillprof.ir.errors import ProfileError
+from spillprof.ir.errors import ProfileError, UsageError
 from spillprof.ir.json_values import MalformedError, reader_of, shown
 from spillprof.ir.profile import SCHEMA, Profile
 from spillprof.ir.profile_facts import BufferFact, LiveBuffer
 from spillprof.ir.program import BufferKind
 from spillprof.ir.result import BufferCost, Residency, Result, RunTimes
+from spillprof.ir.target import PROFILE_FIELDS
 
 _KINDS = frozenset(map(str, BufferKind))
 
@@ -22,7 +24,7 @@ def profile_from_json(data: object) -> Profile:
     Without events in it, ``Result.times`` is None, and events and residencies are empty.
     """
     schema = data.get("schema") if isinstance(data, Mapping) else None
-    if schema != SCHEMA:
+    if schema != SCHEMA or not isinstance(data, Mapping):
         found = "it has no schema" if schema is None else f"its schema is {shown(schema)}"
         raise ProfileError(
             "this is no profile that can be read here",
@@ -30,17 +32,31 @@ def profile_from_json(data: object) -> Profile:
             hint="'spillprof analyze MODEL -o FILE.json' writes one",
         )
     try:
-        profile: Profile = reader_of(Profile)(data)
+        profile: Profile = reader_of(Profile)(_with_reserved(data))
+    except UsageError as error:
+        raise ProfileError(f"the profile contradicts itself: {error.message}", hint=error.hint) from None
     except MalformedError as error:
         if error.what is None:
             raise ProfileError(
                 f"the profile lacks '{error.place}'", hint="was it saved by another version, or cut off? analyze again"
             ) from None
-        raise ProfileError(f"a profile cannot hold {error.what}", where=(error.place,)) from None
+        place = error.place.replace("reserved.", "target.", 1) if error.place.startswith("reserved.") else error.place
+        raise ProfileError(f"a profile cannot hold {error.what}", where=(place,)) from None
     fault = next(_faults(profile), None)
     if fault is not None:
         raise ProfileError(f"the profile contradicts itself: {fault}", hint="was the file changed, or cut off?")
     return profile
+
+
+def _with_reserved(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with what the target reserves for the model apart from what it is."""
+    machine = data.get("target")
+    if not isinstance(machine, dict):
+        return {**data}
+    target = {name: machine[name] for name in PROFILE_FIELDS if name in machine}
+    if "runtime_bytes" in machine:
+        target["reserved_bytes"] = machine["runtime_bytes"]
+    return {**data, "target": target, "reserved": machine}
 
 
 def _faults(profile: Profile) -> Iterator[str]:

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from spillprof.ir.errors import UsageError
@@ -12,60 +12,117 @@ from spillprof.ir.nearest import nearest
 from spillprof.ir.side_files.kinds import TARGET
 from spillprof.ir.side_files.opening import read_text
 from spillprof.ir.side_files.toml_text import parse_toml
-from spillprof.ir.target_fields import read_fields
+from spillprof.ir.target_fields import (
+    FieldRow,
+    optional,
+    read_conv_factors,
+    read_count,
+    read_count_from_1,
+    read_curve,
+    read_duration,
+    read_energies_by_dtype,
+    read_frequency,
+    read_name,
+    read_number,
+    read_positive,
+    read_rate,
+    read_rate_from_0,
+    read_rates_by_dtype,
+    read_size,
+    read_sources,
+    read_switch,
+    read_whole,
+    row,
+)
 from spillprof.ir.units import format_rate
+
+_BUILT_IN = Path(__file__).with_name("targets")
 
 MOST_PARENTS = 16
 """Targets that one may inherit through."""
 
-Curve = tuple[tuple[int, float], ...]
-"""Calibrated points (bytes, seconds) of a transfer time: linear between points, beyond them as the nearest piece."""
+TransferCurve = tuple[tuple[int, float], ...]
+"""Calibrated points (bytes, seconds) of a transfer time: linear between points, extrapolated from the outer pieces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Capacity, bandwidths, set-up times, compute rates and energies of a machine.
+    """Capacity, bandwidths, set-up times, compute rates and energies of a machine. Each field is a row of a registry.
 
     ``UsageError`` if the fields contradict each other.
     """
 
-    name: str
-    sram_bytes: int
-    reserved_bytes: int = 0  # of the SRAM, what the runtime keeps for itself
-    alignment_bytes: int = 64
-    channel_align: int = 1  # C of an NCHW activation is stored rounded up to this many
-    dram_read_bytes_per_s: float
-    dram_write_bytes_per_s: float
-    dram_read_setup_s: float  # fixed cost of one transfer
-    dram_write_setup_s: float
-    dram_burst_bytes: int = 64  # bytes on the bus are rounded up to this
-    dram_read_curve: Curve = ()  # not empty: takes the place of set-up + bytes / bandwidth
-    dram_write_curve: Curve = ()
-    dram_bus_bytes_per_s: float | None = None  # what both directions share; None: they do not limit each other
-    background_bytes_per_s: float = 0.0  # other traffic that is always on that bus
-    dram_outstanding: int | None = None  # most transfers in flight at once; None: as many as channels
-    dma_read_channels: int = 1
-    dma_write_channels: int = 1
-    dma_shared_channels: int = 0  # > 0: so many serve both directions, and those of one direction do not count
-    sram_bytes_per_s: float
-    cores: int = 1  # compute units that share SRAM and bus
-    clock_hz: float | None = None
-    macs_per_s: Mapping[str, float] = field(default_factory=dict)  # by element type; "default" for the rest
-    macs_per_cycle: Mapping[str, float] = field(default_factory=dict)  # the same, as a multiple of the clock
-    utilisation: float = 1.0  # share of the peak MAC rate that operators reach
-    conv_time_factors: Mapping[str, float] = field(default_factory=dict)  # by algorithm; 1 where not given
-    launch_overhead_s: float = 0.0  # per step
-    weight_staging_bytes: int | None = None  # None: an eighth of the SRAM
-    stream_staging_bytes: int | None = None  # None: a sixteenth of the SRAM
-    shared_workspace: bool = True  # one block for all workspaces, sized by the largest
-    accumulator_bytes_per_output: int = 0  # > 0: accumulators lie in SRAM, this many bytes per output element
-    strided_views: bool = False  # reads Slice, Split and Transpose as views; Concat always copies
-    sram_j_per_byte: float = 0.0
-    dram_read_j_per_byte: float = 0.0
-    dram_write_j_per_byte: float = 0.0
-    mac_j: float = 0.0
-    mac_j_by_dtype: Mapping[str, float] = field(default_factory=dict)  # ``mac_j`` where not given
-    sources: Mapping[str, str] = field(default_factory=dict)  # where each number comes from
+    # fmt: off
+    name: str = field(metadata=row(read_name, "", "what reports call the machine", not_set="it changes no result"))
+    sram_bytes: int = field(metadata=row(read_size, "bytes", "on-chip memory", short="sram", not_set="use --sram"))
+    reserved_bytes: int = field(default=0, metadata=row(read_whole, "bytes",
+        "of it, kept by the runtime", in_profile=False))
+    alignment_bytes: int = field(default=64, metadata=row(read_size, "bytes",
+        "buffer sizes are rounded up to it", short="align"))
+    channel_align: int = field(default=1, metadata=row(read_size, "channels",
+        "channels of feature maps are rounded up to it (below)"))
+    dram_read_bytes_per_s: float = field(metadata=row(read_rate, "bytes/s",
+        "one transfer alone, from DRAM", replaces="dram_read_curve"))
+    dram_write_bytes_per_s: float = field(metadata=row(read_rate, "bytes/s",
+        "one transfer alone, to DRAM", replaces="dram_write_curve"))
+    dram_read_setup_s: float = field(metadata=row(read_duration, "s",
+        "fixed cost of a transfer from DRAM", replaces="dram_read_curve"))
+    dram_write_setup_s: float = field(metadata=row(read_duration, "s",
+        "fixed cost of a transfer to DRAM", replaces="dram_write_curve"))
+    dram_burst_bytes: int = field(default=64, metadata=row(read_size, "bytes", "bytes on the bus are rounded up to it"))
+    dram_read_curve: TransferCurve = field(default=(), metadata=row(read_curve, "[bytes, s]",
+        "calibrated points, instead of set-up + bytes / bandwidth: "
+        "linear between them, beyond them the nearest piece continues",
+        left_out="none", not_set="give dram-read and dram-read-setup"))
+    dram_write_curve: TransferCurve = field(default=(), metadata=row(read_curve, "[bytes, s]",
+        "the same, to DRAM", left_out="none", not_set="give dram-write and dram-write-setup"))
+    dram_bus_bytes_per_s: float | None = field(default=None, metadata=row(optional(read_rate), "bytes/s",
+        "shared by all transfers of both directions", left_out="directions do not limit each other"))
+    background_bytes_per_s: float = field(default=0.0, metadata=row(read_rate_from_0, "bytes/s",
+        "other traffic, always on that bus"))
+    dram_outstanding: int | None = field(default=None, metadata=row(optional(read_count_from_1), "transfers",
+        "most in flight at once", left_out="as many as channels"))
+    dma_read_channels: int = field(default=1, metadata=row(read_count_from_1, "channels", "that read from DRAM"))
+    dma_write_channels: int = field(default=1, metadata=row(read_count_from_1, "channels", "that write to DRAM"))
+    dma_shared_channels: int = field(default=0, metadata=row(read_count, "channels",
+        "if any, they serve both directions, and the two fields above are ignored"))
+    sram_bytes_per_s: float = field(metadata=row(read_rate, "bytes/s",
+        "on-chip bandwidth of operators", short="sram-rate"))
+    cores: int = field(default=1, metadata=row(read_count_from_1, "", "compute units that share SRAM and bus"))
+    clock_hz: float | None = field(default=None, metadata=row(optional(read_frequency), "Hz",
+        "of the compute units", left_out="not stated"))
+    macs_per_s: Mapping[str, float] = field(default_factory=dict, metadata=row(read_rates_by_dtype, "MAC/s",
+        "table by element type, of one core; `default` for the rest",
+        left_out="this or the next is required", replaces="macs_per_cycle", by_dtype=True))
+    macs_per_cycle: Mapping[str, float] = field(default_factory=dict, metadata=row(read_rates_by_dtype, "MAC",
+        "the same as a multiple of `clock_hz`",
+        left_out="this or the one above is required", replaces="macs_per_s", by_dtype=True, in_profile=False))
+    utilisation: float = field(default=1.0, metadata=row(read_positive, "share", "of that rate that operators reach"))
+    conv_time_factors: Mapping[str, float] = field(default_factory=dict, metadata=row(read_conv_factors, "",
+        "relative time of a convolution's multiply-accumulates by `direct`, `im2col`, `winograd` "
+        "([which are taken](model.md#from-the-model-to-a-program))",
+        left_out="1 each", not_set="it is a table: write a target of its own"))
+    launch_overhead_s: float = field(default=0.0, metadata=row(read_duration, "s",
+        "of each step, and of each block of a convolution that comes in blocks"))
+    weight_staging_bytes: int | None = field(default=None, metadata=row(optional(read_whole), "bytes",
+        "staging area of weights", left_out="1/8 of the SRAM", in_profile=False))
+    stream_staging_bytes: int | None = field(default=None, metadata=row(optional(read_whole), "bytes",
+        "staging area of operands that are tiled", left_out="1/16 of the SRAM", in_profile=False))
+    shared_workspace: bool = field(default=True, metadata=row(read_switch, "switch",
+        "one block for all workspaces, as large as the largest of them", in_profile=False))
+    accumulator_bytes_per_output: int = field(default=0, metadata=row(read_whole, "bytes",
+        "of accumulators in SRAM, per element of an output", left_out="0: none lie there", in_profile=False))
+    strided_views: bool = field(default=False, metadata=row(read_switch, "switch",
+        "Slice, Split and Transpose share their input's buffer; Concat always copies", in_profile=False))
+    sram_j_per_byte: float = field(default=0.0, metadata=row(read_number, "J/byte", "energy of a byte on-chip"))
+    dram_read_j_per_byte: float = field(default=0.0, metadata=row(read_number, "J/byte", "energy of a byte from DRAM"))
+    dram_write_j_per_byte: float = field(default=0.0, metadata=row(read_number, "J/byte", "energy of a byte to DRAM"))
+    mac_j: float = field(default=0.0, metadata=row(read_number, "J", "energy of a multiply-accumulate"))
+    mac_j_by_dtype: Mapping[str, float] = field(default_factory=dict, metadata=row(read_energies_by_dtype, "J",
+        "the same, by element type", left_out="`mac_j`", not_set="give mac-j"))
+    sources: Mapping[str, str] = field(default_factory=dict, metadata=row(read_sources, "text",
+        "where each number comes from", left_out="none", not_set="they change no result"))
+    # fmt: on
 
     def __post_init__(self) -> None:
         _check(self)
@@ -83,6 +140,11 @@ class Target:
         """Joules of one multiply-accumulate of this element type."""
         return self.mac_j_by_dtype.get(dtype, self.mac_j)
 
+    def resolved(self) -> "Target":
+        """The same machine with its MAC rates per second, whichever way they were given."""
+        rates = self.macs_per_s or self.macs_per_cycle
+        return replace(self, macs_per_s={each: self.peak_macs_per_s(each) for each in rates}, macs_per_cycle={})
+
     def with_overrides(self, **changes: Any) -> "Target":
         """A copy with some fields replaced (single flags override a target).
 
@@ -96,15 +158,39 @@ class Target:
         return replace(self, **{"sources": sources, **void, **changes})
 
 
-_VOID = {
-    "macs_per_s": "macs_per_cycle",
-    "macs_per_cycle": "macs_per_s",
-    "dram_read_bytes_per_s": "dram_read_curve",
-    "dram_read_setup_s": "dram_read_curve",
-    "dram_write_bytes_per_s": "dram_write_curve",
-    "dram_write_setup_s": "dram_write_curve",
-}
-"""Fields, and what they make void when they are set on top of another target: the same, said in another way."""
+ROWS: Mapping[str, FieldRow] = MappingProxyType({column.name: column.metadata["row"] for column in fields(Target)})
+"""What is registered of each target field, in order."""
+
+PROFILE_FIELDS = tuple(name for name, registered in ROWS.items() if registered.in_profile)
+"""Fields of a target that the JSON of a Profile holds as they are."""
+
+
+def read_fields(table: Mapping[str, object], *, name: str) -> dict[str, Any]:
+    """Fields of a Target from TOML values, strings with units included. ``UsageError`` if one is unknown or wrong."""
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in ROWS:
+            full = {short_name(each): each for each in ROWS}
+            near = nearest(key, ROWS) or [full[each] for each in nearest(key.replace("_", "-"), full)]
+            hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(ROWS)}"
+            raise UsageError(f"target '{name}' has an unknown key '{key}'", hint=hint)
+        try:
+            values[key] = ROWS[key].read(value)
+        except UsageError as error:
+            raise UsageError(f"target '{name}': {key}: {error.message}", hint=error.hint) from None
+    return values
+
+
+UNITS = ("_bytes_per_s", "_bytes", "_s", "_j_per_byte", "_j")
+"""Suffixes of field names that are units."""
+
+
+def short_name(field: str) -> str:
+    """A target field as options name it: - for _, and without its unit if no other field has that name."""
+    unit = next((unit for unit in UNITS if field.endswith(unit)), "")
+    plain = field.removesuffix(unit)
+    meant = next(plain + each for each in ("", *UNITS) if plain + each in ROWS)
+    return (plain if meant == field and field != "sram_bytes_per_s" else field).replace("_", "-")
 
 
 def _with_bus(bus_bytes_per_s: float | None, changes: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +202,7 @@ def _with_bus(bus_bytes_per_s: float | None, changes: dict[str, Any]) -> dict[st
 
 
 def _made_void(changed: Iterable[str]) -> set[str]:
-    return {_VOID[name] for name in changed if name in _VOID}
+    return {ROWS[name].replaces for name in changed if name in ROWS} - {""}
 
 
 def _check(target: Target) -> None:
@@ -139,8 +225,7 @@ def _check(target: Target) -> None:
 
 def builtin_target_names() -> tuple[str, ...]:
     """Names of the targets that ship with the package, sorted."""
-    folder = resources.files("spillprof.ir") / "targets"
-    return tuple(sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")))
+    return tuple(sorted(p.stem for p in _BUILT_IN.glob("*.toml")))
 
 
 def load_target(name_or_path: str) -> Target:
@@ -171,7 +256,7 @@ def _made(values: dict[str, Any]) -> Target:
 def _values_of(name_or_path: str, chain: tuple[str, ...]) -> dict[str, Any]:
     """Fields of a target with what it inherits; ``chain``: the names that led here."""
     if name_or_path in builtin_target_names():
-        text = (resources.files("spillprof.ir") / "targets" / f"{name_or_path}.toml").read_text("utf-8")
+        text = (_BUILT_IN / f"{name_or_path}.toml").read_text("utf-8")
         return _values(text, name=name_or_path, folder=Path(), chain=chain)
     path = Path(name_or_path)
     if not name_or_path.endswith(".toml"):

@@ -5,19 +5,7 @@ from typing import Any
 
 from spillprof.ir.errors import UsageError
 from spillprof.ir.nearest import nearest
-from spillprof.ir.target import Target
-from spillprof.ir.target_fields import UNITS, field_names, read_fields, short_name
-
-_NOT_ONE_VALUE = {
-    "sram_bytes": "use --sram",
-    "name": "it changes no result",
-    "sources": "they change no result",
-    "dram_read_curve": "give dram-read and dram-read-setup",
-    "dram_write_curve": "give dram-write and dram-write-setup",
-    "conv_time_factors": "it is a table: write a target of its own",
-    "mac_j_by_dtype": "give mac-j",
-}
-_BY_DTYPE = ("macs_per_s", "macs_per_cycle")
+from spillprof.ir.target import ROWS, UNITS, Target, read_fields, short_name
 
 
 def parse_target_setting(text: str) -> tuple[str, Any]:
@@ -31,7 +19,7 @@ def parse_target_setting(text: str) -> tuple[str, Any]:
 
 def with_fields(target: Target, fields: Mapping[str, Any]) -> Target:
     """The target with these fields set. A number for a rate of MACs is that of every element type."""
-    return target.with_overrides(**{k: {"default": v} if k in _BY_DTYPE else v for k, v in fields.items()})
+    return target.with_overrides(**{k: {"default": v} if ROWS[k].by_dtype else v for k, v in fields.items()})
 
 
 def unit_doubts(target: Target) -> list[str]:
@@ -39,7 +27,7 @@ def unit_doubts(target: Target) -> list[str]:
     doubts = []
     if target.sram_bytes < _LEAST_SRAM_BYTES:
         doubts.append(f"the SRAM has {target.sram_bytes} B; did you mean {target.sram_bytes}MB?")
-    for field in field_names():
+    for field in ROWS:
         rate = getattr(target, field) if field.endswith("_bytes_per_s") else None
         if rate and rate < _LEAST_BYTES_PER_S:
             doubts.append(f"{short_name(field)} is {rate:g} B/s; did you mean {rate:g}GB/s?")
@@ -54,18 +42,17 @@ _LEAST_BYTES_PER_S = 1e6
 def target_field(name: str) -> str:
     """The target field that a name means: as in target files, with - for _, and without its unit."""
     plain = name.strip().lower().replace("-", "_")
-    known = field_names()
     units = ("_bytes",) if plain == "sram" else ("", *UNITS)  # not its bandwidth, whatever the order of units
-    field = next((plain + unit for unit in units if plain + unit in known), None)
+    field = next((plain + unit for unit in units if plain + unit in ROWS), None)
     if field is None:
-        settable = [each for each in known if each not in _NOT_ONE_VALUE]
-        near = nearest(plain.replace("_", "-"), map(short_name, settable)) or nearest(plain, known)
+        settable = [name for name, registered in ROWS.items() if not registered.not_set]
+        near = nearest(plain.replace("_", "-"), map(short_name, settable)) or nearest(plain, ROWS)
         raise UsageError(
             f"a target has no field '{name}'",
             hint=f"did you mean '{near[0]}'?" if near else f"there are {', '.join(settable)}",
         )
-    if field in _NOT_ONE_VALUE:
-        raise UsageError(f"target field '{field}' takes no single value", hint=_NOT_ONE_VALUE[field])
+    if ROWS[field].not_set:
+        raise UsageError(f"target field '{field}' takes no single value", hint=ROWS[field].not_set)
     return field
 
 
@@ -79,7 +66,7 @@ def target_value(field: str, text: str, name: str) -> Any:
         except ValueError:
             continue
     try:
-        if field in _BY_DTYPE:
+        if ROWS[field].by_dtype:
             return read_fields({field: {"default": value}}, name=name)[field]["default"]
         return read_fields({field: value}, name=name)[field]
     except UsageError as error:  # an option needs no quotes about a text

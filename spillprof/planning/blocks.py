@@ -1,8 +1,7 @@
-"""Residency blocks: what offline placement gives one address to, once it is decided which gaps are off-chip.
+"""Residency blocks: what offline placement gives one address each, once the gaps that are off-chip are chosen.
 
-A block is the time that a buffer spends on-chip without a break, together with the buffers that take over its
-address in place. Its time is a few intervals of ticks: one, or two where a cached weight stays for the next
-inference.
+A block is a stretch of ticks that a buffer spends on-chip, continued by the buffers that take over its address in
+place (its *chain*). It has one interval of ticks, or two where a cached weight stays for the next inference.
 """
 
 from bisect import bisect_right
@@ -25,9 +24,9 @@ class ResidencyBlock:
 
     ticks: Ticks  # half-open intervals, ascending
     size_bytes: int
-    owners: tuple[Owner, ...]  # who asks for the address, and when
+    owners: tuple[Owner, ...]  # the buffers or scratch at this address, and from which tick
     chain: int | None  # the first buffer of its chain of in-place updates; None: scratch of a step
-    is_moved: bool = False  # it begins with a compaction move: ``owners`` is then what moves, and when
+    is_moved: bool = False  # begins with a move inside SRAM: ``owners`` then move
 
     @property
     def start(self) -> int:
@@ -36,7 +35,7 @@ class ResidencyBlock:
 
     @property
     def duration(self) -> int:
-        """Ticks that it is held."""
+        """Ticks that it is on-chip."""
         return sum(end - start for start, end in self.ticks)
 
 
@@ -46,7 +45,7 @@ def covers(outer: Ticks, inner: Ticks) -> bool:
 
 
 class BlockBuilder:
-    """Blocks of a program, chain by chain, for any set of gaps that are off-chip."""
+    """Builds the blocks of a program, chain by chain, for any set of gaps that are off-chip."""
 
     def __init__(self, program: Program, options: PlanningOptions) -> None:
         self._program = program
@@ -70,7 +69,7 @@ class BlockBuilder:
         self._latest: tuple[frozenset[GapKey], tuple[ResidencyBlock, ...]] | None = None
 
     def all_blocks(self, off: set[GapKey]) -> list[ResidencyBlock]:
-        """Blocks of every chain and of every step's scratch; to ask again for the same gaps costs nothing."""
+        """Blocks of every chain and of every step's scratch; remembered for the latest set of gaps."""
         if self._latest is None or self._latest[0] != off:
             self._latest = frozenset(off), tuple(self._all_blocks(off))
         return list(self._latest[1])
@@ -94,7 +93,7 @@ class BlockBuilder:
         return blocks
 
     def chain_blocks(self, head: int, off: set[GapKey]) -> list[ResidencyBlock]:
-        """Blocks of the buffers that share addresses with ``head``, in time order."""
+        """Blocks of the chain that begins with buffer ``head``, in time order."""
         blocks: list[ResidencyBlock] = []
         b: int | None = head
         carried: tuple[int, Owner] | None = None  # start and owner of the block that an update continues
@@ -109,7 +108,7 @@ class BlockBuilder:
         return blocks
 
     def pieces(self, block: ResidencyBlock, moves: Sequence[int]) -> list[ResidencyBlock]:
-        """The block with a compaction move at some ticks, ascending, each the start of a step inside the block."""
+        """The block split by moves inside SRAM at ascending ticks, each the start of a step inside the block."""
         ends = [*moves, block.ticks[-1][1]]
         found = [replace(block, ticks=((block.start, ends[0]),))]
         for start, end in pairwise(ends):
@@ -118,13 +117,13 @@ class BlockBuilder:
         return found
 
     def can_move(self, block: ResidencyBlock) -> bool:
-        """Whether the block may lie elsewhere from some step on: not if the next inference finds it where it was."""
+        """Whether the block may move: scratch, and weights that the next inference finds in place, may not."""
         if block.chain is None or len(block.ticks) > 1:
             return False
         return not (self._program.weights_persist and self._program.buffers[block.chain].kind is BufferKind.WEIGHT)
 
     def _holder(self, block: ResidencyBlock, step: int) -> int:
-        """The buffer of the block's chain that is there when a step is about to start."""
+        """The buffer of the block's chain that is on-chip when a step is about to start."""
         b = block.owners[0][0] if block.chain is None else block.chain
         if not isinstance(b, int):
             raise ValueError("scratch does not move")
@@ -133,11 +132,11 @@ class BlockBuilder:
         return b
 
     def chain_of(self, buffer: int) -> int:
-        """The first buffer of the chain of in-place updates that a buffer belongs to."""
+        """The first buffer of a buffer's chain of in-place updates."""
         return self._head[buffer]
 
     def cuts(self, block: ResidencyBlock, off: set[GapKey]) -> Iterable[GapOption]:
-        """Gaps of the block that are not off-chip yet: where it can be cut."""
+        """Gaps of the block that are not off-chip yet: where it can be split."""
         if block.chain is None:
             return
         for gap, ticks in self._gaps.get(block.chain, ()):
@@ -145,9 +144,9 @@ class BlockBuilder:
                 yield gap
 
     def cut_over(self, block: ResidencyBlock, busy: Ticks, off: set[GapKey]) -> GapOption | None:
-        """Of ``cuts``, the one in which the block needs no space in all of ``busy``; None if there is none.
+        """The gap among ``cuts`` that frees the block's space in all of ``busy``; None if there is none.
 
-        Gaps of a chain have no tick in common, so the one around the first tick is the only one.
+        Gaps of a chain share no tick, so only the one around the first tick can.
         """
         stretches = self._stretches.get(-1 if block.chain is None else block.chain, ())
         at = bisect_right(stretches, busy[0][0], key=lambda stretch: stretch[0]) - 1
@@ -172,7 +171,7 @@ class BlockBuilder:
     def _segments(
         self, b: int, off: set[GapKey], carried: tuple[int, Owner] | None
     ) -> tuple[list[tuple[int, int, Owner]], bool]:
-        """``(start, end, owner)`` of each stretch on-chip, and whether an update continues the last one."""
+        """``(start, end, owner)`` of each stretch on-chip, and whether an in-place update continues the last one."""
         buffer, life = self._program.buffers[b], self._lives[b]
         if buffer.dedicated or not buffer.size_bytes or life.last_step < 0:
             return [], False

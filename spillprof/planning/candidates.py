@@ -1,21 +1,21 @@
-"""The buffers that may be evicted: as columns, so that a rule ranks all of them at once, or ranked as they come."""
+"""Eviction candidates, and the victim among them: ranked all at once as columns, or one by one in a heap."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from spillprof.ir.arrays import Floats
+from spillprof.planning.strategies import EvictionRule
 from spillprof.planning.traffic import TransferCosts
 
 
 class Candidates:
-    """A view of the evictable buffers, one a row, when ``need_bytes`` found no hole at step ``now``.
+    """The eviction candidates when ``need_bytes`` found no hole at step ``now``, one a row.
 
-    Columns have shape (n_candidates,) and are gathered when asked for.
+    Columns have shape (n_candidates,) and are gathered on access.
     """
 
     __slots__ = ("_rows", "_table", "need_bytes", "now")
@@ -33,12 +33,12 @@ class Candidates:
 
     @property
     def last_use(self) -> Floats:
-        """Step of the last read or write."""
+        """Step of the last read or write; below 0 if that was in the inference before."""
         return self._table.last_use[self._rows]
 
     @property
     def next_use(self) -> Floats:
-        """Step of the next read."""
+        """Step of the next read; in the next inference, + n_steps; 2 n_steps + 1 if there is none."""
         return self._table.next_use[self._rows]
 
     @property
@@ -53,40 +53,36 @@ class Candidates:
 
     @property
     def dirty(self) -> Floats:
-        """1 where eviction costs a write that is not made anyway, else 0."""
+        """1 where eviction costs an extra DRAM write, else 0."""
         return self._table.dirty[self._rows]
 
     @property
     def read_cost_s(self) -> Floats:
-        """Time of the reload, alone."""
+        """Seconds of the reload, run alone."""
         return self._table.read_cost_s[self._rows]
 
     @property
     def write_cost_s(self) -> Floats:
-        """Time of a write-back, alone."""
+        """Seconds of a write-back, run alone."""
         return self._table.write_cost_s[self._rows]
 
 
-EvictionRule = Callable[[Any], tuple[Any, ...]]
-"""Sort keys, of ``Candidates`` or of one ``Candidate``."""
-
-
 class Evictable(Protocol):
-    """What may leave now."""
+    """The set of eviction candidates. The rule picks the victim."""
 
     def add(self, buffer: int, *, last_use: int, next_use: int, dirty: bool) -> None:
-        """The buffer, which must not be empty, may be evicted from now on."""
+        """Make a buffer of more than 0 bytes a candidate."""
 
     def remove(self, buffer: int) -> None:
-        """The buffer may not be evicted any more, or is gone. Nothing happens if it was no candidate."""
+        """Make a buffer no candidate any longer, if it was one."""
 
     def choose(self, *, now: int, need_bytes: int) -> int | None:
-        """The buffer that the rule evicts first; None if there is no candidate."""
+        """The victim: the buffer that the rule ranks first; None if there is no candidate."""
 
 
 @dataclass(slots=True)
 class Candidate:
-    """One evictable buffer, for a rule that does not look at anything else."""
+    """One eviction candidate, as a standing rule ranks it."""
 
     size_bytes: float
     last_use: int
@@ -95,26 +91,26 @@ class Candidate:
 
 
 class CandidateQueue:
-    """For a standing rule: each buffer is ranked once, when it is added."""
+    """Candidates of a standing rule: a heap in which each buffer is ranked once, when added; removal is lazy."""
 
     def __init__(self, rule: EvictionRule, size_bytes: Floats) -> None:
         self._rule = rule
         self._size_bytes: list[float] = size_bytes.tolist()
         self._entries: dict[int, tuple[float, ...]] = {}
-        self._heap: list[tuple[float, ...]] = []  # keys, the largest first, and the buffer; of some it no longer holds
+        self._heap: list[tuple[float, ...]] = []  # negated keys, then the buffer; entries may be stale
 
     def add(self, buffer: int, *, last_use: int, next_use: int, dirty: bool) -> None:
-        """As ``Evictable`` says."""
+        """See ``Evictable``."""
         keys = self._rule(Candidate(self._size_bytes[buffer], last_use, next_use, dirty))
         entry = self._entries[buffer] = (*(-key for key in keys), buffer)
         heappush(self._heap, entry)
 
     def remove(self, buffer: int) -> None:
-        """As ``Evictable`` says."""
+        """See ``Evictable``."""
         self._entries.pop(buffer, None)
 
     def choose(self, *, now: int, need_bytes: int) -> int | None:
-        """As ``Evictable`` says."""
+        """See ``Evictable``."""
         while self._heap:
             buffer = int(self._heap[0][-1])
             if self._entries.get(buffer) is self._heap[0]:
@@ -124,7 +120,7 @@ class CandidateQueue:
 
 
 class CandidateTable:
-    """For any rule: columns over all buffers, and which are evictable now. Adding and removing take constant time."""
+    """Candidates of any rule: columns over all buffers, and the rows of the candidates. Add and remove are O(1)."""
 
     def __init__(self, rule: EvictionRule, size_bytes: Floats, costs: TransferCosts) -> None:
         n = len(size_bytes)
@@ -140,7 +136,7 @@ class CandidateTable:
         self._position: dict[int, int] = {}
 
     def add(self, buffer: int, *, last_use: int, next_use: int, dirty: bool) -> None:
-        """As ``Evictable`` says."""
+        """See ``Evictable``."""
         self.last_use[buffer] = last_use
         self.next_use[buffer] = next_use
         self.dirty[buffer] = dirty
@@ -149,7 +145,7 @@ class CandidateTable:
         self._count += 1
 
     def remove(self, buffer: int) -> None:
-        """As ``Evictable`` says."""
+        """See ``Evictable``."""
         position = self._position.pop(buffer, None)
         if position is None:
             return
@@ -160,7 +156,7 @@ class CandidateTable:
             self._position[moved] = position
 
     def choose(self, *, now: int, need_bytes: int) -> int | None:
-        """As ``Evictable`` says."""
+        """See ``Evictable``."""
         if not self._count:
             return None
         rows = self._rows[: self._count]

@@ -1,4 +1,4 @@
-"""Free space of one contiguous memory. Freed neighbours merge; every operation is near O(log n)."""
+"""Free list of one contiguous memory: freed neighbours merge; most operations are near O(log n)."""
 
 from bisect import bisect_left, bisect_right, insort
 from enum import StrEnum
@@ -54,7 +54,7 @@ class FreeList:
         return self._by_size[i][1] if i < len(self._by_size) else None
 
     def hole_at(self, address: int) -> tuple[int, int]:
-        """``(start, end)`` of the hole that holds a free address."""
+        """``(start, end)`` of the hole around a free address."""
         i = bisect_right(self._starts, address) - 1
         return self._starts[i], self._ends[i]
 

@@ -24,14 +24,14 @@ StepDemand = Callable[[Program], Ints]
 
 @dataclass(frozen=True, slots=True)
 class GapOption:
-    """A buffer that may be off-chip between two uses. Ranges of steps are half-open."""
+    """A gap that a planner may spend off-chip. Ranges of steps are half-open."""
 
     buffer: int
     last_use: int  # step of the use before
     next_use: int | None  # step of the use after (+ n_steps in the next inference); None: it dies here
-    ranges: tuple[tuple[int, int], ...]  # steps that need not hold it: one range, or two if it wraps around
-    size_bytes: int  # of the pool, that it gives up
-    moved_bytes: int  # by its reload, and by a write-back
+    ranges: tuple[tuple[int, int], ...]  # idle steps: one range, or two if it wraps around
+    size_bytes: int  # of the pool that it frees
+    moved_bytes: int  # by its reload, and by its write-back
 
     @property
     def length(self) -> int:
@@ -40,7 +40,7 @@ class GapOption:
 
 
 class Ranges(NamedTuple):
-    """The steps that need not hold gaps, one row a range."""
+    """The idle steps of gaps, one row a range."""
 
     gap: Ints  # position of the gap in the list of gaps
     start: Ints
@@ -63,9 +63,9 @@ def streamed_uses(program: Program) -> tuple[tuple[int, int, bool], ...]:
 
 @once_per_program
 def forced_gaps(program: Program) -> dict[GapKey, int]:
-    """Gaps that are off-chip in every plan, and the step that streams the buffer: the one before, or after.
+    """Gaps that are off-chip in every plan, with the step before or after that streams the buffer.
 
-    What is streamed next has to be in DRAM by then, and what was streamed is not on-chip.
+    A buffer that is streamed next has to be in DRAM by then, and one that was just streamed is not on-chip.
     """
     lives, found = lifetimes(program), dict[GapKey, int]()
     for b, i, _ in streamed_uses(program):
@@ -78,11 +78,11 @@ def forced_gaps(program: Program) -> dict[GapKey, int]:
 
 
 def gap_options(program: Program, options: PlanningOptions) -> tuple[GapOption, ...]:
-    """Every gap that a planner may choose, in program order; computed once.
+    """Every gap that a planner may choose, in program order; computed once for each program.
 
-    Gaps that begin or end with a streamed use are off-chip in any case, and are left out, like gaps without a step
-    between and buffers that take no pool space or may not leave it. A buffer that is freed late has a last gap
-    from its last use to its release.
+    Left out are gaps that begin or end with a streamed use (off-chip in any case), gaps without a step between, and
+    buffers that take no pool space or may not leave it. A buffer that is freed late has a last gap from its last use
+    to its release.
     """
     goes_round = program.weights_persist and options.start is Start.STEADY
     return _gap_options(program, options.inputs, options.release, program.weights_persist, goes_round)
@@ -119,13 +119,13 @@ def _gap_options(
                 ranges = tuple(r for r in ((last + 1, n), (0, first)) if r[0] < r[1])
                 if ranges:
                     found.append(GapOption(b, last, first + n, ranges, size, moved))
-        elif released > last and b not in overwritten:  # an in-place result ends the stay of what it replaces
+        elif released > last and b not in overwritten:  # an in-place result takes over the space
             found.append(GapOption(b, last, None, ((last + 1, released + 1),), size, moved))
     return tuple(found)
 
 
 def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand = demand_by_step) -> list[int]:
-    """Pool bytes that each step needs whatever is spilled. Shape (n_steps,)."""
+    """Pool bytes that each step needs however much is spilled. Shape (n_steps,)."""
     fixed = resident_inputs(program, options)
     if not fixed:
         return list(demand(program).tolist())
@@ -134,7 +134,7 @@ def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand 
     change = [0] * (len(program.steps) + 1)
     change[0] = sum(sizes.values())
     for b, size in sizes.items():
-        change[overwritten.get(b, len(program.steps) - 1) + 1] -= size  # an in-place result ends an input's stay
+        change[overwritten.get(b, len(program.steps) - 1) + 1] -= size  # taken over in place
     return [
         held + needed - sum(sizes.get(b, 0) for b in step.reads)
         for held, needed, step in zip(accumulate(change), demand(program).tolist(), program.steps, strict=False)
@@ -144,7 +144,7 @@ def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand 
 def unspilled_bytes(
     program: Program, options: PlanningOptions, gaps: Sequence[GapOption], demand: StepDemand = demand_by_step
 ) -> list[int]:
-    """Pool bytes in use at each step if none of the gaps is spent off-chip. Shape (n_steps,)."""
+    """Pool bytes in use at each step if none of the gaps is spilled. Shape (n_steps,)."""
     rows = ranges_of(gaps)
     size = np.array([gap.size_bytes for gap in gaps], dtype=np.int64)[rows.gap]
     change = np.zeros(len(program.steps) + 1, dtype=np.int64)
@@ -161,10 +161,10 @@ def _points(life: Lifetime) -> tuple[int, ...]:
 
 
 class WriteBacks:
-    """What evictions of a program's buffers write beyond what every plan writes.
+    """Which evictions of a program's buffers cost a DRAM write that is not made anyway.
 
-    DRAM holds inputs and weights from the start. A graph output is written in any case, and so is what some step
-    tiles through DRAM: an eviction only makes that write earlier.
+    DRAM holds inputs and weights from the start. Graph outputs are written in any case, and so are buffers that some
+    step streams through DRAM: an eviction only makes that write earlier.
     """
 
     def __init__(self, program: Program, writeback: WriteBack) -> None:
@@ -178,5 +178,5 @@ class WriteBacks:
             self._later = [False] * len(buffers)
 
     def adds_write(self, buffer: int, *, evicted_before: bool) -> bool:
-        """Whether one more eviction costs a write."""
+        """Whether the first eviction of a buffer, or a later one, costs an extra write."""
         return (self._later if evicted_before else self._first)[buffer]

@@ -1,6 +1,6 @@
-"""The solver, silent and the same every time: one thread, a fixed seed, and limits that count its work.
+"""The HiGHS solver, silent and deterministic: one thread, a fixed seed, and limits that count its work.
 
-HiGHS prints a banner on stdout when it is first made, before any option can say no.
+HiGHS prints a banner on stdout when it is first constructed, before any option can turn that off.
 """
 
 import errno
@@ -12,7 +12,7 @@ from spillprof.planning.budget import Budget
 
 
 def quiet_solver() -> Any:
-    """A ``highspy.Highs`` on one thread that prints nothing. highspy is imported here, where it is first needed."""
+    """A ``highspy.Highs`` on one thread that prints nothing. Imports highspy on first use."""
     if sys.stdout is not None:
         sys.stdout.flush()
     kept = _duplicate(1)
@@ -34,9 +34,10 @@ def quiet_solver() -> Any:
 
 
 def solve_integer(solver: Any, entries: int, budget: Budget) -> bool:
-    """Run a solver that holds an integer program; False if the budget ended it.
+    """Solve the integer program of a solver; False if the budget ended it.
 
-    The solver asks between the linear programs that it solves, whose work grows faster than the entries of the matrix.
+    The budget is charged and checked between the solver's linear programs, whose work grows faster than the
+    ``entries`` of the matrix.
     """
     work = 50 + entries // 20 + 6 * entries * entries // 10_000_000
 
@@ -61,7 +62,7 @@ def solve_integer(solver: Any, entries: int, budget: Budget) -> bool:
 
 
 def _duplicate(number: int) -> int | None:
-    """Another descriptor of the same file; None if it is closed."""
+    """A duplicate of a file descriptor; None if it is closed."""
     try:
         return os.dup(number)
     except OSError as error:

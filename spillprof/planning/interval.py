@@ -30,7 +30,7 @@ CLOSE_USES = 4
 
 
 def points_lost(gap: GapOption, read_steps: Sequence[int], target: Target) -> int:
-    """Questions of the screening table that the gap fails, 0 to 3. ``read_steps`` are the buffer's, ascending."""
+    """Screening tests that the gap fails, 0 to 3. ``read_steps``: those of its buffer, ascending."""
     lost = 0
     if gap.length < MIN_SPAN:
         lost += 1
@@ -44,7 +44,7 @@ def points_lost(gap: GapOption, read_steps: Sequence[int], target: Target) -> in
 
 
 def choose_gaps(program: Program, target: Target, options: PlanningOptions) -> list[tuple[GapOption, int]]:
-    """(gap, step that forces it) for every gap to be spent off-chip so that the rest fits, in program order."""
+    """The gaps to spend off-chip so that the rest fits, each with the step that forces it, in program order."""
     if program.capacity_bytes is None or not program.steps:
         return []
     pool = program.capacity_bytes - program.reserved_bytes
@@ -70,7 +70,7 @@ def choose_gaps(program: Program, target: Target, options: PlanningOptions) -> l
         if most <= pool:
             break
         best = spanning.first(step, taken)
-        if best is None:  # no gap can help: what is locked does not fit, and placement will say so
+        if best is None:  # no gap can help: what is locked does not fit, which placement reports
             in_use.add(step, step + 1, -most)
             continue
         taken[best] = True
@@ -92,7 +92,7 @@ def _add(in_use: RangeMax, gap: GapOption, sign: int) -> None:
 
 
 def _dearest_first(write_backs: WriteBacks, gaps: list[GapOption], ranks: list[int]) -> list[int]:
-    """By bytes moved: the reload, and an equal share of what the buffer's evictions write beyond the compulsory."""
+    """Ranks by bytes moved: the reload, and an equal share of the extra writes of the buffer's evictions."""
     chosen: dict[int, int] = {}
     for rank in ranks:
         chosen[gaps[rank].buffer] = chosen.get(gaps[rank].buffer, 0) + 1

@@ -15,83 +15,10 @@ from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, St
 from spillprof.planning.options import Inputs, PlanningOptions, Release
 
 
-class Touches(NamedTuple):
-    """Operands in the order of the steps, and of each in operand order; not to be changed."""
-
-    steps: Ints  # ascending
-    buffers: Ints
-
-
-@once_per_steps
-def reads(program: Program) -> Touches:
-    """What the steps read."""
-    return flattened([step.reads for step in program.steps])
-
-
-@once_per_steps
-def writes(program: Program) -> Touches:
-    """What the steps write."""
-    return flattened([step.writes for step in program.steps])
-
-
-def flattened(by_step: Sequence[Sequence[int]]) -> Touches:
-    """One entry for each buffer of each step."""
-    counts = np.fromiter(map(len, by_step), dtype=np.int64, count=len(by_step))
-    buffers = np.fromiter(chain.from_iterable(by_step), dtype=np.int64, count=int(counts.sum()))
-    return Touches(steps=np.repeat(np.arange(len(by_step)), counts), buffers=buffers)
-
-
-def resident_inputs(program: Program, options: PlanningOptions) -> frozenset[int]:
-    """The inputs, under ``--inputs resident``. ``CapacityError`` if an oversized step reads one from DRAM."""
-    if options.inputs is not Inputs.RESIDENT:
-        return frozenset()
-    for step in program.steps:
-        for b in step.streamed_reads:
-            if program.buffers[b].kind is BufferKind.INPUT:
-                raise CapacityError(
-                    f"graph input '{program.buffers[b].name}' cannot stay on-chip: "
-                    f"operator '{step.name}' does not fit beside it and tiles it through DRAM",
-                    hint="load inputs on demand (--inputs on-demand), or give more --sram",
-                )
-    return frozenset(b.index for b in program.buffers if b.kind is BufferKind.INPUT)
-
-
-def release_steps(program: Program, last: Sequence[int], release: Release) -> Sequence[int]:
-    """The step at whose end each buffer's space is freed, never before its ``last`` use. Shape (n_buffers,)."""
-    held = held_until(program)
-    if max(held, default=-1) >= 0:
-        last = [max(step, until) if step >= 0 else step for step, until in zip(last, held, strict=True)]
-    match release:
-        case Release.LAST_USE:
-            return last
-        case Release.END:
-            return [len(program.steps) - 1 if step >= 0 else step for step in last]
-        case Release.SCOPE:
-            ends = _scope_ends(program)
-            return [ends[step] if step >= 0 else step for step in last]
-
-
-def _scope_ends(program: Program) -> list[int]:
-    """Last step of the run of steps that share a scope, for each step.
-
-    The scope of a step is its name up to the last '/': the module path that exporters write. A step that computes
-    again runs in the scope of the step that asks for it.
-    """
-    scopes = [step.name.rpartition("/")[0] for step in program.steps]
-    for i in range(len(scopes) - 2, -1, -1):
-        if program.steps[i].recomputes:
-            scopes[i] = scopes[i + 1]
-    ends = list(range(len(scopes)))
-    for i in range(len(scopes) - 2, -1, -1):
-        if scopes[i] == scopes[i + 1]:
-            ends[i] = ends[i + 1]
-    return ends
-
-
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetime:
-    """When a buffer is written and read, in steps."""
+    """The steps that write and read a buffer."""
 
     write_step: int | None  # None: present at the start
     read_steps: tuple[int, ...]  # ascending; a step that reads it twice counts once
@@ -106,7 +33,7 @@ class Lifetime:
 
 @once_per_steps
 def held_until(program: Program) -> tuple[int, ...]:
-    """The last step that holds each buffer without reading it; -1 if none does. Shape (n_buffers,)."""
+    """The last step that holds each buffer on-chip without reading it; -1 if none does. Shape (n_buffers,)."""
     last = [-1] * len(program.buffers)
     for i, step in enumerate(program.steps):
         for b in step.holds:
@@ -128,20 +55,20 @@ def lifetimes(program: Program) -> tuple[Lifetime, ...]:
 
 
 def live_intervals(program: Program) -> Iterator[tuple[int, int, int]]:
-    """``(buffer, start, end)`` in half-open ticks, for activations, inputs and outputs, in buffer order.
+    """Live ranges of activations, inputs and outputs: ``(buffer, start, end)`` in half-open ticks, in buffer order.
 
-    From the first write (inputs: the start) to the last read or hold (outputs: the end of the run). An in-place update
-    ends the old buffer where the new one begins. A buffer that nobody reads lives for its step.
+    From the write (inputs: the start of the run) to the last read or hold (outputs: the end of the run). An in-place
+    update ends the old buffer where the new one begins. A buffer that is never read lives for the step that writes it.
     """
     return zip(*(column.tolist() for column in _live_intervals(program)), strict=True)
 
 
 @once_per_steps
 def _live_intervals(program: Program) -> tuple[Ints, Ints, Ints]:
-    """The same as columns: buffers, starts and ends."""
-    read, write = reads(program), writes(program)
+    """Live ranges as columns: buffers, starts and ends."""
+    read, write = _read_operands(program), _written_operands(program)
     read_at, written_at = np.full((2, len(program.buffers)), -1, dtype=np.int64)
-    read_at[read.buffers] = read.steps  # of several, the last stays
+    read_at[read.buffers] = read.steps  # the last of several assignments counts
     written_at[write.buffers] = write.steps
     read_at = np.maximum(read_at, np.array(held_until(program), dtype=np.int64))
     starts = np.where(written_at < 0, 0, PHASES_PER_STEP * written_at + Phase.COMPUTE)
@@ -157,9 +84,62 @@ def _live_intervals(program: Program) -> tuple[Ints, Ints, Ints]:
     return buffers, starts[buffers], ends[buffers]
 
 
+def resident_inputs(program: Program, options: PlanningOptions) -> frozenset[int]:
+    """Graph inputs that stay on-chip for the whole run: all of them under ``--inputs resident``, else none.
+
+    ``CapacityError`` if an oversized step streams one from DRAM.
+    """
+    if options.inputs is not Inputs.RESIDENT:
+        return frozenset()
+    for step in program.steps:
+        for b in step.streamed_reads:
+            if program.buffers[b].kind is BufferKind.INPUT:
+                raise CapacityError(
+                    f"graph input '{program.buffers[b].name}' cannot stay on-chip: "
+                    f"operator '{step.name}' does not fit beside it and tiles it through DRAM",
+                    hint="load inputs on demand (--inputs on-demand), or give more --sram",
+                )
+    return frozenset(b.index for b in program.buffers if b.kind is BufferKind.INPUT)
+
+
+def release_steps(program: Program, last: Sequence[int], release: Release) -> Sequence[int]:
+    """The step at whose end each buffer's space is freed, by the release policy. Shape (n_buffers,).
+
+    Never before its ``last`` use or the last step that holds it; -1 for a buffer that is never used.
+    """
+    held = held_until(program)
+    if max(held, default=-1) >= 0:
+        last = [max(step, until) if step >= 0 else step for step, until in zip(last, held, strict=True)]
+    match release:
+        case Release.LAST_USE:
+            return last
+        case Release.END:
+            return [len(program.steps) - 1 if step >= 0 else step for step in last]
+        case Release.SCOPE:
+            ends = _scope_ends(program)
+            return [ends[step] if step >= 0 else step for step in last]
+
+
+def _scope_ends(program: Program) -> list[int]:
+    """For each step, the last step of the run of steps that share its scope.
+
+    The scope of a step is its name up to the last '/': the module path that exporters write. A recomputing step belongs
+    to the scope of the step that it runs for.
+    """
+    scopes = [step.name.rpartition("/")[0] for step in program.steps]
+    for i in range(len(scopes) - 2, -1, -1):
+        if program.steps[i].recomputes:
+            scopes[i] = scopes[i + 1]
+    ends = list(range(len(scopes)))
+    for i in range(len(scopes) - 2, -1, -1):
+        if scopes[i] == scopes[i + 1]:
+            ends[i] = ends[i + 1]
+    return ends
+
+
 @once_per_steps
 def _tensor_bytes_by_tick(program: Program, is_stored: bool) -> Ints:
-    """Bytes of the tensors that live in each tick, weights left out. Shape (3 n_steps,), int64."""
+    """Bytes of the tensors live in each tick, without weights. Shape (3 n_steps,), int64."""
     delta = np.zeros(PHASES_PER_STEP * len(program.steps) + 1, dtype=np.int64)
     buffers, starts, ends = _live_intervals(program)
     sizes = [b.size_bytes for b in program.buffers] if is_stored else [b.payload_bytes for b in program.buffers]
@@ -181,15 +161,15 @@ def _workspace_bytes_by_tick(program: Program) -> Ints:
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """Where most bytes of tensors are live, weights and workspaces left out."""
+    """The peak of live tensor bytes, without weights and workspaces."""
 
     step: int
     live_bytes: int  # as stored
-    padding_bytes: int  # of these, what channels and sizes are rounded up by
+    padding_bytes: int  # part of these that rounding up of channels and sizes adds
 
 
 def live_peak(program: Program) -> Peak:
-    """The fullest moment of a program; the first of several."""
+    """The peak of a program; the first of several equal ones."""
     stored = _tensor_bytes_by_tick(program, True)
     if not len(stored):
         return Peak(step=0, live_bytes=0, padding_bytes=0)
@@ -199,10 +179,10 @@ def live_peak(program: Program) -> Peak:
 
 
 def live_bytes_by_step(program: Program, *, stored: bool, workspaces: bool = True) -> Ints:
-    """Live bytes of each step at its fullest phase. Shape (n_steps,), int64.
+    """Live bytes of each step in its fullest phase. Shape (n_steps,), int64.
 
-    ``stored``: sizes as they lie in memory (padded, aligned), with or without ``workspaces``; otherwise the tensors'
-    own sizes, and tensors alone.
+    ``stored``: sizes as they lie in memory (padded, aligned), with or without ``workspaces``; else the tensors' own
+    sizes, without workspaces.
     """
     ticks = _tensor_bytes_by_tick(program, stored)
     if stored and workspaces:
@@ -211,37 +191,37 @@ def live_bytes_by_step(program: Program, *, stored: bool, workspaces: bool = Tru
 
 
 def demand_by_step(program: Program) -> Ints:
-    """Pool bytes that each step needs at once: the largest phase, streamed and dedicated operands left out.
+    """Pool bytes that each step needs at once: its largest phase, without streamed and dedicated operands.
 
-    Buffers leave between steps, so an operand that is read again later stays to the end of the step; as this
-    function does not know which are, all count in WRITE too. That matters only beside a workspace that lives in
-    WRITE alone. Shape (n_steps,), int64, not to be changed.
+    Buffers leave between steps, so an operand that is read again later stays to the end of the step. Which do is not
+    known here, so all count in WRITE too; that matters only beside a workspace of WRITE alone. Shape (n_steps,), int64,
+    read-only.
     """
     return _needs(program)[0]
 
 
 def least_by_step(program: Program) -> Ints:
-    """Pool bytes that each step needs in any plan, even one whose operands leave as soon as they were read.
+    """Pool bytes that each step needs in any plan, even one whose operands leave as soon as they are read.
 
-    Shape (n_steps,), int64, not to be changed.
+    Shape (n_steps,), int64, read-only.
     """
     return _needs(program)[1]
 
 
 def step_demand_bytes(program: Program, step: Step) -> int:
-    """What ``demand_by_step`` tells, of one step, which need not be among those of the program."""
+    """``demand_by_step`` of one step, which need not be one of the program's."""
     return int(_demand_and_least(program, (step,))[0][0])
 
 
 @once_per_steps
 def most_workspace_bytes(program: Program) -> int:
-    """The most that the workspaces of a step hold together in one phase."""
+    """The largest bytes of workspaces that one phase of a step holds together."""
     return max((largest_phase_bytes(step.workspaces) for step in program.steps if step.workspaces), default=0)
 
 
 @once_per_steps
 def most_weight_stream_bytes(program: Program) -> int:
-    """The most that a step streams of weights."""
+    """The largest bytes of weights that a step streams."""
     return max((step.weight_stream_bytes for step in program.steps), default=0)
 
 
@@ -251,12 +231,12 @@ def _needs(program: Program) -> tuple[Ints, Ints]:
 
 
 def _demand_and_least(program: Program, steps: Sequence[Step]) -> tuple[Ints, Ints]:
-    """Pool bytes of each step if its operands stay, and if they leave as soon as they were read."""
+    """Pool bytes of each step if its operands stay, and if they leave as soon as they are read."""
     size = _pool_sizes(program)
     read, compute, write, staying = np.zeros((4, len(steps)), dtype=np.int64)
     for use, phases in (
-        (flattened([s.reads for s in steps]), (read, compute, staying)),
-        (flattened([s.writes for s in steps]), (compute, write)),
+        (_flattened([s.reads for s in steps]), (read, compute, staying)),
+        (_flattened([s.writes for s in steps]), (compute, write)),
     ):
         for phase in phases:
             np.add.at(phase, use.steps, size[use.buffers])
@@ -280,5 +260,28 @@ def _demand_and_least(program: Program, steps: Sequence[Step]) -> tuple[Ints, In
 
 @once_per_steps
 def _pool_sizes(program: Program) -> Ints:
-    """Bytes that each buffer takes of the pool: none if it has a slot of its own."""
+    """Pool bytes of each buffer: none if it has a dedicated slot."""
     return np.array([0 if b.dedicated else b.size_bytes for b in program.buffers], dtype=np.int64)
+
+
+class _Operands(NamedTuple):
+    """(step, buffer) pairs as two columns, in step order, then operand order; read-only."""
+
+    steps: Ints  # ascending
+    buffers: Ints
+
+
+@once_per_steps
+def _read_operands(program: Program) -> _Operands:
+    return _flattened([step.reads for step in program.steps])
+
+
+@once_per_steps
+def _written_operands(program: Program) -> _Operands:
+    return _flattened([step.writes for step in program.steps])
+
+
+def _flattened(by_step: Sequence[Sequence[int]]) -> _Operands:
+    counts = np.fromiter(map(len, by_step), dtype=np.int64, count=len(by_step))
+    buffers = np.fromiter(chain.from_iterable(by_step), dtype=np.int64, count=int(counts.sum()))
+    return _Operands(steps=np.repeat(np.arange(len(by_step)), counts), buffers=buffers)

@@ -13,7 +13,7 @@ from spillprof.planning.run_facts import Need, RunFacts, StepFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBlock:
-    """Space that the step needs in the phases ``first`` to ``last``. ``address`` is None if it is not placed yet."""
+    """Space that a step needs in the phases ``first`` to ``last``. ``address`` is None if it is not placed yet."""
 
     size_bytes: int
     first: Phase
@@ -22,11 +22,11 @@ class StepBlock:
 
 
 def compact(blocks: Sequence[StepBlock], pool: tuple[int, int]) -> list[int]:
-    """Addresses in ``pool`` for all blocks, moving one placed block if that is enough, else laying all out anew.
+    """Addresses in ``pool`` for all blocks: moves one placed block if that is enough, else lays all out anew.
 
-    Always succeeds if no phase needs more than the pool: blocks held all through the step lie at the bottom, above
-    them those held to its end, and those held from its beginning at the top. So what lives in READ alone finds
-    one hole between bottom and top, and what lives in WRITE alone finds one above those held to the end.
+    Always succeeds if no phase needs more than the pool: blocks held throughout the step lie at the bottom, those held
+    to its end above them, and those held from its beginning at the top. So blocks of READ alone find one hole between
+    bottom and top, and blocks of WRITE alone find one above those held to the end.
     """
     return _move_one(blocks, pool) or _lay_out(blocks, pool)
 
@@ -37,7 +37,7 @@ def _move_one(blocks: Sequence[StepBlock], pool: tuple[int, int]) -> list[int] |
     free = FreeList(*pool)
     for k, address in placed.items():
         free.take(address, blocks[k].size_bytes)
-    in_vain: set[tuple[int, int, int]] = set()  # what fits depends on the sizes of the holes alone
+    in_vain: set[tuple[int, int, int]] = set()  # failed hole sizes: nothing else decides what fits
     for moved in sorted(placed, key=lambda k: (blocks[k].size_bytes, k)):
         size, address = blocks[moved].size_bytes, placed[moved]
         free.give(address, size)
@@ -54,7 +54,7 @@ def _move_one(blocks: Sequence[StepBlock], pool: tuple[int, int]) -> list[int] |
 
 
 def _free_around(free: FreeList, address: int, size: int) -> tuple[int, int]:
-    """Free bytes on either side of a block that was just given back, the fewer first."""
+    """Free bytes on either side of a block that was just freed, the fewer first."""
     if not size:
         return 0, 0
     start, end = free.hole_at(address)
@@ -63,7 +63,7 @@ def _free_around(free: FreeList, address: int, size: int) -> tuple[int, int]:
 
 
 def _best_fits(free: FreeList, sizes: Sequence[int]) -> list[int] | None:
-    """Addresses taken one after another in the smallest hole. None, and nothing taken, if one finds no hole."""
+    """Addresses allocated one after another by best fit. None, and nothing allocated, if one finds no hole."""
     taken: list[int] = []
     for size in sizes:
         address = free.best_fit(size)
@@ -97,29 +97,29 @@ def _lay_out(blocks: Sequence[StepBlock], pool: tuple[int, int]) -> list[int]:
 
 
 class Memory:
-    """The pool of one run. ``address`` is that of every resident buffer, ``free`` the space that none of them takes.
+    """The pool of one run: ``address`` of every resident buffer, and ``free``, the free list around them.
 
-    ``moved_from``: where what moves before the step at hand was, by buffer.
+    ``moved_from``: the address before it moved of each buffer that moves before the current step.
     """
 
     def __init__(self, program: Program, facts: RunFacts, placement: str) -> None:
         self._program, self._facts, self._placement = program, facts, placement
         capacity = INFINITE_BYTES if program.capacity_bytes is None else program.capacity_bytes
-        end = capacity - capacity % program.alignment_bytes  # compaction lays operands at the end of the pool too
+        end = capacity - capacity % program.alignment_bytes  # compaction also places operands from the end of the pool
         self.pool = (program.reserved_bytes, max(program.reserved_bytes, end))
         self.address: dict[int, int] = {}
         self.moved_from: dict[int, int] = {}
         self.free = make_space(program, self.pool, placement)
 
     def find_holes(self) -> None:
-        """The free space anew, from the addresses."""
+        """Rebuild the free list from the addresses."""
         self.free = make_space(self._program, self.pool, self._placement)
         for b, address in self.address.items():
             if b not in self._facts.slot:
                 self.free.take(address, self._facts.size_bytes[b])
 
     def move(self, moves: Mapping[int, int]) -> None:
-        """Move buffers to other addresses, all at once; none of them if that is not possible any more."""
+        """Move buffers to new addresses, all at once; none of them if one of these is taken by now."""
         sizes, old = self._facts.size_bytes, {b: self.address[b] for b in moves if b in self.address}
         for b, address in old.items():
             self.free.give(address, sizes[b])
@@ -132,9 +132,9 @@ class Memory:
         self.moved_from.update(old)
 
     def compact(self, i: int, step: StepFacts, needs: Sequence[Need]) -> list[int]:
-        """Addresses of the needs of step ``i``, where nothing can leave any more: what is resident moves for them.
+        """Addresses of the needs of step ``i`` when nothing more can leave: resident buffers move to make room.
 
-        The free space is not up to date then. ``CapacityError`` if the step needs more than the pool.
+        Leaves the free list out of date. ``CapacityError`` if the step needs more than the pool.
         """
         facts, ends = self._facts, dict(step.ends)
         resident = [b for b in sorted(self.address) if b not in facts.slot and facts.size_bytes[b]]
@@ -158,7 +158,7 @@ class Memory:
         return addresses[len(resident) :]
 
     def no_space(self, what: str, nbytes: int) -> CapacityError:
-        """The error for what needs more than there is."""
+        """The error for something that needs more than the pool has."""
         reserved = self.pool[0]
         beside = f", beside {format_size_exact(reserved)} that are reserved" if reserved else ""
         left = format_size_exact(self.pool[1] - reserved)

@@ -27,20 +27,18 @@ from spillprof.planning.strategies import cost
 from spillprof.planning.traffic import count_traffic, transfer_costs
 
 MANY_BLOCKS = 6_000
-"""Beyond, blocks are placed in order of time only: the other orders compare all blocks with all."""
+"""More blocks are packed in order of time only: the other orders compare all pairs of blocks."""
 
-_LAID_OUT = 2_000  # blocks: beyond, no layout of the whole is tried
-_EFFORT = LayoutEffort(
-    runs=6, work=400_000
-)  # of the beam, tenths of a second: what so many do not find, more seldom do
+_LAID_OUT = 2_000  # blocks: more are not laid out as a whole
+_EFFORT = LayoutEffort(runs=6, work=400_000)  # tenths of a second: longer beam search seldom finds more
 _ROUND_BUDGET = 2_000  # blocks x rounds in which the order learns
 _MOST_ROUNDS = 8
 
 
 def best_packings(program: Program, builder: BlockBuilder, off: dict[GapKey, int]) -> list[Packing]:
-    """One or two to choose from: addresses of all blocks, the gaps in ``off``, and as few more as could be found.
+    """One or two packings that spill the gaps in ``off`` and as few more as they could.
 
-    Which is better, only the assembled plans show: a block may have found no place whatever leaves.
+    Which is better shows only when the plans are assembled: some block may have found no place whatever leaves.
     """
     blocks = builder.all_blocks(set(off))
     if len(blocks) <= _LAID_OUT:
@@ -71,7 +69,7 @@ def _preference(packing: Packing) -> tuple[bool, int]:
 def _laid_out(program: Program, blocks: Sequence[ResidencyBlock]) -> dict[Owner, list[int]] | None:
     """Addresses at which all blocks fit; None if none were found.
 
-    A block that stays for the next inference is taken to be there all the time: a little more than it needs.
+    A block that stays for the next inference counts as live throughout: a little more than it needs.
     """
     if program.capacity_bytes is None:
         raise ValueError("infinite memory needs no packing")
@@ -107,9 +105,9 @@ def plan_offline(
     strategy: str,
     options: PlanningOptions,
 ) -> Plan:
-    """The plan that keeps exactly the chosen gaps off-chip, and as few more as placement needs."""
+    """The plan that spends the chosen gaps off-chip, and as few more as placement needs."""
     off: dict[GapKey, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
-    unplaced = Packing(off=off, complete=False)  # no addresses given: each is chosen when it is asked for
+    unplaced = Packing(off=off, complete=False)  # no addresses: placement chooses each online
     online = _assemble(program, target, off, unplaced, strategy, options)
     if program.capacity_bytes is None or _spills_no_more(online, off.keys() | forced_gaps(program).keys()):
         return online
@@ -118,7 +116,7 @@ def plan_offline(
     return min(plans, key=lambda plan: _plan_preference(program, plan))
 
 
-def plan_exchanged(
+def plan_by_ejection(
     program: Program,
     target: Target,
     chosen: list[tuple[GapOption, int]],
@@ -127,28 +125,29 @@ def plan_exchanged(
     options: PlanningOptions,
     effort: EjectionEffort,
 ) -> tuple[Plan, bool]:
-    """The plan that is found by exchanging gaps and moving blocks until all has an address; was the effort enough?
+    """The plan that ejection search packs, and whether it ended within its budget.
 
-    ``start``: the gaps to begin with. ``chosen``: those that would be spent if addresses were of no matter.
+    ``start``: the gaps that are off-chip at first. ``chosen``: those that would suffice if only bytes counted; all
+    others count as fragmentation spills.
     """
     given = {(gap.buffer, gap.last_use): step for gap, step in start}
     builder = BlockBuilder(program, options)
     cost_of_moves = float("inf") if options.placement == PERFECT else move_cost(target)
-    exchange = EjectionPacker(program, builder, options, given, cost_of_moves)
-    if not exchange.complete:  # one block has driven the other out again and again
-        exchange = EjectionPacker(program, builder, options, given)
-    in_budget = exchange.improve(effort)
+    packer = EjectionPacker(program, builder, options, given, cost_of_moves)
+    if not packer.complete:  # blocks kept ejecting each other
+        packer = EjectionPacker(program, builder, options, given)
+    in_budget = packer.improve(effort)
     off: dict[GapKey, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
-    return _assemble(program, target, off, exchange.packing(), strategy, options), in_budget
+    return _assemble(program, target, off, packer.packing(), strategy, options), in_budget
 
 
 def move_cost(target: Target) -> float:
-    """Of a byte moved inside SRAM, where it is read and written, in bytes of DRAM traffic that take as long."""
+    """DRAM bytes that take as long as one byte moved inside SRAM, which is read and written there."""
     return 2 * target.dram_read_bytes_per_s / target.sram_bytes_per_s
 
 
 def _spills_no_more(plan: Plan, chosen: Set[GapKey]) -> bool:
-    """Whether the plan spills no gap but the chosen ones, and moves nothing: no other that spills these is better."""
+    """Whether the plan spills only chosen gaps and moves nothing: then no plan that spills these is better."""
     return not plan.moves and all((spill.buffer, spill.last_use_step) in chosen for spill in plan.spills)
 
 
@@ -165,8 +164,8 @@ def _assemble(
     strategy: str,
     options: PlanningOptions,
 ) -> Plan:
-    """Walk the steps with the given addresses. What could not be placed is placed and, if need be, spilled online."""
-    setting = SimulationSpec(
+    """Simulate the steps with the given addresses. Blocks without one are placed and, if need be, spilled online."""
+    spec = SimulationSpec(
         program=program,
         strategy=strategy,
         rule=cost,
@@ -183,23 +182,23 @@ def _assemble(
         for b in program.buffers
         if b.kind is BufferKind.WEIGHT and (b.index, 0) in packing.addresses
     }
-    return run_to_steady_state(setting, lambda: _GivenAddresses(program, packing, options), weights)[0]
+    return run_to_steady_state(spec, lambda: _GivenAddresses(program, packing, options), weights)[0]
 
 
 class _GivenAddresses(PlacementPolicy):
-    """Placement that looks addresses up; best fit where none was given or it is taken."""
+    """Placement by lookup of the packed addresses; falls back to online placement where one is missing or taken."""
 
     def __init__(self, program: Program, packing: Packing, options: PlanningOptions) -> None:
         self._given = {owner: list(addresses) for owner, addresses in packing.addresses.items()}
         self._fallback = make_placement(options.placement, program)
 
     def choose(self, free: FreeList, size: int, owner: Owner) -> int | None:
-        """The address given to the owner, else the fallback's choice."""
+        """The address packed for the owner, else the fallback's choice."""
         given = self._given.get(owner)
         if given and free.is_free(given[0], size):
             return given.pop(0)
         return self._fallback.choose(free, size, owner)
 
     def freed(self, address: int, size: int) -> None:
-        """Pass it on."""
+        """Forwarded to the fallback."""
         self._fallback.freed(address, size)

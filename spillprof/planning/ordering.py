@@ -15,19 +15,19 @@ from spillprof.ir.program import BufferKind, Program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """Edges between steps, and what each step does to the bytes in use. Steps and buffers by index."""
+    """The dependency graph of steps, and what each step does to the bytes in use. Steps and buffers by index."""
 
-    waits_for: tuple[tuple[int, ...], ...]  # by step: those that must come before, each once
-    awaited_by: tuple[tuple[int, ...], ...]  # by step: those that must come after
+    waits_for: tuple[tuple[int, ...], ...]  # by step: its predecessors, each once
+    awaited_by: tuple[tuple[int, ...], ...]  # by step: its successors
     readers: tuple[tuple[int, ...], ...]  # by buffer: steps that read or hold it
-    size_bytes: tuple[int, ...]  # by buffer: of the pool; 0 for what has its own slot, and for weights
+    size_bytes: tuple[int, ...]  # by buffer: pool bytes; 0 for dedicated buffers and weights
     loaded: tuple[tuple[int, ...], ...]  # by step: graph inputs among its reads
-    written: tuple[tuple[int, ...], ...]  # by step: results that somebody reads
-    read: tuple[tuple[int, ...], ...]  # by step: operands, and what it holds, that die somewhere
+    written: tuple[tuple[int, ...], ...]  # by step: results that some step reads
+    read: tuple[tuple[int, ...], ...]  # by step: operands and held buffers that count
 
 
 def dependencies(program: Program) -> Dependencies:
-    """The dependences of a program's steps. Weights are left out: no order changes how long they are wanted."""
+    """The dependency graph of a program's steps. Weights are left out: no order changes their bytes."""
     buffers = program.buffers
     readers: list[list[int]] = [[] for _ in buffers]
     writer = {b: i for i, step in enumerate(program.steps) for b in step.writes}
@@ -41,7 +41,7 @@ def dependencies(program: Program) -> Dependencies:
         for b in step.reads:
             readers[b].append(i)
     holds = [tuple(b for b in step.holds if b in writer or readers[b]) for step in program.steps]
-    for i, held in enumerate(holds):  # it stays for the step as for one that reads it
+    for i, held in enumerate(holds):  # a hold keeps a buffer live as a read does
         for b in held:
             readers[b].append(i)
     counted = [not b.dedicated and b.kind is not BufferKind.WEIGHT for b in buffers]
@@ -59,26 +59,26 @@ def dependencies(program: Program) -> Dependencies:
 
 
 Key = Callable[[int, int, int], tuple[float, ...]]
-"""(step, net growth of the bytes in use if it ran now, how many steps ran when it became ready) -> least first."""
+"""(step, net growth of the bytes in use, steps done when it became ready) -> its priority, smallest first."""
 
 
 def grow_least_latest(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
-    """Least growth; of equals the one that became ready last, so that a chain is followed to its end."""
+    """Least growth; ties: the one that became ready last, so that a chain is followed to its end."""
     return growth, -ready_since, step
 
 
 def grow_least_first(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
-    """Least growth; of equals the first in the present order."""
+    """Least growth; ties: the first in the present order."""
     return growth, step
 
 
 def shrink_first(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
-    """What frees memory at once; else the present order."""
+    """Steps that free memory first; else the present order."""
     return growth >= 0, step
 
 
 def follow_chains(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
-    """What does not grow memory; else the one that became ready last."""
+    """Steps that do not grow memory first; else the one that became ready last."""
     return growth > 0, -ready_since, growth, step
 
 
@@ -86,7 +86,7 @@ KEYS: tuple[Key, ...] = (grow_least_latest, grow_least_first, shrink_first, foll
 
 
 def noisy(seed: int, spread: float = 0.5) -> Key:
-    """Least growth, each step's weighed by a factor of its own, so that restarts differ. The same for one seed."""
+    """Least growth times a random factor of each step, so that restarts differ. Deterministic by seed."""
 
     def key(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
         return growth * (1 + spread * (Random(seed * 1_000_003 + step).random() - 0.5)), -ready_since, step
@@ -95,7 +95,10 @@ def noisy(seed: int, spread: float = 0.5) -> Key:
 
 
 def list_order(graph: Dependencies, key: Key) -> tuple[int, ...]:
-    """An order of all steps. O(E log N): a ready step is looked at again only when its growth has changed."""
+    """List scheduling: always runs the ready step of smallest key. O(E log N).
+
+    A step is keyed anew only when its growth has changed.
+    """
     n = len(graph.waits_for)
     missing = [len(before) for before in graph.waits_for]
     unread = [len(readers) for readers in graph.readers]
@@ -115,7 +118,7 @@ def list_order(graph: Dependencies, key: Key) -> tuple[int, ...]:
     while heap:
         entry, i = heappop(heap)
         if done[i] or latest[i] != entry:
-            continue  # there is a newer entry
+            continue  # stale entry
         done[i] = True
         order.append(i)
         changed: list[int] = []
@@ -141,7 +144,7 @@ def list_order(graph: Dependencies, key: Key) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Partial:
-    """Steps done so far. Sets are bit masks over steps."""
+    """A partial order. Sets of steps are bit masks."""
 
     excess: int  # bytes over the capacity, summed over the steps done
     peak: int
@@ -152,13 +155,13 @@ class _Partial:
 
 
 MOST_LOOKS = 200_000
-"""Extensions of partial orders that a search looks at before it gives up."""
+"""Extensions of partial orders that a beam search looks at before it gives up."""
 
 
 def beam_order(graph: Dependencies, capacity_bytes: int, width: int) -> tuple[int, ...] | None:
-    """An order found by keeping ``width`` partial orders: least bytes over the capacity, then least peak.
+    """An order found by beam search: keeps ``width`` partial orders, least bytes over the capacity, then least peak.
 
-    None where so many steps are ready at once that it would take too long.
+    None where too many steps are ready at once to finish.
     """
     n = len(graph.waits_for)
     needs = [sum(1 << j for j in before) for before in graph.waits_for]
@@ -194,7 +197,7 @@ def beam_order(graph: Dependencies, capacity_bytes: int, width: int) -> tuple[in
 
 
 def _advanced(state: _Partial, graph: Dependencies, needs: list[int]) -> _Partial:
-    """The state with its ready steps found: the step just done goes, those that waited for it alone come."""
+    """The partial order with its ready steps updated after the step just done."""
     ran, *others = state.ready
     ready = [j for j in others if j != ran]
     ready += [j for j in graph.awaited_by[ran] if not needs[j] & ~state.done]
@@ -203,7 +206,7 @@ def _advanced(state: _Partial, graph: Dependencies, needs: list[int]) -> _Partia
 
 StepOrder = tuple[int, ...]
 OrderCost = Callable[[StepOrder], tuple[float, ...]]
-"""What an order costs; less is better."""
+"""The cost of an order; less is better."""
 
 _BEAM_WIDTH = 32
 _WINDOWS = (10, 20, 40, 80)
@@ -212,14 +215,14 @@ _JITTERS = (2.0, 5.0, 15.0, 40.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderEffort:
-    """How many orders are judged. The result depends on these counts, never on the speed of the machine."""
+    """How many orders are judged: counts, so that the result never depends on the speed of the machine."""
 
     restarts: int  # list schedules with noise
     changes: int  # of the best order so far
 
 
 def order_effort(steps_to_judge: int) -> OrderEffort:
-    """Fewer trials where one takes longer: ``steps_to_judge`` is how many steps are simulated for it."""
+    """Fewer trials where each takes longer; ``steps_to_judge``: steps simulated for one trial."""
     for most, restarts, changes in ((300, 16, 60), (1_000, 8, 24), (3_000, 4, 8), (20_000, 1, 2)):
         if steps_to_judge <= most:
             return OrderEffort(restarts=restarts, changes=changes)
@@ -227,7 +230,7 @@ def order_effort(steps_to_judge: int) -> OrderEffort:
 
 
 def least_order(graph: Dependencies, judge: OrderCost, capacity_bytes: int, trials: OrderEffort) -> StepOrder:
-    """The best order found; the present one (0, 1, 2, ...) if none is better by the judge."""
+    """The best order found; the present one (0, 1, 2, ...) if none costs less."""
     best: StepOrder = tuple(range(len(graph.waits_for)))
     cost = judge(best)
     seen = {best}
@@ -243,7 +246,7 @@ def least_order(graph: Dependencies, judge: OrderCost, capacity_bytes: int, tria
         if order not in seen:
             seen.add(order)
             other = judge(order)
-            if other <= cost:  # sideways too: the next change starts from elsewhere
+            if other <= cost:  # accept ties: the next change starts from elsewhere
                 best, cost = order, other
     return best
 
@@ -257,7 +260,7 @@ def _schedules(graph: Dependencies, capacity_bytes: int, trials: OrderEffort) ->
 
 
 def _changed(order: Sequence[int], rng: Random) -> Key:
-    """A key that gives the order again but for a window, which is shaken, or scheduled anew with noise."""
+    """A key that reproduces the order except in a random window, which is jittered, or rescheduled with noise."""
     n = len(order)
     rank = [0] * n
     for position, step in enumerate(order):

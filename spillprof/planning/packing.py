@@ -1,7 +1,7 @@
-"""Offline placement: an address for every residency block at once, in a few greedy orders, with repair.
+"""Offline packing: an address for every residency block, placed one by one in a greedy order, with repair.
 
-Where a block finds no hole, the cheapest extra spill makes one: either blocks in its way are idle while it is
-there and leave for that gap, or the block itself leaves in a gap of its own and its parts are placed apart.
+Where a block finds no hole, the cheapest extra spill makes one: either the blocks in its way are idle meanwhile and
+leave for that gap, or the block itself leaves in a gap of its own and its parts are placed separately.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,22 +25,22 @@ PACKING_ORDERS: dict[str, Priority] = {
     "duration": lambda b: (-b.duration, b.start),
     "start": lambda b: (b.start, -b.size_bytes),
 }
-"""Greedy orders: which block is placed next."""
+"""Greedy orders: sort keys of the block placed next, smallest first."""
 
 IN_TIME_ORDER = "start"
-"""The order in which only the blocks that are still there matter: the one for very many blocks."""
+"""The order for very many blocks: it compares a block only with those still live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """Addresses, and the gaps off-chip: those given and those that repair added."""
+    """Addresses of blocks, and the gaps off-chip: those given and those that repair added."""
 
     addresses: dict[Owner, list[int]] = field(default_factory=dict)
     moves: dict[int, dict[int, int]] = field(default_factory=dict)  # step before which -> buffer -> its next address
     off: dict[GapKey, int] = field(default_factory=dict)  # gap -> the step that forces it
     complete: bool = True  # False: some block found no place whatever leaves
     extra_bytes: int = 0  # moved by the gaps that repair added
-    repaired: tuple[int, ...] = ()  # first buffers of the chains whose blocks found no hole
+    repaired: tuple[int, ...] = ()  # chains (by first buffer) whose blocks found no hole
 
 
 def pack(
@@ -122,7 +122,7 @@ class _Packer:
         return -urgency, *self._order(block)
 
     def _hole(self, block: ResidencyBlock, neighbours: list[int]) -> int | None:
-        """The lowest hole, or the smallest, that is large enough."""
+        """The address of the hole that the fit picks; None if no hole is large enough."""
         address = self._low
         best: tuple[int, int] | None = None
         for start, end in [*self._spans(neighbours), (self._high, self._high)]:
@@ -144,7 +144,7 @@ class _Packer:
     # --- repair
 
     def _repair(self, k: int, neighbours: list[int]) -> bool:
-        """Spill more so that block ``k`` can be placed (now, or its parts later)."""
+        """Spill more so that block ``k`` can be placed now, or its parts later; False if no gap helps."""
         block = self._blocks[k]
         window = self._cheapest_window(block, neighbours)
         own = min(self._builder.cuts(block, self._off_gaps), key=self._cut_key, default=None)
@@ -172,9 +172,10 @@ class _Packer:
     def _cheapest_window(
         self, block: ResidencyBlock, neighbours: list[int]
     ) -> tuple[int, int, list[tuple[int, GapOption]]] | None:
-        """(bytes moved, address, [(neighbour, its gap)]) of the cheapest place from which all can leave, the lowest.
+        """(bytes moved, address, [(neighbour, its gap)]) of the cheapest address from which all neighbours can leave.
 
-        What moves at an address is what begins below the end of the block there, less what ends by its start.
+        Ties: the lowest. The sum over neighbours in the way is that of all that start below the block's end, less that
+        of all that end by its start: two prefix sums.
         """
         gaps = [self._gap_beside(block, k) for k in neighbours]
         start = np.array([self._address[k] for k in neighbours], dtype=np.int64)
@@ -187,28 +188,28 @@ class _Packer:
         begun = np.searchsorted(start[by_start], addresses + block.size_bytes, side="left")
         over = np.searchsorted(end[by_end], addresses, side="right")
 
-        def there(figure: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        def in_the_way(figure: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
             upto_start, upto_end = (np.concatenate(([0], np.cumsum(figure[order]))) for order in (by_start, by_end))
             return upto_start[begun] - upto_end[over]
 
-        free = np.flatnonzero(there(stays) == 0)
+        free = np.flatnonzero(in_the_way(stays) == 0)
         if not len(free):
             return None
-        costs = there(moved)[free]
+        costs = in_the_way(moved)[free]
         address = int(addresses[free[np.argmin(costs)]])
         leaving = (start < address + block.size_bytes) & (end > address)
         cuts = sorted((start[at], end[at], neighbours[at], at) for at in np.flatnonzero(leaving).tolist())
         return int(costs.min()), address, [(k, gap) for *_, k, at in cuts if (gap := gaps[at]) is not None]
 
     def _gap_beside(self, block: ResidencyBlock, k: int) -> GapOption | None:
-        """The gap of block ``k`` that covers all the time it shares with ``block``; None if it is used then."""
+        """The gap of block ``k`` that covers all ticks it shares with ``block``; None if it is used in one."""
         shared = tuple(
             (max(s, t), min(e, f)) for s, e in block.ticks for t, f in self._blocks[k].ticks if max(s, t) < min(e, f)
         )
         return self._builder.cut_over(self._blocks[k], shared, self._off_gaps)
 
     def _cut(self, k: int, gap: GapOption, *, forced_by: int) -> None:
-        """Replace block ``k`` by its parts without the gap. Parts of a placed block keep its address."""
+        """Split block ``k`` at a gap. Parts of a placed block keep its address."""
         block = self._blocks[k]
         self._extra_bytes += self._bytes_moved(gap)
         self._off[gap.buffer, gap.last_use] = forced_by
@@ -230,7 +231,7 @@ class _Packer:
 
 
 class _PlacedPieces:
-    """Time intervals of placed blocks: which of them overlap a block."""
+    """Tick intervals of placed blocks, to find those that overlap a block."""
 
     def __init__(self, capacity: int) -> None:
         self._start: npt.NDArray[np.int64] = np.zeros(2 * capacity + 16, dtype=np.int64)
@@ -249,7 +250,7 @@ class _PlacedPieces:
             self._count += 1
 
     def forget_before(self, tick: int) -> None:
-        """Drop what ended by then, now and then: whoever asks from now on begins later."""
+        """Drop intervals that ended by ``tick``, now and then. Later queries must begin at or after it."""
         if self._count < self._clean_from:
             return
         alive = np.flatnonzero(self._end[: self._count] > tick)

@@ -1,13 +1,16 @@
-"""Integers over steps: add to a range, ask for the maximum and where it is. O(log n) each."""
+"""Segment trees over steps: range add with range maximum, and the lowest rank that covers a step."""
 
 from collections.abc import Sequence
 
 _NOTHING = -(1 << 100)
-"""What fills the tree up to a power of two: below any element, whatever is added."""
+"""Padding of the tree up to a power of two: below any element, whatever is added."""
 
 
 class RangeMax:
-    """A segment tree without recursion: every node holds the maximum below it, pending additions apart."""
+    """Range add and range maximum of integers, O(log n) each: an iterative segment tree with lazy additions.
+
+    Every node holds the maximum below it, without the pending additions of its ancestors.
+    """
 
     def __init__(self, values: Sequence[int]) -> None:
         self._n = 1 << max(0, (len(values) - 1).bit_length())
@@ -56,7 +59,7 @@ class RangeMax:
                 best_right = top[right] if best_right is None or top[right] > best_right else best_right
             left >>= 1
             right >>= 1
-            # All that was taken so far on one side lies below the node just outside of what is left to cover.
+            # The nodes taken so far on each side lie below the node just outside of what is left to cover.
             if best_left is not None:
                 best_left += pending[left - 1]
             if best_right is not None:
@@ -80,7 +83,7 @@ class RangeMax:
 
 
 class StabbingIndex:
-    """Ranked intervals of steps: which one of lowest rank covers a step and is not taken yet."""
+    """Ranked intervals of steps: finds the one of lowest rank that covers a step and is not taken yet."""
 
     def __init__(self, n: int) -> None:
         self._n = 1 << max(0, (n - 1).bit_length())

@@ -1,4 +1,4 @@
-"""Collects what a planner decides and turns it into a Plan."""
+"""Records a planner's decisions and builds the Plan."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ from spillprof.ir.plan import Move, Plan, Scratch, Segment, Spill, StreamedOpera
 from spillprof.ir.program import PHASES_PER_STEP, Program
 
 Stretch = list[int]
-"""[buffer, start tick, end tick, address]: a segment in the making."""
+"""[buffer, start tick, end tick, address]: a segment under construction."""
 Issue = tuple[int, int, int, TransferKind, int, int, int]
-"""A transfer in queue order: issue step, 1 if DRAM is read, needed step, kind, buffer, bytes, segment."""
+"""A transfer, keyed in queue order: issue step, 1 if it reads DRAM, needed step, kind, buffer, bytes, segment."""
 
 
 class PlanRecorder:
-    """Open segments by buffer, and everything recorded so far."""
+    """The open segment of each buffer, and everything recorded so far."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -24,16 +24,16 @@ class PlanRecorder:
         self._scratch: list[Scratch] = []
 
     def open(self, buffer: int, tick: int, address: int) -> None:
-        """The buffer is on-chip from ``tick`` on."""
+        """Open a segment: the buffer is on-chip from ``tick`` on."""
         self._open[buffer] = len(self._stretches)
         self._stretches.append([buffer, tick, -1, address])
 
     def close(self, buffer: int, tick: int) -> None:
-        """The buffer's space ends at ``tick``."""
+        """Close the buffer's segment at ``tick``."""
         self._stretches[self._open.pop(buffer)][2] = tick
 
     def move(self, buffer: int, step: int, to_address: int) -> None:
-        """The open segment is moved inside SRAM before ``step`` starts (if it begins only then: laid elsewhere)."""
+        """Move the open segment inside SRAM before ``step`` starts; one that begins only then just gets the address."""
         stretch = self._stretches[self._open[buffer]]
         if stretch[1] == PHASES_PER_STEP * step:
             stretch[3] = to_address
@@ -46,20 +46,20 @@ class PlanRecorder:
         self.open(buffer, PHASES_PER_STEP * step, to_address)
 
     def transfer(self, kind: TransferKind, buffer: int, *, issue_step: int, needed_step: int) -> None:
-        """A transfer that fills or empties the open segment."""
+        """Record a transfer that fills or empties the open segment."""
         size = self._program.buffers[buffer].moved_bytes
         self._issues.append((issue_step, int(kind.is_read), needed_step, kind, buffer, size, self._open[buffer]))
 
     def spill(self, spill: Spill) -> None:
-        """A gap off-chip."""
+        """Record a gap spent off-chip."""
         self._spills.append(spill)
 
     def scratch(self, scratch: Scratch) -> None:
-        """A workspace or staging buffer of one step."""
+        """Record a workspace or staging buffer of one step."""
         self._scratch.append(scratch)
 
     def plan(self, strategy: str, *, inputs_resident: bool = False) -> Plan:
-        """Everything recorded, in canonical order. All segments must be closed."""
+        """The plan of everything recorded, in canonical order. All segments must be closed."""
         segments, transfers = canonical_order(self._stretches, self._issues)
         return Plan(
             strategy=strategy,
@@ -95,7 +95,7 @@ def canonical_order(
 
 
 def streamed_operands(program: Program) -> tuple[StreamedOperand, ...]:
-    """The operands that the program's oversized steps tile through DRAM, by step."""
+    """The operands that the program's oversized steps stream through DRAM, by step."""
     return tuple(
         StreamedOperand(step=i, buffer=b, size_bytes=program.buffers[b].moved_bytes, write=write)
         for i, step in enumerate(program.steps)

@@ -21,12 +21,12 @@ class OffChip:
     """Why a gap is spent off-chip."""
 
     forced_by: int  # step
-    fragmentation: bool  # only for want of a hole: the bytes would have fitted
+    fragmentation: bool  # only because no hole was large enough: the free bytes would have sufficed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSpec:
-    """What a run is given: everything but the weights that are resident at its start."""
+    """What a simulation is given: everything but the weights that are resident at its start."""
 
     program: Program
     strategy: str  # name that the plan will carry
@@ -41,28 +41,28 @@ READ, COMPUTE, WRITE = Phase  # names of a module are looked up faster than memb
 
 
 class Need(NamedTuple):
-    """Space that a step asks for."""
+    """Space that a step allocates."""
 
     buffer: int | None  # None: scratch
     purpose: str
     size_bytes: int
     first: Phase
-    given_back: Phase | None  # the phase after which it becomes free; None if it stays taken
+    given_back: Phase | None  # the phase after which it is freed; None if it stays allocated
 
     @property
     def last(self) -> Phase:
-        """The last phase of this step in which it is held."""
+        """The last phase of this step in which it is allocated."""
         return Phase.WRITE if self.given_back is None else self.given_back
 
 
 class StepFacts(NamedTuple):
-    """One step. ``needs`` hold for operands that are not on-chip when it starts."""
+    """One step. ``needs`` list all operands: those on-chip when it starts are skipped."""
 
     reads: tuple[int, ...]
     loads: tuple[int, ...]  # those of ``reads`` that must be on-chip
     writes: tuple[int, ...]
     needs: tuple[Need, ...]  # by first phase
-    ends: tuple[tuple[int, Phase], ...]  # operands whose space becomes free, and after which phase
+    ends: tuple[tuple[int, Phase], ...]  # operands whose space is freed, and after which phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,23 +73,23 @@ class RunFacts:
     steps: tuple[StepFacts, ...]
     size_bytes: tuple[int, ...]
     sizes: npt.NDArray[np.float64]  # size_bytes, not to be changed
-    uses: tuple[tuple[int | None, ...], ...]  # steps that read it, then the first of the next inference, or None
+    uses: tuple[tuple[int | None, ...], ...]  # steps that read it, then the first read of the next inference, or None
     last_step: tuple[int, ...]  # that touches it; -1 if none does
     is_weight: tuple[bool, ...]
     is_output: tuple[bool, ...]  # must be in DRAM at the end
     is_fixed: tuple[bool, ...]  # can never be evicted
     in_dram_at_start: tuple[bool, ...]
-    released_at: tuple[int, ...]  # step at whose end its space becomes free
-    released_late: Mapping[int, tuple[int, ...]]  # by step: buffers that nobody touches then any more
+    released_at: tuple[int, ...]  # step at whose end its space is freed
+    released_late: Mapping[int, tuple[int, ...]]  # by step: buffers freed at its end, later than their last use
     slot: Mapping[int, int]  # addresses of dedicated buffers
     resident: frozenset[int]  # on-chip from start to end
-    steady: bool  # weights stay for the next inference
+    steady: bool  # steady state: cached weights stay for the next inference
     streams_in: frozenset[tuple[int, int]]  # (buffer, step)
     streams_out: frozenset[tuple[int, int]]
 
 
 def run_facts(program: Program, options: PlanningOptions) -> RunFacts:
-    """The facts of a program under these options; computed once."""
+    """The facts of a program under these options; computed once for each program."""
     switches = options.inputs, options.release, options.start
     return _run_facts(program, *switches, program.weights_persist, program.reservations)
 
@@ -123,10 +123,10 @@ def _run_facts(
         if last < released < n:
             late.setdefault(released, []).append(b)
     size_bytes = tuple([b.size_bytes for b in buffers])
-    asked = _Asked(size_bytes=size_bytes, slot=slot, released_at=released_at, is_output=is_output)
+    needs = _NeedsOfSteps(size_bytes=size_bytes, slot=slot, released_at=released_at, is_output=is_output)
     return RunFacts(
         n_steps=n,
-        steps=tuple(map(asked.by, range(n), program.steps)),
+        steps=tuple(map(needs.of, range(n), program.steps)),
         size_bytes=size_bytes,
         sizes=np.array(size_bytes, dtype=np.float64),
         uses=tuple(
@@ -151,16 +151,16 @@ def _run_facts(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What steps ask for, given these columns over the buffers."""
+class _NeedsOfSteps:
+    """Works out what steps allocate, from these columns over the buffers."""
 
     size_bytes: tuple[int, ...]
     slot: Mapping[int, int]
     released_at: tuple[int, ...]
     is_output: tuple[bool, ...]
 
-    def by(self, i: int, step: Step) -> StepFacts:
-        """The facts of step ``i``. Its needs: operands to load, staging, workspaces, results."""
+    def of(self, i: int, step: Step) -> StepFacts:
+        """The facts of step ``i``. Its needs are operands to load, staging, workspaces and results."""
         size, slot, released_at = self.size_bytes, self.slot, self.released_at
         heirs = {update.old: update.new for update in step.updates}
         loads = step.reads
@@ -187,15 +187,15 @@ class _Asked:
         )
 
     def _given_back(self, b: int, i: int, heirs: Mapping[int, int]) -> Phase | None:
-        """The phase after which the space of an operand that is read becomes free; None if it stays taken.
+        """The phase after which the space of an operand that is read is freed; None if it stays allocated.
 
-        ``heirs``: what takes over the space of which operand.
+        ``heirs``: the result that takes over an operand's space, by operand.
         """
         if b in heirs:
             return None if self.released_at[heirs[b]] > i else WRITE
         if self.released_at[b] > i:
             return None
-        return WRITE if self.is_output[b] else COMPUTE  # it is drained when the step has ended
+        return WRITE if self.is_output[b] else COMPUTE  # an output is drained after the step
 
 
 def _slot_addresses(reservations: Sequence[Reservation]) -> dict[int, int]:

@@ -1,6 +1,7 @@
-"""Online simulator: walks the steps with a contiguous memory and picks victims when an allocation fails.
+"""Online simulator: walks the steps with a contiguous memory and evicts victims when an allocation fails.
 
-It also follows decisions made beforehand: ``off_chip`` names gaps in which a buffer leaves right after its use.
+It also carries out decisions made beforehand: ``off_chip`` names gaps in which a buffer leaves right after its use, and
+``moves`` what moves inside SRAM before a step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,43 +22,43 @@ _PHASES = tuple(Phase)
 
 
 class Simulation:
-    """One inference. ``play()`` may be called once; ``kept_weights`` then tells what stays for the next one, and
-    ``victims`` how often the rule was asked for one.
+    """One simulated inference. ``play()`` may be called once.
 
-    ``at_start`` gives the address of each cached weight that is resident when the run starts. With ``keep`` only
-    those of its weights may stay at the end.
+    ``at_start``: the address of each cached weight that is resident at the start; ``keep``: which of these may stay at
+    the end (None: all may). After ``play()``, ``kept_weights`` holds the weights that stay for the next inference, by
+    address, and ``victims`` counts the evictions that the rule decided.
     """
 
     def __init__(
         self,
-        setting: SimulationSpec,
+        spec: SimulationSpec,
         placement: PlacementPolicy,
         at_start: Mapping[int, int],
         keep: frozenset[int] | None = None,
     ) -> None:
-        program = setting.program
-        self._setting = setting
+        program = spec.program
+        self._spec = spec
         self._program = program
-        self._facts = run_facts(program, setting.options)
+        self._facts = run_facts(program, spec.options)
         self._placement = placement
         self._keep = keep
         self._lives = lifetimes(program)
-        self._write_backs = WriteBacks(program, setting.options.writeback)
+        self._write_backs = WriteBacks(program, spec.options.writeback)
         facts = self._facts
         self._in_dram = list(facts.in_dram_at_start)  # whether DRAM has a valid copy, by buffer
-        self._loaded = [facts.steady and weight for weight in facts.is_weight]  # whether a load is a reload
+        self._loaded = [facts.steady and weight for weight in facts.is_weight]  # whether a load is a reload, by buffer
         self._uses_done = [0] * len(program.buffers)
-        self._memory = Memory(program, facts, setting.options.placement)
+        self._memory = Memory(program, facts, spec.options.placement)
         self._address = self._memory.address
-        self._candidates: Evictable | None = None  # none is kept until something has to leave
+        self._candidates: Evictable | None = None  # built at the first eviction
         self._recorder = PlanRecorder(program)
-        self._gone_at_once: set[int] = set()  # residents that left their place before the first step
+        self._gone_at_once: set[int] = set()  # residents that left or moved before the first step
         self.kept_weights: dict[int, int] = {}
         self.victims = 0
         self._enter_residents(at_start)
 
     def play(self) -> None:
-        """Run all steps. ``CapacityError`` if all that is resident is in use or cannot leave, and too much."""
+        """Run all steps. ``CapacityError`` if a step does not fit although everything that may leave has left."""
         late = self._facts.released_late
         for i, step in enumerate(self._facts.steps):
             self._run_step(i, step)
@@ -68,10 +69,8 @@ class Simulation:
         self._finish()
 
     def plan(self) -> Plan:
-        """What was done. The run must be over."""
-        return self._recorder.plan(
-            self._setting.strategy, inputs_resident=self._setting.options.inputs is Inputs.RESIDENT
-        )
+        """The plan of the run, which must be over."""
+        return self._recorder.plan(self._spec.strategy, inputs_resident=self._spec.options.inputs is Inputs.RESIDENT)
 
     # --- start and end of the run
 
@@ -101,7 +100,7 @@ class Simulation:
         for b in sorted(self._address):
             if facts.is_weight[b] and b not in facts.slot:
                 if b in self._gone_at_once:
-                    pass  # left as soon as the run began: not worth keeping for the next one
+                    pass  # moved as soon as the run began: not worth keeping for the next one
                 elif self._keep is None or b in self._keep:
                     self.kept_weights[b] = self._address[b]
                 elif facts.steady:
@@ -119,8 +118,8 @@ class Simulation:
         if self._candidates is not None:
             for b in step.reads:
                 self._candidates.remove(b)
-        if i in self._setting.moves:
-            self._memory.move(self._setting.moves[i])
+        if i in self._spec.moves:
+            self._memory.move(self._spec.moves[i])
         needs = [need for need in step.needs if need.buffer not in address]
         addresses = self._place(i, step, needs)
         compacted = addresses is None
@@ -133,7 +132,7 @@ class Simulation:
             self._memory.find_holes()
 
     def _place(self, i: int, step: StepFacts, needs: Sequence[Need]) -> list[int] | None:
-        """Take an address for each need, evicting as the rule says. None, and nothing taken, if that fails."""
+        """Allocate each need, evicting as the rule says. None, and nothing allocated, if that fails."""
         resident, size_bytes = self._address, self._facts.size_bytes
         leaving = [(phase, resident[b], size_bytes[b]) for b, phase in step.ends if b in resident]
         addresses: list[int] = []
@@ -170,12 +169,12 @@ class Simulation:
         return address
 
     def _candidates_at(self, i: int) -> Evictable:
-        """What may leave for step ``i``: when first asked, all that is resident and neither fixed nor read by it."""
+        """The eviction candidates at step ``i``; built on first use from all resident buffers that it does not read."""
         if self._candidates is None:
-            rule, sizes = self._setting.rule, self._facts.sizes
+            rule, sizes = self._spec.rule, self._facts.sizes
             standing = rule in STANDING_RULES
             self._candidates = (
-                CandidateQueue(rule, sizes) if standing else CandidateTable(rule, sizes, self._setting.costs)
+                CandidateQueue(rule, sizes) if standing else CandidateTable(rule, sizes, self._spec.costs)
             )
             for b in set(self._address).difference(self._facts.steps[i].reads):
                 self._offer(self._candidates, b, self._last_use(b))
@@ -237,14 +236,14 @@ class Simulation:
             self._recorder.transfer(TransferKind.DRAIN, b, issue_step=i + 1, needed_step=i + 1)
             self._in_dram[b] = True
         if facts.released_at[b] <= i:
-            # Within _place() the pool space was given back already.
+            # _place() has already freed its space.
             self._recorder.close(b, tick)
             self._placement.freed(self._address.pop(b), facts.size_bytes[b])
             return
         if self._candidates is not None:
             self._offer(self._candidates, b, i)
-        if self._setting.off_chip and not facts.is_fixed[b]:
-            reason = self._setting.off_chip.get((b, i))
+        if self._spec.off_chip and not facts.is_fixed[b]:
+            reason = self._spec.off_chip.get((b, i))
             if reason is not None:
                 self._evict(b, i + 1, forced_by=reason.forced_by, fragmentation=reason.fragmentation)
 
@@ -254,7 +253,7 @@ class Simulation:
             self._record_spill(b, i + 1, i, i, written=False)
 
     def _evict(self, b: int, i: int, *, forced_by: int, fragmentation: bool = False) -> None:
-        """The buffer leaves when step ``i`` is about to start, and no longer moves then."""
+        """Evict a buffer right before step ``i`` starts; a move of it then is void."""
         self._memory.moved_from.pop(b, None)
         if i == 0:
             self._gone_at_once.add(b)
@@ -297,28 +296,28 @@ class Simulation:
     # --- facts about a buffer
 
     def _next_use(self, b: int) -> int | None:
-        """Step of the next read; + n_steps if it is in the next inference; None if there is none."""
+        """Step of the next read, + n_steps if in the next inference; None if there is none."""
         return self._facts.uses[b][self._uses_done[b]]
 
     def _adds_write(self, b: int) -> bool:
-        """Whether eviction costs a write that is not made anyway."""
+        """Whether eviction costs an extra DRAM write."""
         return self._is_dirty(b) and self._write_backs.adds_write(b, evicted_before=self._in_dram[b])
 
     def _is_dirty(self, b: int) -> bool:
-        """Whether eviction makes a write-back."""
-        if self._setting.options.writeback is WriteBack.ALWAYS:
+        """Whether eviction writes the buffer back."""
+        if self._spec.options.writeback is WriteBack.ALWAYS:
             return not self._facts.in_dram_at_start[b]
         return not self._in_dram[b]
 
     def _last_use(self, b: int) -> int:
-        """Step of the last read or write so far, below 0 if it was in the inference before."""
+        """Step of the last read or write so far; below 0 if that was in the inference before."""
         life, done = self._lives[b], self._uses_done[b]
         if done:
             return life.read_steps[done - 1]
         return life.last_step - self._facts.n_steps if life.write_step is None else life.write_step
 
     def _offer(self, candidates: Evictable, b: int, last_use: int) -> None:
-        """Let the buffer be evicted, unless that is out of the question. Empty buffers free nothing."""
+        """Make a buffer a candidate, unless it is fixed or empty."""
         facts = self._facts
         if facts.size_bytes[b] and not facts.is_fixed[b]:
             next_use = self._next_use(b)

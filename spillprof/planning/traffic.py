@@ -12,14 +12,14 @@ from spillprof.ir.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TransferCosts:
-    """Set-up + bytes / bandwidth for every buffer. Shape (n_buffers,), float64."""
+    """Set-up + bytes / bandwidth for each buffer, as if its transfer ran alone. Shape (n_buffers,), float64."""
 
     read_s: npt.NDArray[np.float64]
     write_s: npt.NDArray[np.float64]
 
 
 def transfer_costs(program: Program, target: Target) -> TransferCosts:
-    """Costs of reading and writing each buffer of the program on the target."""
+    """Seconds of reading and of writing each buffer of the program on the target."""
     sizes = np.array([b.moved_bytes for b in program.buffers], dtype=np.float64)
     return TransferCosts(
         read_s=target.dram_read_setup_s + sizes / target.dram_read_bytes_per_s,
@@ -28,7 +28,7 @@ def transfer_costs(program: Program, target: Target) -> TransferCosts:
 
 
 def count_traffic(program: Program, plan: Plan) -> Traffic:
-    """Bytes that the plan moves.
+    """Bytes that the plan moves, by what makes it move them.
 
     Compulsory is what infinite SRAM would move too: the first load of each input (on-chip or streamed), the first
     write of each output, and the weights of steps that stream them. Everything else counts as spill or streamed.
@@ -37,8 +37,8 @@ def count_traffic(program: Program, plan: Plan) -> Traffic:
     written = [b.kind is not BufferKind.OUTPUT for b in program.buffers]
     compulsory_read = sum(step.weight_stream_bytes for step in program.steps)
     compulsory_write = spill_write = spill_read = streamed_read = streamed_write = 0
-    # Each buffer's moves in time order: what is streamed out comes first, since the step that does it makes the
-    # buffer; what is streamed in follows the fetch, since an input that was streamed before is reloaded instead.
+    # Each buffer's transfers in time order: streamed writes come first, since the step that streams a buffer out makes
+    # it; streamed reads follow the fetch, since an input that was streamed before is reloaded, not fetched.
     for s in plan.streamed:
         if s.write and not written[s.buffer]:
             written[s.buffer] = True

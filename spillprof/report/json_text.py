@@ -6,6 +6,7 @@ from importlib import resources
 from typing import Any
 
 from spillprof.ir.profile import Profile
+from spillprof.ir.target import PROFILE_FIELDS, ROWS
 
 
 def render(profile: Profile, *, events: bool) -> str:
@@ -25,6 +26,9 @@ def schema() -> dict[str, Any]:
     """The published JSON Schema (draft 2020-12) of the Profile JSON."""
     text = (resources.files("spillprof.report") / "profile.schema.json").read_text("utf-8")
     loaded: dict[str, Any] = json.loads(text)
+    machine = loaded["$defs"]["TargetFacts"]["properties"]
+    for name in PROFILE_FIELDS:
+        machine.setdefault(name, {"description": ROWS[name].doc})
     return loaded
 
 

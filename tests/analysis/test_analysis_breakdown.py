@@ -14,7 +14,7 @@ from spillprof.ir.program import Program
 from spillprof.ir.result import Breakdown
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
 

@@ -30,7 +30,7 @@ def test_convolutions_are_counted_by_algorithm_and_those_that_fell_back(sram: st
     counted = [step.algorithm for step in profile.steps if step.algorithm is not None]
     assert {name: counted.count(name) for name in facts} == {name: c.steps for name, c in facts.items()}
     assert 0 < facts["winograd"].workspace_bytes <= profile.target.sram_bytes // 2
-    assert profile.target.shared_workspace_bytes == facts["winograd"].workspace_bytes
+    assert profile.reserved.shared_workspace_bytes == facts["winograd"].workspace_bytes
     fell_back = facts["direct"].fell_back
     said = [note for note in profile.model.notes if "slower algorithm" in note]
     assert len(said) == (1 if fell_back else 0)
@@ -61,4 +61,4 @@ def test_direct_convolutions_say_nothing() -> None:
         ("direct", 15, 0, 0)
     ]
     assert not any("convolution" in note for note in profile.model.notes)
-    assert profile.target.shared_workspace_bytes == 0
+    assert profile.reserved.shared_workspace_bytes == 0

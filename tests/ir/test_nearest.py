@@ -1,7 +1,7 @@
 import pytest
 
 from spillprof.ir.nearest import nearest
-from spillprof.ir.target_fields import field_names, short_name
+from spillprof.ir.target import ROWS, short_name
 from spillprof.ir.target_settings import target_field
 
 
@@ -26,7 +26,7 @@ def test_names_that_are_far_or_endless_are_none() -> None:
 
 
 def test_short_names_of_fields_are_read_back() -> None:
-    shorts = [short_name(field) for field in field_names()]
+    shorts = [short_name(field) for field in ROWS]
     assert len(set(shorts)) == len(shorts)
     for field in ("dram_read_bytes_per_s", "sram_bytes_per_s", "launch_overhead_s", "mac_j", "cores"):
         assert target_field(short_name(field)) == field

@@ -26,7 +26,7 @@ ROWS = {row.split("|")[1].strip(): row for row in SECTION.splitlines() if row.st
 
 LIMITS = {
     "`optimal`, compared by default": (analyze.SEARCHED_STEPS,),
-    "— exact search step by step": (dynamic_program._MOST_OPEN, dynamic_program._MOST_WAYS),
+    "— exact search step by step": (dynamic_program._MOST_OPEN, dynamic_program._MOST_STATES),
     "— integer program": (milp.MOST_COLUMNS, milp.MANY_COLUMNS),
     "— local search": (local_search._ROUNDS_A_COLUMN, local_search._MOST_ROUNDS, local_search._MOST_COLUMNS),
     "— choices of gaps that are placed": (search._PLACED, search._PLACED_IF_LONG, search._LONG),

@@ -20,7 +20,7 @@ from spillprof.planning.ejection.tick_index import TickIndex, shared_ticks
 from spillprof.planning.free_list import Fit
 from spillprof.planning.gaps import GapKey, gap_options
 from spillprof.planning.interval import choose_gaps
-from spillprof.planning.offline import move_cost, plan_exchanged
+from spillprof.planning.offline import move_cost, plan_by_ejection
 from spillprof.planning.options import PlanningOptions, Release, WriteBack
 from spillprof.planning.packing import PACKING_ORDERS, pack
 from spillprof.planning.placements import make_placement
@@ -71,8 +71,8 @@ def bytes_moved(p: Program, options: PlanningOptions, off: set[GapKey]) -> int:
     return sum(p.buffers[b].moved_bytes for b in [*writes, *reloads]) - due
 
 
-def assert_nothing_overlaps(p: Program, exchange: EjectionPacker, builder: BlockBuilder) -> None:
-    packing = exchange.packing()
+def assert_nothing_overlaps(p: Program, packer: EjectionPacker, builder: BlockBuilder) -> None:
+    packing = packer.packing()
     given_ = {owner: list(addresses) for owner, addresses in packing.addresses.items()}
     placed = []
     for block in builder.all_blocks(set(packing.off)):
@@ -113,57 +113,57 @@ def test_what_meets_a_block_is_what_shares_a_tick_with_it_however_blocks_come_an
 
 
 def test_a_block_in_the_middle_finds_a_place_at_the_end_before_anything_is_spilled() -> None:
-    exchange = EjectionPacker(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {})
-    packing = exchange.packing()
-    assert (exchange.complete, exchange.spill_bytes, packing.off) == (True, 0, {})
+    packer = EjectionPacker(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {})
+    packing = packer.packing()
+    assert (packer.complete, packer.spill_bytes, packing.off) == (True, 0, {})
     assert packing.addresses[1, 1] in ([0], [40])  # b
 
 
 def test_a_gap_that_was_spent_for_nothing_is_brought_back() -> None:
-    exchange = EjectionPacker(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {(1, 0): 2})
-    assert exchange.spill_bytes == 40  # b is written and read again
-    assert exchange.improve(EjectionEffort(sweeps=2))
-    assert exchange.spill_bytes == 0
+    packer = EjectionPacker(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {(1, 0): 2})
+    assert packer.spill_bytes == 40  # b is written and read again
+    assert packer.improve(EjectionEffort(sweeps=2))
+    assert packer.spill_bytes == 0
 
 
 def test_a_dear_gap_is_exchanged_for_a_cheap_one() -> None:
     """Of s (60) and t (30) one must leave while n (60) is there, in 120: s is given, t is cheaper."""
     buffers = {"s": 60, "t": 30, "n": 60}
     p = program(buffers, ["-> s", "-> t", "-> n", "n ->", "s, t ->"], capacity=120)
-    exchange = EjectionPacker(p, BlockBuilder(p, DEFAULTS), DEFAULTS, {(0, 0): 2})
-    assert exchange.spill_bytes == 120
-    assert exchange.improve(EjectionEffort(sweeps=1))
-    assert (exchange.spill_bytes, set(exchange.packing().off)) == (60, {(1, 1)})
+    packer = EjectionPacker(p, BlockBuilder(p, DEFAULTS), DEFAULTS, {(0, 0): 2})
+    assert packer.spill_bytes == 120
+    assert packer.improve(EjectionEffort(sweeps=1))
+    assert (packer.spill_bytes, set(packer.packing().off)) == (60, {(1, 1)})
 
 
 def test_what_cannot_stay_in_one_place_is_moved_if_that_is_cheaper_than_to_spill_it() -> None:
     builder = BlockBuilder(NOWHERE_TO_STAY, DEFAULTS)
     assert EjectionPacker(NOWHERE_TO_STAY, builder, DEFAULTS, {}).spill_bytes == 20
     assert EjectionPacker(NOWHERE_TO_STAY, builder, DEFAULTS, {}, 2.5).spill_bytes == 20
-    exchange = EjectionPacker(NOWHERE_TO_STAY, builder, DEFAULTS, {}, A_MOVE)
-    assert exchange.improve(EjectionEffort(sweeps=1))
-    packing = exchange.packing()
+    packer = EjectionPacker(NOWHERE_TO_STAY, builder, DEFAULTS, {}, A_MOVE)
+    assert packer.improve(EjectionEffort(sweeps=1))
+    packing = packer.packing()
     assert (packing.complete, packing.extra_bytes, packing.off) == (True, 0, {})
     assert 1 <= sum(len(moved) for moved in packing.moves.values()) <= 2  # one would do
-    plan, _ = plan_exchanged(NOWHERE_TO_STAY, target(), [], [], "optimal", DEFAULTS, EjectionEffort(sweeps=1))
+    plan, _ = plan_by_ejection(NOWHERE_TO_STAY, target(), [], [], "optimal", DEFAULTS, EjectionEffort(sweeps=1))
     assert verify(NOWHERE_TO_STAY, plan) == ()
     assert (plan.spills, {move.size_bytes for move in plan.moves}) == ((), {10})
 
 
 def test_a_move_that_is_needed_no_more_is_undone() -> None:
     p = program({"b": 20}, ["-> b", "->", "->", "b ->"], capacity=60)
-    exchange = EjectionPacker(p, BlockBuilder(p, DEFAULTS), DEFAULTS, {}, A_MOVE)
-    exchange._floor.eject(0, exchange._floor.beside(0))
-    exchange._floor.place_pieces(0, [(1, 0), (6, 40)])
-    assert exchange.packing().moves == {2: {0: 40}}
-    exchange.improve(EjectionEffort(sweeps=1))
-    assert (exchange.packing().moves, exchange.spill_bytes) == ({}, 0)
+    packer = EjectionPacker(p, BlockBuilder(p, DEFAULTS), DEFAULTS, {}, A_MOVE)
+    packer._state.eject(0, packer._state.neighbours(0))
+    packer._state.place_pieces(0, [(1, 0), (6, 40)])
+    assert packer.packing().moves == {2: {0: 40}}
+    packer.improve(EjectionEffort(sweeps=1))
+    assert (packer.packing().moves, packer.spill_bytes) == ({}, 0)
 
 
 def test_without_work_nothing_is_exchanged() -> None:
-    exchange = EjectionPacker(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {(1, 0): 2})
-    assert not exchange.improve(EjectionEffort(sweeps=2, budget=Budget(0)))
-    assert exchange.spill_bytes == 40
+    packer = EjectionPacker(IN_THE_MIDDLE, BlockBuilder(IN_THE_MIDDLE, DEFAULTS), DEFAULTS, {(1, 0): 2})
+    assert not packer.improve(EjectionEffort(sweeps=2, budget=Budget(0)))
+    assert packer.spill_bytes == 40
 
 
 @settings(max_examples=120, deadline=None)
@@ -180,47 +180,47 @@ def test_packing_knows_what_the_gaps_that_it_adds_move(seed: int, order: str) ->
 def test_exchanges_keep_a_legal_layout_and_never_move_more(seed: int) -> None:
     p, options = random_program(seed, max_steps=24), options_of(seed)
     builder, off = BlockBuilder(p, options), chosen_gaps(p, options)
-    exchange = EjectionPacker(p, builder, options, off)
-    assert_nothing_overlaps(p, exchange, builder)
-    assert exchange.spill_bytes == bytes_moved(p, options, set(exchange.packing().off))
-    before = exchange.spill_bytes
-    assert exchange.improve(EjectionEffort(sweeps=3))
-    assert_nothing_overlaps(p, exchange, builder)
-    assert exchange.spill_bytes == bytes_moved(p, options, set(exchange.packing().off)) <= before
+    packer = EjectionPacker(p, builder, options, off)
+    assert_nothing_overlaps(p, packer, builder)
+    assert packer.spill_bytes == bytes_moved(p, options, set(packer.packing().off))
+    before = packer.spill_bytes
+    assert packer.improve(EjectionEffort(sweeps=3))
+    assert_nothing_overlaps(p, packer, builder)
+    assert packer.spill_bytes == bytes_moved(p, options, set(packer.packing().off)) <= before
 
 
 @settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_what_is_undone_leaves_no_trace(seed: int) -> None:
     p, options = random_program(seed, max_steps=20), options_of(seed)
-    floor = PackingState(p, BlockBuilder(p, options), options, chosen_gaps(p, options), A_MOVE)
+    state = PackingState(p, BlockBuilder(p, options), options, chosen_gaps(p, options), A_MOVE)
     rng = Random(seed)
 
-    def state() -> list[object]:
-        return [floor.addresses(), set(floor.off), floor.moves, floor.cost, list(floor.blocks)]
+    def snapshot() -> list[object]:
+        return [state.addresses(), set(state.off), state.moves, state.cost, list(state.blocks)]
 
     def move_some() -> None:
-        k = rng.randrange(len(floor.blocks))
-        if floor.is_there(k) and (places := floor.pieces(k, floor.beside(k))):
-            floor.place_pieces(k, places)
+        k = rng.randrange(len(state.blocks))
+        if state.is_there(k) and (places := state.pieces(k, state.neighbours(k))):
+            state.place_pieces(k, places)
 
     if rng.random() < 0.5:
         move_some()
-    before = state()
-    floor.begin()
+    before = snapshot()
+    state.begin()
     for _ in range(12):
         move_some()
-        if floor.moves and rng.random() < 0.3:
-            floor.join(rng.choice(floor.moves))
-        k = rng.randrange(len(floor.blocks))
-        if floor.is_there(k) and floor.cuts(k) and rng.random() < 0.5:
-            floor.take_off(rng.choice(floor.cuts(k)))
-        elif floor.off and rng.random() < 0.5:
-            floor.take_back(floor.gaps[rng.choice(sorted(floor.off))])
-        elif (waiting := floor.next_waiting()) is not None:
-            floor.eject(waiting, floor.beside(waiting))
-    floor.undo()
-    assert state() == before
+        if state.moves and rng.random() < 0.3:
+            state.join(rng.choice(state.moves))
+        k = rng.randrange(len(state.blocks))
+        if state.is_there(k) and state.cuts(k) and rng.random() < 0.5:
+            state.take_off(rng.choice(state.cuts(k)))
+        elif state.off and rng.random() < 0.5:
+            state.take_back(state.gaps[rng.choice(sorted(state.off))])
+        elif (waiting := state.next_waiting()) is not None:
+            state.eject(waiting, state.neighbours(waiting))
+    state.undo()
+    assert snapshot() == before
 
 
 @settings(max_examples=80, deadline=None)
@@ -228,15 +228,15 @@ def test_what_is_undone_leaves_no_trace(seed: int) -> None:
 def test_the_plan_is_legal_and_moves_what_the_exchange_says(seed: int) -> None:
     p, options = random_program(seed, max_steps=24), options_of(seed)
     chosen = choose_gaps(p, target(), options)
-    plan, in_time = plan_exchanged(p, target(), chosen, chosen, "interval", options, EjectionEffort(sweeps=2))
+    plan, in_time = plan_by_ejection(p, target(), chosen, chosen, "interval", options, EjectionEffort(sweeps=2))
     assert in_time
     assert verify(p, plan, terms_of(options)) == ()
     issued, _ = best_issue_times(p, plan, target())
     assert verify(p, issued, terms_of(options)) == ()
-    exchange = EjectionPacker(p, BlockBuilder(p, options), options, chosen_gaps(p, options), move_cost(target()))
-    exchange.improve(EjectionEffort(sweeps=2))
-    packing = exchange.packing()
-    if exchange.complete:
+    packer = EjectionPacker(p, BlockBuilder(p, options), options, chosen_gaps(p, options), move_cost(target()))
+    packer.improve(EjectionEffort(sweeps=2))
+    packing = packer.packing()
+    if packer.complete:
         moves = {(step, b): address for step, moved in packing.moves.items() for b, address in moved.items()}
         assert {(move.step, move.buffer): move.to_address for move in plan.moves} == moves
         assert {(s.buffer, s.last_use_step) for s in plan.spills if s.last_use_step >= 0} <= set(packing.off)

@@ -9,7 +9,8 @@ from spillprof.ir.errors import CapacityError
 from spillprof.planning.interval import choose_gaps
 from spillprof.planning.offline import plan_offline
 from spillprof.planning.options import PlanningOptions, Release
-from spillprof.planning.planner import INTERVAL, plan_and_choices
+from spillprof.planning.planner import plan_and_choices
+from spillprof.planning.strategies import INTERVAL
 from spillprof.verify import verify
 
 

@@ -196,7 +196,7 @@ def test_memory_is_compared_with_what_is_live_and_staged_together(profile):
     tight = replace(profile, target=replace(profile.target, sram_bytes=max(profile.live_bytes) + 1))
     assert "with weight staging, exceeds the memory at " in render(tight)
     assert "with weight staging, never exceeds it by itself" in render(profile)
-    assert figures.wanted_bytes(profile)[5] == profile.live_bytes[5] + profile.target.weight_staging_bytes
+    assert figures.wanted_bytes(profile)[5] == profile.live_bytes[5] + profile.reserved.weight_staging_bytes
 
 
 def test_bars_of_live_buffers_are_equally_thick(profile):

@@ -23,8 +23,10 @@ BLOCKS = Path(__file__).parents[2] / "sample_models" / "transformer_blocks.onnx"
 def _of(live_bytes, in_use_bytes=(), operators=()):
     """The lines of a run with these bytes; nothing is staged."""
     steps = len(live_bytes)
-    target = replace(PROFILE.target, sram_bytes=CAPACITY, weight_staging_bytes=0)
-    profile = replace(PROFILE, target=target, live_bytes=tuple(live_bytes), steps=PROFILE.steps[:steps])
+    target, reserved = replace(PROFILE.target, sram_bytes=CAPACITY), replace(PROFILE.reserved, weight_staging_bytes=0)
+    profile = replace(
+        PROFILE, target=target, reserved=reserved, live_bytes=tuple(live_bytes), steps=PROFILE.steps[:steps]
+    )
     result = replace(LRU, in_use_bytes=tuple(in_use_bytes), operators=tuple(operators))
     return profile, result
 
@@ -90,7 +92,7 @@ def test_weights_that_stay_are_wanted_at_every_step():
 
 
 def test_what_the_runtime_keeps_is_wanted_at_every_step():
-    kept = replace(PROFILE, target=replace(PROFILE.target, runtime_bytes=EIGHTH))
+    kept = replace(PROFILE, reserved=replace(PROFILE.reserved, runtime_bytes=EIGHTH))
     assert {a - b for a, b in zip(wanted_bytes(kept), wanted_bytes(PROFILE), strict=True)} == {EIGHTH}
     assert wanted_in_words(kept) == "what is live, with what the runtime keeps and weight staging"
 

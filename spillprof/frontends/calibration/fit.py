@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from spillprof.ir.target import Curve
+from spillprof.ir.target import TransferCurve
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class Interval:
 class Fit:
     """A curve, its ends in figures, and how sure they are. No interval where nothing is left to judge it by."""
 
-    curve: Curve  # (bytes, seconds) at no bytes, at each bend, at the largest size
+    curve: TransferCurve  # (bytes, seconds) at no bytes, at each bend, at the largest size
     setup_s: float  # the curve at no bytes
     s_per_byte: float  # slope of the last piece: one over the bandwidth of large copies
     setup_interval_s: Interval | None
@@ -163,7 +163,7 @@ def not_negative_least_squares(matrix: Floats, wanted: Floats) -> Floats:
     return np.asarray(found / scale, dtype=np.float64)
 
 
-def _points(x: Floats, bends: tuple[int, ...], coefficients: Floats) -> Curve:
+def _points(x: Floats, bends: tuple[int, ...], coefficients: Floats) -> TransferCurve:
     """The curve at no bytes, at its bends, and at the largest size."""
     at = np.array([0.0, *x[list(bends)], x[-1]])
     seconds = _lengths(at, x[list(bends)]) @ coefficients
@@ -190,6 +190,6 @@ def _intervals(
     )
 
 
-def bends_of(curve: Curve) -> tuple[int, ...]:
+def bends_of(curve: TransferCurve) -> tuple[int, ...]:
     """Sizes at which the slope changes."""
     return tuple(size for (size, _), _ in pairwise(curve) if size)

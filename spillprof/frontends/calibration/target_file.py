@@ -8,7 +8,7 @@ from spillprof.frontends.calibration.calibration import Calibration
 from spillprof.frontends.calibration.copier import Direction
 from spillprof.frontends.calibration.fit import Fit
 from spillprof.ir.errors import UsageError
-from spillprof.ir.target import Curve, builtin_target_names, load_target, parse_target
+from spillprof.ir.target import TransferCurve, builtin_target_names, load_target, parse_target
 from spillprof.ir.units import format_size
 
 
@@ -57,7 +57,7 @@ def _direction(way: str, fit: Fit) -> list[str]:
     ]
 
 
-def _points(curve: Curve) -> str:
+def _points(curve: TransferCurve) -> str:
     return "[" + ", ".join(f"[{size}, {seconds!r}]" for size, seconds in curve) + "]"
 
 

@@ -1,10 +1,10 @@
-"""What no order of the steps can avoid: buffers that are live at a step in every order.
+"""A lower bound on spill bytes in every order of the steps, from the buffers that no order can have dead.
 
-A buffer is forced live at step k if k or a step before k in every order writes it, and k or a step after k in every
-order reads it. Where the forced bytes and what the step itself needs pass the memory, some of the forced buffers
-must have left: each costs a reload, and a write-back if DRAM has no copy. The cheapest set of buffers that makes
-room at every step is a covering problem; integer weights on its rows prove a bound on it (weak duality), whatever
-the solver that found them says.
+A buffer is forced live at step k if k, or a step before k in every order, writes it, and k, or a step after k in every
+order, reads it. Where the forced bytes and what the step itself needs exceed the memory, some of the forced buffers
+must have left: each costs a reload, and a write-back if DRAM has no copy. The cheapest set of buffers that makes room
+at every step is a covering problem; integer weights on its rows prove a bound on it by weak duality, wherever the
+weights come from.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,16 +20,16 @@ from spillprof.planning.liveness import least_by_step, resident_inputs
 from spillprof.planning.options import PlanningOptions, Start
 
 _MOST_STEPS = 12_000
-"""Above this the sets of buffers before and after each step take too much memory."""
+"""Above this the bit sets of buffers before and after each step take too much memory."""
 
 _SCALE = 1 << 40
-_MOST_ENTRIES = 1_500_000  # of the rows, together
+_MOST_ENTRIES = 1_500_000  # of all rows together
 _LP_WORK = 15_000_000_000  # entries of the rows x iterations of the linear program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """At some step, of these buffers at least so many bytes must have left."""
+    """At some step, at least so many bytes of these buffers must have left."""
 
     excess_bytes: int
     buffers: Ints
@@ -55,16 +55,16 @@ def any_order_bytes(program: Program, options: PlanningOptions) -> int | None:
 
 
 def _cost_bytes(buffer: Buffer) -> int:
-    """What it moves at least if it leaves between its first and its last use: a reload; a write, if it has no other."""
+    """DRAM bytes if it leaves between its first and last use: a reload, and a write unless DRAM has it anyway."""
     return buffer.moved_bytes * (2 if buffer.kind is BufferKind.ACTIVATION else 1)
 
 
 def _rows(program: Program, options: PlanningOptions, sizes: Ints) -> list[_Row]:
-    """Rows of the steps whose forced buffers do not fit; those with the largest excess, if they are very many."""
+    """Rows of the steps whose forced buffers do not fit; those of the largest excess if there are very many."""
     assert program.capacity_bytes is not None
     pool = program.capacity_bytes - program.reserved_bytes
     movable = _movable(program, options)
-    always = 0  # cached weights: the next inference wants them too, so at each step they are at home or to be reloaded
+    always = 0  # cached weights: the next inference reads them too, so at each step they are on-chip or to be reloaded
     if program.weights_persist and options.start is Start.STEADY:
         used = {b for step in program.steps for b in step.reads}
         always = _mask(b for b in used if program.buffers[b].kind is BufferKind.WEIGHT and movable[b])
@@ -90,7 +90,7 @@ def _rows(program: Program, options: PlanningOptions, sizes: Ints) -> list[_Row]
 
 
 def _movable(program: Program, options: PlanningOptions) -> list[bool]:
-    """By buffer: whether it lies in the pool, may leave it, and no step streams it."""
+    """By buffer: whether it lies in the pool, may leave it, and is never streamed."""
     streamed = {b for s in program.steps for b in (*s.streamed_reads, *s.streamed_writes)}
     fixed = resident_inputs(program, options)
     return [
@@ -116,7 +116,7 @@ def _known_and_wanted(program: Program, movable: Sequence[bool]) -> tuple[list[i
 
 
 def _least_demand(program: Program, i: int) -> int:
-    """Pool bytes of step ``i`` in any order: operands may die there, and its result take the place of one of them."""
+    """Pool bytes of step ``i`` in any order: operands may die there, and its result may overwrite one of them."""
     step = program.steps[i]
     saved = 0 if step.updates else max((program.buffers[b].size_bytes for b in step.may_overwrite), default=0)
     return int(least_by_step(program)[i]) - saved
@@ -130,7 +130,7 @@ def _mask(buffers: Iterable[int]) -> int:
 
 
 def _proven(rows: Sequence[_Row], weights: Sequence[int], sizes: Ints, costs: Ints) -> int:
-    """The bound that integer weights >= 0 (in units of 1 / 2^40) prove: weak duality, exact arithmetic."""
+    """The bound that integer weights (>= 0, in units of 1 / 2^40) prove: weak duality, exact arithmetic."""
     paid = [0] * len(sizes)
     total = 0
     for row, weight in zip(rows, weights, strict=True):
@@ -143,14 +143,14 @@ def _proven(rows: Sequence[_Row], weights: Sequence[int], sizes: Ints, costs: In
 
 
 def _best_row(rows: Sequence[_Row], sizes: Ints, costs: Ints) -> list[int]:
-    """All weight on the one row that proves most by itself: as much as its cheapest buffer can pay."""
+    """Weights with all on the one row that proves most by itself: as much as its cheapest buffer can pay."""
     rates = [float((costs[r.buffers] / np.minimum(sizes[r.buffers], r.excess_bytes)).min()) for r in rows]
     best = max(range(len(rows)), key=lambda r: rates[r] * rows[r].excess_bytes)
     return [int(rates[r] * _SCALE) if r == best else 0 for r in range(len(rows))]
 
 
 def _duals(rows: Sequence[_Row], sizes: Ints, costs: Ints) -> list[int]:
-    """Duals of the covering LP: which rows are worth how much. Sizes are scaled to about 1."""
+    """Weights from the duals of the covering LP. Sizes are scaled to about 1."""
     import highspy
 
     used = np.unique(np.concatenate([row.buffers for row in rows]))

@@ -17,13 +17,19 @@ from spillprof.planning.bounds.rows import SCALE, WeightedRow
 from spillprof.planning.highs import quiet_solver
 
 Cut = tuple[int, tuple[int, ...]]
-"""A knapsack cover row: row of the reduced problem, columns apart."""
+"""A knapsack cover cut: (row of the reduced problem, columns of its set A)."""
 
+_MOST_VISITS = 400_000  # (column, row) pairs: with more, no cuts are separated
+_ROUNDS = 30
+_CUTS_A_ROUND = 400
+_MOST_SETS = 40  # tried for a row
+_VIOLATED_BY = 1e-4  # of the need
+_GAINS = 1e-5  # of the bound, in three rounds: less is not worth further cuts
 _MOST_ITERATIONS = 400_000
 
 
 class CoverLp:
-    """The program, its cuts so far, and its last solution."""
+    """The linear program, its cuts so far, and its last solution."""
 
     def __init__(self, reduced: Reduced) -> None:
         self._reduced = reduced
@@ -36,12 +42,12 @@ class CoverLp:
         self._solver.passModel(self._model())
         self.solved = False
         self.value = 0.0  # in cost
-        self.shares: Floats = np.zeros(0)  # of each column, off-chip
+        self.shares: Floats = np.zeros(0)  # of each column, spent off-chip
         self._row_weights: Floats = np.zeros(len(reduced.steps))  # of each row of the reduced problem, in cost per byte
         self._cut_weights: Floats = np.zeros(0)
 
     def solve(self) -> None:
-        """Solve, from the last basis."""
+        """Solve, warm-started from the last basis."""
         import highspy
 
         self._solver.run()
@@ -60,7 +66,7 @@ class CoverLp:
         self._cut_weights = np.asarray(solution.row_dual)[n_rows:] * per_byte
 
     def add(self, cuts: Sequence[Cut]) -> None:
-        """Add knapsack cover rows."""
+        """Add knapsack cover cuts."""
         import highspy
 
         reduced = self._reduced
@@ -119,7 +125,7 @@ class CoverLp:
 
 
 def flow_entries(reduced: Reduced, sizes: Floats | Ints, first_off: int) -> tuple[list[int], list[int], list[float]]:
-    """(rows, columns, values): bytes off-chip at each step less those at the step before, less what starts or ends."""
+    """Matrix entries (rows, columns, values): bytes off-chip at a step = those at the step before + starts - ends."""
     n_steps = len(reduced.steps)
     rows = [*range(n_steps), *range(1, n_steps)]
     columns = [*range(first_off, first_off + n_steps), *range(first_off, first_off + n_steps - 1)]
@@ -136,19 +142,13 @@ def flow_entries(reduced: Reduced, sizes: Floats | Ints, first_off: int) -> tupl
     return rows, columns, values
 
 
-MOST_VISITS = 400_000
-"""(column, row) pairs up to which violated rows are looked for."""
-
-_ROUNDS = 30
-_CUTS_A_ROUND = 400
-_MOST_SETS = 40  # of a row that are tried
-_VIOLATED_BY = 1e-4  # of the need
-_GAINS = 1e-5  # of the bound, in three rounds: below, further cuts are not worth it
-
-
 def add_cuts(lp: CoverLp, reduced: Reduced) -> None:
-    """Add violated rows to a solved program, and solve it again, until none is left or they gain nothing."""
-    if reduced.visits > MOST_VISITS:
+    """Separation: add violated knapsack cover cuts to a solved program and re-solve, until they gain nothing.
+
+    With a set A apart, the other gaps must cover need - size(A), and none of them counts for more than that. The sets
+    tried for each step are its gaps of largest shares, from the empty set (which tightens coefficients) on.
+    """
+    if reduced.visits > _MOST_VISITS:
         return
     values = [lp.value]
     for _ in range(_ROUNDS):
@@ -175,7 +175,7 @@ def _violated(reduced: Reduced, shares: Floats) -> list[Cut]:
 
 
 def _worst_set(sizes: Ints, shares: Floats, need: int) -> tuple[float, list[int]]:
-    """(violation as a share of the need that is left, the set A), of the sets of largest shares."""
+    """(violation as a share of the remaining need, the set A) of the most violated cut."""
     order = np.lexsort((-sizes, -shares))
     sizes, shares = sizes[order], shares[order]
     left = need - np.concatenate([[0], np.cumsum(sizes)[:-1]])

@@ -1,12 +1,12 @@
-"""Gap covering: which gaps must be spent off-chip in this order, whatever the policy and the placement.
+"""Gap covering: which gaps must be spent off-chip in this order of steps, whatever the policy and the placement.
 
-Any plan of the program, ours or another's, chooses a set of gaps in which a buffer is not on-chip all the time. At
-each step the gaps that stay, with what the step itself needs, fit the pool; each gap that goes costs one reload, and
-each buffer that was never in DRAM one write. So the cheapest set of gaps that covers every step's excess is a bound
-on what all plans spill. Addresses, late release and needless writes only add to it. Where every eviction is written
-back (``WriteBack.ALWAYS``), a gap costs its own write instead.
+Any plan of the program, ours or another's, spends a set of gaps off-chip. At each step the gaps that stay on-chip and
+what the step itself needs fit the pool; each gap spent costs one reload, and each buffer that was never in DRAM one
+write. So the cheapest set of gaps that covers every step's excess is a lower bound on what all plans spill. Addresses,
+late release and needless writes only add to it. Where every eviction writes back (``WriteBack.ALWAYS``), each gap costs
+its own write instead.
 
-Costs are integers: bytes, or whatever a ``Price`` makes of the bytes of one transfer.
+Costs are integers: bytes, or what a ``Price`` makes of the bytes of one transfer.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,12 +34,12 @@ from spillprof.planning.liveness import demand_by_step, least_by_step, lifetimes
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 
 Price = Callable[[int], int]
-"""What one transfer of so many bytes costs."""
+"""The cost of one transfer of so many bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What a transfer costs in each direction."""
+    """The cost of a transfer in each direction."""
 
     read: Price
     write: Price
@@ -51,13 +51,13 @@ BYTES = Prices(read=int, write=int)
 
 @dataclass(frozen=True, kw_only=True)
 class Covering:
-    """The cheapest way to take at least ``excess_bytes[i]`` of gaps off-chip at every step ``i``."""
+    """The covering problem: take at least ``excess_bytes[i]`` of gaps off-chip at every step ``i``, at least cost."""
 
     gaps: tuple[GapOption, ...]  # those that cover a step with excess
     excess_bytes: tuple[int, ...]  # by step; 0 where everything fits
-    gap_costs: tuple[int, ...]  # by gap: of its reload, and of its write-back if each gap has its own
-    write_costs: dict[int, int]  # by buffer: of the write-back that all of its gaps share
-    forced_cost: int  # of what every plan moves: streamed operands and what they force
+    gap_costs: tuple[int, ...]  # by gap: its reload, and its write-back if each gap has its own
+    write_costs: dict[int, int]  # by buffer: the write-back that all of its gaps share
+    forced_cost: int  # of the transfers of every plan: streamed operands and what they force
 
     @cached_property
     def ranges(self) -> Ranges:
@@ -71,7 +71,7 @@ class Covering:
 
     @cached_property
     def visits(self) -> int:
-        """How many (gap, step with excess) pairs there are: the work of looking at each."""
+        """The number of (gap, step with excess) pairs: the work of one pass over all of them."""
         return int(self.covered.sum())
 
     @cached_property
@@ -87,19 +87,19 @@ class Covering:
 
     @cached_property
     def unit_cost(self) -> int:
-        """The largest number that divides every cost: what a plan spills beyond the forced is a multiple of it."""
+        """The greatest common divisor of all costs, which divides what a plan spills beyond the forced."""
         return gcd(*self.gap_costs, *self.write_costs.values()) or 1
 
 
 def covering(program: Program, options: PlanningOptions, prices: Prices = BYTES) -> Covering:
-    """The problem that bounds every plan of a fitted program. ``ValueError`` for infinite memory."""
+    """The problem that bounds all plans of a fitted program. ``ValueError`` for infinite memory."""
     return _covering(program, replace(options, release=Release.LAST_USE), prices, least_by_step)
 
 
 def planners_covering(program: Program, options: PlanningOptions, room_bytes: int = 0) -> Covering:
-    """The problem that our planners solve: operands stay to the end of their step, buffers as the options say.
+    """The problem that our planners solve: operands stay to the end of their step, buffers until their release.
 
-    ``room_bytes`` are left free at each step, as far as gaps can do that.
+    ``room_bytes`` stay free at each step, as far as gaps can free them.
     """
     return _covering(program, options, BYTES, demand_by_step, room_bytes)
 
@@ -146,7 +146,7 @@ def _over_capacity(
     is_relevant = np.zeros(len(gaps), dtype=bool)
     is_relevant[rows.gap[_over_full(excess, rows) > 0]] = True
     relevant = tuple(compress(gaps, is_relevant.tolist()))
-    unit = gcd(*(gap.size_bytes for gap in relevant)) or 1  # whole buffers go: nothing less than a unit is of use
+    unit = gcd(*(gap.size_bytes for gap in relevant)) or 1  # whole buffers leave: excess rounds up to a unit
     return relevant, tuple(-(-nbytes // unit) * unit for nbytes in excess)
 
 
@@ -158,7 +158,7 @@ def _over_full(excess_bytes: Sequence[int], rows: Ranges) -> Ints:
 
 
 def _forced_cost(program: Program, options: PlanningOptions, prices: Prices) -> int:
-    """Of what streamed operands and their neighbours move in every plan, beyond what infinite memory moves too."""
+    """Cost of the transfers that streaming forces on every plan, beyond those of infinite memory."""
     streamed = streamed_uses(program)
     if not streamed:
         return 0
@@ -170,7 +170,7 @@ def _forced_cost(program: Program, options: PlanningOptions, prices: Prices) -> 
         buffer, life = program.buffers[b], lives[b]
         read, write = prices.read(buffer.moved_bytes), prices.write(buffer.moved_bytes)
         if buffer.kind is BufferKind.ACTIVATION:
-            total += write  # one, streamed or not
+            total += write  # one, however often it is streamed
         reads = life.read_steps
         first_load = buffer.kind is BufferKind.INPUT and options.inputs is Inputs.ON_DEMAND
         total += sum(read for i in reads[1 if first_load else 0 :] if (b, i) in streamed_in)

@@ -22,96 +22,29 @@ from spillprof.planning.gaps import GapKey
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.range_max import RangeMax
 
-
-def equal_weights(problem: Covering) -> tuple[WeightedRow, ...]:
-    """The best equal weight of every step with excess: one pass over the gaps a try.
-
-    The bound is concave in the weight, so narrowing an interval around its maximum finds it.
-    """
-    steps = [i for i, excess in enumerate(problem.excess_bytes) if excess]
-    sizes = np.array([gap.size_bytes for gap in problem.gaps], dtype=np.float64)
-    costs = np.array(problem.gap_costs, dtype=np.float64)
-    covered = np.bincount(problem.ranges.gap, problem.covered, minlength=len(problem.gaps))
-    buffers, owner = np.unique([gap.buffer for gap in problem.gaps], return_inverse=True)
-    writes = np.array([problem.write_costs[b] for b in buffers.tolist()], dtype=np.float64)
-    excess = float(sum(problem.excess_bytes))
-
-    def value(weight: float) -> float:
-        unpaid = np.bincount(owner, np.minimum(0.0, costs - weight * sizes * covered))
-        return float(weight * excess + np.minimum(0.0, writes + unpaid).sum())
-
-    low, high = 0.0, float(((costs + writes[owner]) / sizes).max(initial=0.0))
-    for _ in range(60):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (left, high) if value(left) < value(right) else (low, right)
-    weight = int(low * SCALE)
-    return tuple(WeightedRow(step=i, apart=(), weight=weight) for i in steps) if weight else ()
-
-
-@dataclass(frozen=True, slots=True)
-class LocalRatio:
-    """Rows that were raised, and the gaps that were paid for, in order."""
-
-    rows: tuple[WeightedRow, ...]
-    spent: tuple[int, ...]
-
-
-def local_ratio(problem: Covering) -> LocalRatio:
-    """Raise the step that lacks most until no step lacks anything. Nothing for very large problems."""
-    if problem.visits > MANY_VISITS:
-        return LocalRatio((), ())
-    own_left = [float(cost) for cost in problem.gap_costs]
-    write_left = {b: float(cost) for b, cost in problem.write_costs.items()}
-    paid_off = [1e-9 * (own_left[g] + write_left[gap.buffer]) for g, gap in enumerate(problem.gaps)]
-    missing = RangeMax(problem.excess_bytes)
-    gone = [False] * len(problem.gaps)
-    rows: list[WeightedRow] = []
-    spent: list[int] = []
-    while True:
-        need, step = missing.overall()
-        left = [g for g in problem.spanning[step] if not gone[g]] if need > 0 else []
-        if not left:  # or the step does not fit whatever leaves: no plan exists, and rows stay valid
-            return LocalRatio(tuple(rows), tuple(spent))
-        share = {g: min(problem.gaps[g].size_bytes, need) for g in left}
-        price = min((own_left[g] + write_left[problem.gaps[g].buffer]) / share[g] for g in left)
-        if price > 0:
-            apart = tuple(g for g in problem.spanning[step] if gone[g])
-            rows.append(WeightedRow(step=step, apart=apart, weight=int(price * SCALE)))
-        for g in left:
-            buffer, pay = problem.gaps[g].buffer, price * share[g]
-            from_own = min(pay, own_left[g])
-            own_left[g] -= from_own
-            write_left[buffer] = max(0.0, write_left[buffer] - (pay - from_own))
-            if own_left[g] + write_left[buffer] <= paid_off[g]:
-                gone[g] = True
-                spent.append(g)
-                for start, end in problem.gaps[g].ranges:
-                    missing.add(start, end, -problem.gaps[g].size_bytes)
-
-
 NOTHING = "nothing must spill"
 FORCED = "operators that cannot fit"
 
 _LP_GAPS = 150_000
-_LP_VISITS = 50_000_000  # (gap, step) pairs: with more, the solver finds nothing in time, and takes a gigabyte for it
+_LP_VISITS = 50_000_000  # (gap, step) pairs: with more, the solver runs out of time and takes a gigabyte
 _MANY_VISITS_AGAIN = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerBound:
-    """No plan of the program costs less."""
+    """A proven lower bound: no plan of the program costs less."""
 
-    cost: int  # spill bytes, or what the prices made of them
+    cost: int  # spill bytes, or their cost at the prices given
     proven_by: str  # NOTHING, FORCED, "equal weights", "local ratio", "linear program", "knapsack cover", or a solver
-    certified_cost: int  # the most that rows prove: below ``cost`` if a solver proved that
+    certified_cost: int  # the most that rows prove: less than ``cost`` if a solver proved that
     certified_by: str
     certificate: tuple[WeightedRow, ...]  # of certified_cost
     problem: Covering  # that the certificate's rows belong to
-    covers: tuple[tuple[GapKey, ...], ...] = ()  # gaps that the methods would spend off-chip: starts for a search
+    covers: tuple[tuple[GapKey, ...], ...] = ()  # sets of gaps that the methods spend off-chip: starts for a search
 
 
 def lower_bound(program: Program, options: PlanningOptions, prices: Prices = BYTES) -> LowerBound:
-    """The best bound found for a fitted program: of all plans in this order, with this choice of streamed operands."""
+    """The best bound found on all plans of a fitted program, with its order of steps and streamed operands."""
     problem = covering(program, options, prices)
     forced = problem.forced_cost
     best: tuple[int, str, tuple[WeightedRow, ...]] = (forced, FORCED if forced else NOTHING, ())
@@ -133,7 +66,7 @@ def lower_bound(program: Program, options: PlanningOptions, prices: Prices = BYT
 
 
 def covers_of(problem: Covering) -> tuple[tuple[GapKey, ...], ...]:
-    """Gaps that the methods would spend off-chip, one after the other: starts for a search."""
+    """Sets of gaps that the methods spend off-chip, one a method: starts for a search."""
     covers: list[Sequence[int]] = []
     for _ in _methods(problem, covers) if problem.gaps else ():
         pass
@@ -145,7 +78,7 @@ def _named(problem: Covering, covers: Sequence[Sequence[int]]) -> tuple[tuple[Ga
 
 
 def _methods(problem: Covering, covers: list[Sequence[int]]) -> Iterator[tuple[str, tuple[WeightedRow, ...]]]:
-    """(name, rows) of each method; gaps that a method would spend are added to ``covers``."""
+    """(name, rows) of each method; the gaps that a method spends are appended to ``covers``."""
     yield "equal weights", equal_weights(problem)
     ratio = local_ratio(problem)
     covers.append(ratio.spent)
@@ -170,10 +103,10 @@ def quick_bound(program: Program, options: PlanningOptions) -> int:
 
 
 def lower_cost(program: Program, options: PlanningOptions, prices: Prices, of_bytes: LowerBound) -> int:
-    """The best bound found on what plans cost at other prices. ``of_bytes``: the bound on spill bytes.
+    """The best bound found on the cost of plans at other prices. ``of_bytes``: the bound on spill bytes.
 
-    In large problems its rows are weighed anew by what a byte costs, which is quick and, where the set-up of a
-    transfer counts for little, as good.
+    In large problems its rows are only rescaled to the cost of a byte, which is quick and, where the set-up of a
+    transfer hardly counts, as good.
     """
     if of_bytes.problem.visits <= _MANY_VISITS_AGAIN:
         return lower_bound(program, options, prices).cost
@@ -182,3 +115,74 @@ def lower_cost(program: Program, options: PlanningOptions, prices: Prices, of_by
     return proven_cost(
         problem, [WeightedRow(row.step, row.apart, int(row.weight * per_byte)) for row in of_bytes.certificate]
     )
+
+
+def equal_weights(problem: Covering) -> tuple[WeightedRow, ...]:
+    """One weight for every step with excess: a weak bound, but quick for any size (as PFOO-L, Berger et al. 2018).
+
+    The bound is concave in the weight, so ternary search finds the best, one pass over the gaps a try.
+    """
+    steps = [i for i, excess in enumerate(problem.excess_bytes) if excess]
+    sizes = np.array([gap.size_bytes for gap in problem.gaps], dtype=np.float64)
+    costs = np.array(problem.gap_costs, dtype=np.float64)
+    covered = np.bincount(problem.ranges.gap, problem.covered, minlength=len(problem.gaps))
+    buffers, owner = np.unique([gap.buffer for gap in problem.gaps], return_inverse=True)
+    writes = np.array([problem.write_costs[b] for b in buffers.tolist()], dtype=np.float64)
+    excess = float(sum(problem.excess_bytes))
+
+    def value(weight: float) -> float:
+        unpaid = np.bincount(owner, np.minimum(0.0, costs - weight * sizes * covered))
+        return float(weight * excess + np.minimum(0.0, writes + unpaid).sum())
+
+    low, high = 0.0, float(((costs + writes[owner]) / sizes).max(initial=0.0))
+    for _ in range(60):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (left, high) if value(left) < value(right) else (low, right)
+    weight = int(low * SCALE)
+    return tuple(WeightedRow(step=i, apart=(), weight=weight) for i in steps) if weight else ()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRatio:
+    """The rows that were raised, and the gaps that became paid for, in order."""
+
+    rows: tuple[WeightedRow, ...]
+    spent: tuple[int, ...]
+
+
+def local_ratio(problem: Covering) -> LocalRatio:
+    """Local ratio (Bar-Noy et al. 2001): raises the row of the step that lacks most until none lacks anything.
+
+    Each gap pays from its own cost, then from the write-back that it shares; a gap that is paid for is spent off-chip.
+    So the method gives both a bound (what was paid) and a cover (what was spent). Strong for few large gaps; empty for
+    very large problems.
+    """
+    if problem.visits > MANY_VISITS:
+        return LocalRatio((), ())
+    own_left = [float(cost) for cost in problem.gap_costs]
+    write_left = {b: float(cost) for b, cost in problem.write_costs.items()}
+    paid_off = [1e-9 * (own_left[g] + write_left[gap.buffer]) for g, gap in enumerate(problem.gaps)]
+    missing = RangeMax(problem.excess_bytes)
+    gone = [False] * len(problem.gaps)
+    rows: list[WeightedRow] = []
+    spent: list[int] = []
+    while True:
+        need, step = missing.overall()
+        left = [g for g in problem.spanning[step] if not gone[g]] if need > 0 else []
+        if not left:  # or no gap is left to spend: no plan exists, and the rows stay valid
+            return LocalRatio(tuple(rows), tuple(spent))
+        share = {g: min(problem.gaps[g].size_bytes, need) for g in left}
+        price = min((own_left[g] + write_left[problem.gaps[g].buffer]) / share[g] for g in left)
+        if price > 0:
+            apart = tuple(g for g in problem.spanning[step] if gone[g])
+            rows.append(WeightedRow(step=step, apart=apart, weight=int(price * SCALE)))
+        for g in left:
+            buffer, pay = problem.gaps[g].buffer, price * share[g]
+            from_own = min(pay, own_left[g])
+            own_left[g] -= from_own
+            write_left[buffer] = max(0.0, write_left[buffer] - (pay - from_own))
+            if own_left[g] + write_left[buffer] <= paid_off[g]:
+                gone[g] = True
+                spent.append(g)
+                for start, end in problem.gaps[g].ranges:
+                    missing.add(start, end, -problem.gaps[g].size_bytes)

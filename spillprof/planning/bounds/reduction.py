@@ -1,8 +1,8 @@
-"""A covering problem without the steps that others imply, in compressed time: what a solver is given.
+"""The covering problem reduced for solvers: without the steps that others imply, in compressed time.
 
-Step k implies step i if D_i + (bytes of gaps that cover k and not i) <= D_k, for these can take D_k - D_i off step k
-at most. Each step is compared with the last one kept, forwards and backwards in turn, which costs one pass over the
-gaps. A gap that covers no step that is left stays on-chip; the others are intervals of the steps that are left.
+Step k implies step i if D_i + (bytes of gaps that cover k and not i) <= D_k, for these can take at most D_k - D_i off
+step k. Each step is compared with the last one kept, forwards and backwards in turn, one pass over the gaps each. Gaps
+that cover no remaining step stay on-chip; the others become intervals of the remaining steps.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _PASSES = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Reduced:
-    """Rows (steps that are left) and columns (gaps that cover one)."""
+    """A reduced covering problem: rows are the remaining steps, columns the gaps that cover one."""
 
     steps: list[int]
     needs: Ints  # bytes to take off each row
@@ -55,7 +55,7 @@ class Reduced:
 
 
 def reduce(problem: Covering) -> Reduced:
-    """Drop what is implied."""
+    """The problem without implied steps and without gaps that cover none of the others."""
     steps = [i for i, excess in enumerate(problem.excess_bytes) if excess]
     for number in range(_PASSES):
         kept = _backwards(problem, steps) if number % 2 else _forwards(problem, steps)
@@ -80,7 +80,7 @@ def reduce(problem: Covering) -> Reduced:
 
 
 def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """What meets becomes one."""
+    """Adjacent ranges merged."""
     joined: list[tuple[int, int]] = []
     for start, end in ranges:
         if joined and joined[-1][1] == start:
@@ -91,7 +91,7 @@ def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _forwards(problem: Covering, steps: list[int]) -> list[int]:
-    """Steps that the last kept one before them does not imply."""
+    """Steps that the previous kept one does not imply."""
     starts, ends, sizes = _sorted_ranges(problem, problem.ranges.end)
     excess = problem.excess_bytes
     kept: list[int] = []
@@ -109,7 +109,7 @@ def _forwards(problem: Covering, steps: list[int]) -> list[int]:
 
 
 def _backwards(problem: Covering, steps: list[int]) -> list[int]:
-    """Steps that the next kept one after them does not imply."""
+    """Steps that the next kept one does not imply."""
     starts, ends, sizes = _sorted_ranges(problem, -problem.ranges.start)
     excess = problem.excess_bytes
     kept: list[int] = []

@@ -23,7 +23,7 @@ SCALE = 1 << 40
 """Weights are integers, in units of 1 / SCALE of cost per byte."""
 
 MANY_VISITS = 3_000_000
-"""(gap, step) pairs from which on no method looks at each of them."""
+"""(gap, step) pairs above which no method looks at each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,9 @@ class WeightedRow:
 
 
 def proven_cost(problem: Covering, rows: Sequence[WeightedRow]) -> int:
-    """The lower bound that the rows prove; it needs nothing but the problem. Any weights are valid.
+    """The lower bound on cost that the rows prove, for any weights.
 
-    In very large problems the rows are read in their weaker form, with whole sizes and without a set A, which takes
-    one pass over the gaps.
+    In very large problems rows count in their weaker form, with whole sizes and an empty set A: one pass over the gaps.
     """
     if not rows:
         return problem.forced_cost
@@ -48,12 +47,12 @@ def proven_cost(problem: Covering, rows: Sequence[WeightedRow]) -> int:
     for gap, cost, pays in zip(problem.gaps, problem.gap_costs, paid, strict=True):
         unpaid[gap.buffer] = unpaid.get(gap.buffer, 0) + min(0, SCALE * cost - pays)
     total += sum(min(0, SCALE * problem.write_costs[b] + rest) for b, rest in unpaid.items())
-    unit = problem.unit_cost  # of all that a plan may cost, the next above the bound is a bound too
+    unit = problem.unit_cost  # costs are multiples of it: round the bound up
     return problem.forced_cost + max(0, -(-total // (SCALE * unit)) * unit)
 
 
 def _row_by_row(problem: Covering, rows: Sequence[WeightedRow]) -> tuple[int, list[int]]:
-    """Weighted needs of the rows, and what each gap pays for them."""
+    """(sum of weight x need, what each gap pays for the rows)."""
     total, paid = 0, [0] * len(problem.gaps)
     sizes = [gap.size_bytes for gap in problem.gaps]
     for row in rows:
@@ -83,7 +82,7 @@ def _whole_sizes(problem: Covering, rows: Sequence[WeightedRow]) -> tuple[int, l
 def certificate_of(
     program: Program, options: PlanningOptions, problem: Covering, rows: tuple[WeightedRow, ...], proven_bytes: int
 ) -> Certificate:
-    """The certificate of what the rows prove about a fitted program."""
+    """The certificate, for the verifier, of what the rows prove about a fitted program."""
     names = buffer_names(program) if any(row.apart for row in rows) else []
 
     def named(row: WeightedRow) -> CertificateRow:

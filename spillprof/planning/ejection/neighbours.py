@@ -1,4 +1,4 @@
-"""Where a block can lie beside what is placed already: holes, the cheapest place of all, a chain of holes."""
+"""Where a block can lie among its placed neighbours: a hole, the cheapest address to clear, a chain of holes."""
 
 from operator import itemgetter
 
@@ -14,11 +14,14 @@ TimedAddress = tuple[int, int]
 """(tick, address from then on)."""
 
 _MOST_PIECES = 8
-_MOST_BESIDE = 2_000  # blocks: with more, no chain of holes is looked for, which compares all with all
+_MOST_BESIDE = 2_000  # blocks: with more, chains of holes, which compare all pairs, are not looked for
 
 
 class Neighbours:
-    """What is placed and meets a block, by address, in the ``pool`` of addresses."""
+    """The placed blocks that are live together with a block, by address, in the ``pool`` of addresses.
+
+    Columns of shape (n,): ``ids``, ``starts`` and ``ends`` of addresses, and ``shared`` ticks.
+    """
 
     __slots__ = ("_high", "_low", "ends", "ids", "shared", "starts")
 
@@ -27,12 +30,12 @@ class Neighbours:
         self._low, self._high = pool
 
     def inside(self, address: int, size: int) -> list[int]:
-        """Blocks that lie in ``[address, address + size)``, or partly."""
+        """Blocks that overlap ``[address, address + size)``."""
         found: list[int] = self.ids[(self.starts < address + size) & (self.ends > address)].tolist()
         return found
 
     def hole(self, block: ResidencyBlock) -> int | None:
-        """The place where the block would touch most: neighbours at both sides, for as long as they are there."""
+        """The address in a hole where the block touches its neighbours most; None if no hole is large enough."""
         size, n = block.size_bytes, len(self.ids)
         lows, highs = np.full(n + 1, self._low), np.full(n + 1, self._high)
         np.maximum.accumulate(self.ends, out=lows[1:])
@@ -51,15 +54,15 @@ class Neighbours:
         return int(places[np.argmax(touched)])
 
     def cheapest(self, size: int, prices: npt.NDArray[np.float64] | Ints) -> tuple[int, float]:
-        """(place, price) where what so many bytes would lie on is cheapest together."""
+        """(address, price) where the sum of ``prices`` of the blocks overlapped by so many bytes is least."""
         starts, n = self.starts, len(self.ids)
         by_end = self.ends.argsort(kind="stable")
         ends = self.ends[by_end]
         begun, over = np.zeros((2, n + 1), dtype=prices.dtype)  # prices of what begins, and of what ends, so far
         prices.cumsum(out=begun[1:])
         prices[by_end].cumsum(out=over[1:])
-        # Right at the bottom, above each that ends early enough, below each that begins late enough. Of those that
-        # end at one address the last counts, of those that begin at one the first; the others seem dearer.
+        # Candidates: the bottom, on top of each block, beneath each block. Of blocks that end at the same address the
+        # last counts, of those that begin at the same the first; the others only look dearer.
         above = int(ends.searchsorted(self._high - size, "right"))
         below = int(starts.searchsorted(self._low + size, "left"))
         on_top = begun[starts.searchsorted(ends[:above] + size, "left")] - over[1 : above + 1]
@@ -77,8 +80,8 @@ class Neighbours:
     def pieces(self, block: ResidencyBlock, begins: Ints, ends: Ints) -> list[TimedAddress]:
         """Holes in which the block can lie one after the other, with fewest moves; empty if there are none.
 
-        From each tick on, to where the most time passes until something is in the way. The piece ends where the last
-        step before that begins. ``begins``, ``ends``: the ticks in which the others are held.
+        Greedy: always the address that stays free longest; the piece ends with the last step that begins before it is
+        taken. ``begins``, ``ends``: live ranges of the neighbours.
         """
         if len(self.ids) > _MOST_BESIDE:
             return []

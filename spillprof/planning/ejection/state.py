@@ -1,7 +1,6 @@
-"""Blocks at addresses, some of them still waiting for one, the gaps that are off-chip, and the moves inside SRAM.
+"""State of ejection search: addresses of blocks, blocks that wait for one, gaps off-chip, and moves inside SRAM.
 
-A block gets an address where there is a hole for it; where there is none, it takes the place of those that are
-cheapest to eject, and they wait for another. All changes can be undone.
+Every change can be undone.
 """
 
 from collections.abc import Iterable
@@ -20,15 +19,14 @@ from spillprof.planning.options import PlanningOptions
 _WAITING = -1
 _GONE = -2
 
-_ADDRESS, _REMOVED, _ADDED, _GAP, _MOVE = range(5)
-"""What is noted so that it can be undone."""
+_ADDRESS, _REMOVED, _ADDED, _GAP, _MOVE = range(5)  # kinds of changes in the undo log
 
 ChainMove = tuple[int, int]
-"""(first buffer of a chain, tick at which what it holds is moved inside SRAM); the tick starts a step."""
+"""(first buffer of a chain, tick at which its block moves inside SRAM): the start of a step."""
 
 
 class PackingState:
-    """All blocks of a program. ``move_cost``: of a byte moved inside SRAM, in bytes to or from DRAM."""
+    """All blocks of a program. ``move_cost``: DRAM bytes that cost as much as a byte moved inside SRAM."""
 
     def __init__(
         self,
@@ -61,14 +59,14 @@ class PackingState:
         self._of_chain: dict[int, list[int]] = {}
         self._in_use: Ints = np.zeros(
             PHASES_PER_STEP * len(program.steps), dtype=np.int64
-        )  # by tick, waiting or placed
+        )  # by tick: placed and waiting
         self._cuts: dict[int, list[GapOption]] = {}
         self._sizes: Ints = np.zeros(1024, dtype=np.int64)
         self._address: Ints = np.full(1024, _WAITING, dtype=np.int64)
         self._weights: Floats = np.zeros(1024)  # bytes x ticks
         self._failures: Floats = np.zeros(1024)  # how often a block found no hole
         self._waiting: list[tuple[int, int]] = []
-        self._notes: list[tuple[int, int, int, GapKey | ChainMove | None]] | None = None
+        self._log: list[tuple[int, int, int, GapKey | ChainMove | None]] | None = None
         self._before = (0, 0)  # bytes spilled, bytes moved
         for block in builder.all_blocks(self.off):
             self._add(block, _WAITING)
@@ -79,17 +77,17 @@ class PackingState:
 
     @property
     def cost(self) -> float:
-        """Bytes that gaps move, and what the moves inside SRAM are worth."""
+        """Bytes that gaps move to and from DRAM, plus the cost of moves inside SRAM."""
         return self.spill_bytes + (self.move_cost * self.moved_bytes if self.moved_bytes else 0)
 
     def is_there(self, k: int) -> bool:
-        """Whether a block is one of those that the gaps make, placed or waiting."""
+        """Whether a block exists with the current gaps, placed or waiting."""
         return int(self._address[k]) != _GONE
 
     # --- what waits
 
     def next_waiting(self) -> int | None:
-        """The block held longest of those that wait, and waits no more; None if there is none."""
+        """Pop the longest-lived waiting block; None if there is none."""
         while self._waiting:
             k = heappop(self._waiting)[1]
             if k < len(self.blocks) and self._address[k] == _WAITING:
@@ -97,19 +95,19 @@ class PackingState:
         return None
 
     def wait(self, k: int) -> None:
-        """Put a block back among those that wait."""
+        """Make a block wait for an address."""
         heappush(self._waiting, (-self.blocks[k].duration, k))
 
     # --- bytes
 
     def lacking(self, k: int) -> tuple[int, int]:
-        """(bytes, tick) by which all that is there, placed or not, passes the memory when that is fullest in ``k``."""
+        """(bytes over capacity, tick) at the fullest tick of block ``k``, counting placed and waiting blocks."""
         fullest = [start + int(self._in_use[start:end].argmax()) for start, end in self.blocks[k].ticks]
         tick = max(fullest, key=self._in_use.__getitem__)
         return int(self._in_use[tick]) - (self._high - self._low), tick
 
     def idle_at(self, tick: int) -> list[GapOption]:
-        """Gaps in which a block could be off-chip at a tick."""
+        """Gaps that would take a block off-chip at a tick."""
         return [
             gap
             for k in dict.fromkeys(self._times.at(tick))
@@ -119,8 +117,8 @@ class PackingState:
 
     # --- places
 
-    def beside(self, k: int) -> Neighbours:
-        """What is placed and meets block ``k``."""
+    def neighbours(self, k: int) -> Neighbours:
+        """The placed blocks that are live together with block ``k``."""
         ids, shared = self._times.meeting(k)
         starts = self._address[ids]
         placed = (starts >= 0).nonzero()[0]
@@ -128,31 +126,32 @@ class PackingState:
         ids, starts = ids[order], starts[order]
         return Neighbours(ids, starts, starts + self._sizes[ids], shared[order], (self._low, self._high))
 
-    def eject(self, k: int, beside: Neighbours) -> None:
-        """Place block ``k`` on what is small, short, and has seldom found no hole."""
+    def eject(self, k: int, near: Neighbours) -> None:
+        """Place block ``k`` and eject what lies there: small, short-lived blocks that seldom failed to find a hole."""
         self._failures[k] += 1
         size = self.blocks[k].size_bytes
-        place, _ = beside.cheapest(size, self._weights[beside.ids] * (1 + self._failures[beside.ids]))
-        for other in beside.inside(place, size):
-            self._set_address(other, _WAITING)
+        place, _ = near.cheapest(size, self._weights[near.ids] * (1 + self._failures[near.ids]))
+        for other in near.inside(place, size):
+            self.place(other, _WAITING)
             self.wait(other)
         self.place(k, place)
 
     def place(self, k: int, address: int) -> None:
-        """Give block ``k`` an address where nothing is."""
-        self._set_address(k, address)
+        """Give block ``k`` a free address, or make it wait again (``_WAITING``)."""
+        self._note(_ADDRESS, k)
+        self._address[k] = address
 
     # --- gaps
 
     def cuts(self, k: int) -> list[GapOption]:
-        """Gaps in which block ``k`` can be cut."""
+        """Gaps at which block ``k`` can be split."""
         found = self._cuts.get(k)
         if found is None:
             found = self._cuts[k] = list(self._builder.cuts(self.blocks[k], self.off))
         return found
 
     def cut_beside(self, k: int, other: int, tabu: GapKey | None) -> GapOption | None:
-        """The gap of a block that covers all the time it shares with block ``k``; None if it is used then."""
+        """The gap of a block that covers all ticks it shares with block ``k``; None if it is used in one, or tabu."""
         shared = tuple(
             (max(s, t), min(e, f))
             for s, e in self.blocks[k].ticks
@@ -163,19 +162,19 @@ class PackingState:
         return None if gap is None or (gap.buffer, gap.last_use) == tabu else gap
 
     def price(self, gap: GapOption) -> int:
-        """Bytes that the gap adds if it goes off-chip, or saves if it is the one to come back."""
+        """Bytes that the gap adds when spent off-chip, or saves when taken back."""
         others = self._spent.get(gap.buffer, 0) - ((gap.buffer, gap.last_use) in self.off)
         writes = self._write_backs.adds_write(gap.buffer, evicted_before=others > 0)
         return gap.moved_bytes * ((gap.next_use is not None) + writes)
 
     def take_off(self, gap: GapOption) -> None:
-        """Cut a block at a gap. Its parts keep its address, or wait like it."""
+        """Split a block at a gap. Its parts keep its address, or wait as it did."""
         self.spill_bytes += self.price(gap)
         self._turn((gap.buffer, gap.last_use))
         self._renew(self._builder.chain_of(gap.buffer))
 
     def take_back(self, gap: GapOption) -> None:
-        """Keep the buffer on-chip in the gap: the blocks before and after it become one, which waits."""
+        """Take a gap back: the blocks before and after it become one, which waits."""
         self.spill_bytes -= self.price(gap)
         self._turn((gap.buffer, gap.last_use))
         self._renew(self._builder.chain_of(gap.buffer))
@@ -183,7 +182,7 @@ class PackingState:
     # --- moves inside SRAM
 
     def move_bytes(self, k: int) -> int:
-        """What one move of block ``k`` moves; scratch is never moved."""
+        """Bytes of one move of block ``k``; scratch is never moved."""
         chain = self.blocks[k].chain
         return self.blocks[k].size_bytes if chain is None else self._program.buffers[chain].moved_bytes
 
@@ -197,7 +196,7 @@ class PackingState:
         return move[1] in self._moves.get(move[0], ())
 
     def move_beside(self, k: int, other: int) -> ChainMove | None:
-        """The move that takes a block from where it is when block ``k`` comes; None if it cannot, or comes later."""
+        """The move of a block out of the way when block ``k`` begins; None if it cannot move or begins later."""
         block = self.blocks[other]
         tick = self.blocks[k].start - self.blocks[k].start % PHASES_PER_STEP
         if block.chain is None or not self._moves_at_all or len(self.blocks[k].ticks) > 1:
@@ -206,23 +205,23 @@ class PackingState:
         return (block.chain, tick) if is_inside and self._builder.can_move(block) else None
 
     def move_away(self, move: ChainMove) -> None:
-        """Cut the block of a chain at a tick: what is before stays where it is, what comes then waits for a place."""
+        """Split the block of a chain at a tick: the part before keeps its address, the part after waits."""
         chain, tick = move
         self._turn_move(move)
         self._renew(chain)
         for piece in self._of_chain[chain]:
             if self.is_there(piece) and self.blocks[piece].start == tick:
-                self._set_address(piece, _WAITING)
+                self.place(piece, _WAITING)
                 self.wait(piece)
 
-    def pieces(self, k: int, beside: Neighbours) -> list[TimedAddress]:
-        """Holes in which block ``k`` can lie one after the other, with fewest moves; empty if there are none."""
+    def pieces(self, k: int, near: Neighbours) -> list[TimedAddress]:
+        """Holes in which block ``k`` can lie one after the other; empty if there are none."""
         if not self._moves_at_all or not self._builder.can_move(self.blocks[k]):
             return []
-        return beside.pieces(self.blocks[k], *self._times.bounds(beside.ids))
+        return near.pieces(self.blocks[k], *self._times.bounds(near.ids))
 
     def place_pieces(self, k: int, places: list[TimedAddress]) -> None:
-        """Give block ``k`` one address after the other; a move at each tick but the first."""
+        """Give block ``k`` one address after the other, with a move at each tick but the first."""
         chain, (start, end) = self.blocks[k].chain, self.blocks[k].ticks[0]
         if chain is None:
             raise ValueError("scratch does not move")
@@ -233,15 +232,15 @@ class PackingState:
         for piece in self._of_chain[chain]:
             at = self.blocks[piece].start
             if at in address and self.is_there(piece) and self.blocks[piece].ticks[-1][1] <= end:
-                self._set_address(piece, address[at])
+                self.place(piece, address[at])
 
     def join(self, move: ChainMove) -> None:
-        """Make a move no longer: the pieces before and after it become one block, which waits."""
+        """Drop a move: the parts before and after it become one block, which waits."""
         self._turn_move(move)
         self._renew(move[0])
 
     def _renew(self, chain: int) -> None:
-        """The blocks of a chain after gaps or moves have changed. A part of a block keeps its address."""
+        """Rebuild the blocks of a chain after its gaps or moves changed. Parts of a block keep its address."""
         after: list[ResidencyBlock] = []
         ticks = self._moves.get(chain)
         for block in self._builder.chain_blocks(chain, self.off):
@@ -269,18 +268,18 @@ class PackingState:
     # --- undoing
 
     def begin(self) -> None:
-        """Note changes from now on."""
+        """Log changes from now on, for ``undo``."""
         self._times.settle()
-        self._notes, self._before = [], (self.spill_bytes, self.moved_bytes)
+        self._log, self._before = [], (self.spill_bytes, self.moved_bytes)
 
     def keep(self) -> None:
-        """Note them no longer: what was done stays."""
-        self._notes = None
+        """Commit: the changes since ``begin`` stay."""
+        self._log = None
 
     def undo(self) -> None:
-        """Back to where it began."""
-        notes, self._notes = self._notes or [], None
-        for what, k, address, turned in reversed(notes):
+        """Roll back to ``begin``."""
+        log, self._log = self._log or [], None
+        for what, k, address, turned in reversed(log):
             if turned is not None:
                 (self._turn if what == _GAP else self._turn_move)(turned)
             elif what == _ADDED:
@@ -293,18 +292,14 @@ class PackingState:
         self.spill_bytes, self.moved_bytes = self._before
 
     def addresses(self) -> dict[int, int]:
-        """By block, of all that are placed."""
+        """Addresses of the placed blocks, by block."""
         return {k: address for k, address in enumerate(self._address[: len(self.blocks)].tolist()) if address >= 0}
 
-    # --- changes that are noted
+    # --- logged changes
 
     def _note(self, what: int, k: int, turned: GapKey | ChainMove | None = None) -> None:
-        if self._notes is not None:
-            self._notes.append((what, k, int(self._address[k]), turned))
-
-    def _set_address(self, k: int, address: int) -> None:
-        self._note(_ADDRESS, k)
-        self._address[k] = address
+        if self._log is not None:
+            self._log.append((what, k, int(self._address[k]), turned))
 
     def _remove(self, k: int) -> None:
         self._note(_REMOVED, k)

@@ -1,4 +1,4 @@
-"""Blocks by the ticks in which they are held: which of them meet a given one, and for how long."""
+"""Index of blocks by tick: which blocks are live together with a given one, and for how many ticks."""
 
 from collections.abc import Iterator
 
@@ -11,20 +11,20 @@ from spillprof.planning.blocks import Ticks
 Int32s = npt.NDArray[np.int32]
 
 _BUCKET_TICKS = 96
-_MOST_KEPT = 8_000_000  # entries of kept answers: 12 bytes each
-_MOST_NEWER = 50  # blocks that are compared one by one before an answer is looked up anew
+_MOST_CACHED = 8_000_000  # entries of cached answers: 12 bytes each
+_MOST_NEWER = 50  # blocks compared one by one before an answer is looked up anew
 
 
 def shared_ticks(a: Ticks, b: Ticks) -> int:
-    """Ticks in both."""
+    """The number of ticks in both."""
     return sum(max(0, min(e, f) - max(s, t)) for s, e in a for t, f in b)
 
 
 class TickIndex:
-    """Blocks are numbered as they are added, and the last ones can be taken away again.
+    """Blocks are numbered as they are added; the last ones can be removed again.
 
-    A block is noted in the bucket of ticks where each of its intervals begins, and in the O(log n) nodes of a segment
-    tree that make up the buckets after it. So a look at what an interval meets costs what is found there.
+    Each interval of a block is listed in the bucket of ticks where it begins, and in the O(log n) nodes of a segment
+    tree that make up the buckets after that. So a query costs about as much as it finds.
     """
 
     def __init__(self, n_ticks: int) -> None:
@@ -32,18 +32,18 @@ class TickIndex:
         self._begins: list[list[int]] = [[] for _ in range(self._n)]
         self._covers: dict[int, list[int]] = {}
         self._ticks: list[Ticks] = []
-        self._bounds: Ints = np.zeros((1024, 4), dtype=np.int64)  # start, end; start, end (0, 0 if there is but one)
+        self._bounds: Ints = np.zeros((1024, 4), dtype=np.int64)  # start, end of one interval or two (0, 0: none)
         self._settled = 0
         self._any_in_two = False
-        self._kept: dict[int, tuple[Ints, Int32s, int]] = {}  # answers, and how many blocks they tell of
-        self._n_kept = 0
-        self._latest: dict[int, tuple[Ints, Int32s, int]] = {}  # the same, until any block is taken away
+        self._cached: dict[int, tuple[Ints, Int32s, int]] = {}  # answers, and the number of blocks they cover
+        self._n_cached = 0
+        self._latest: dict[int, tuple[Ints, Int32s, int]] = {}  # the same, until a block is removed
 
     def __len__(self) -> int:
         return len(self._ticks)
 
     def add(self, ticks: Ticks) -> None:
-        """The next block. It is held in one interval, or in two."""
+        """Add the next block, of one or two intervals."""
         k = len(self._ticks)
         if k == len(self._bounds):
             self._bounds = np.concatenate([self._bounds, np.zeros_like(self._bounds)])
@@ -56,7 +56,7 @@ class TickIndex:
                 self._covers.setdefault(node, []).append(k)
 
     def remove_last(self) -> None:
-        """Take the last block away."""
+        """Remove the last block."""
         self._latest.clear()
         k = len(self._ticks) - 1
         for start, end in self._ticks.pop():
@@ -66,12 +66,12 @@ class TickIndex:
         self._forget(k)
 
     def settle(self) -> None:
-        """All blocks stay: only those that are added from now on may be taken away."""
+        """Commit all blocks: only those added from now on may be removed."""
         self._latest.clear()
         self._settled = len(self._ticks)
 
     def meeting(self, k: int) -> tuple[Ints, Int32s]:
-        """(blocks, ticks that they share with block ``k``) of all that share some, itself included."""
+        """(blocks, ticks shared with block ``k``) of all that share some, itself included."""
         n = len(self._ticks)
         latest = self._latest.get(k)
         if latest is None or latest[2] < n:
@@ -79,10 +79,10 @@ class TickIndex:
         return latest[:2]
 
     def _looked_up(self, k: int, n: int) -> tuple[Ints, Int32s]:
-        kept = self._kept.get(k)
-        if kept is None or self._settled > kept[2] + _MOST_NEWER:
-            return self._keep(k, *self._found(k))
-        ids, shared, known = kept
+        cached = self._cached.get(k)
+        if cached is None or self._settled > cached[2] + _MOST_NEWER:
+            return self._cache(k, *self._found(k))
+        ids, shared, known = cached
         newer = [
             (other, ticks) for other in range(known, n) if (ticks := shared_ticks(self._ticks[k], self._ticks[other]))
         ]
@@ -90,20 +90,20 @@ class TickIndex:
             ids = np.concatenate([ids, np.array([other for other, _ in newer])])
             shared = np.concatenate([shared, np.array([ticks for _, ticks in newer], dtype=np.int32)])
         if known < self._settled:
-            self._keep(k, ids, shared)
+            self._cache(k, ids, shared)
         return ids, shared
 
     def bounds(self, ids: Ints) -> tuple[Ints, Ints]:
-        """First ticks of blocks, and the ticks after their last: one stretch, also of what is held in two."""
+        """First ticks of blocks, and the ticks after their last; gaps between two intervals are ignored."""
         bounds = self._bounds[ids]
         return bounds[:, 0], np.maximum(bounds[:, 1], bounds[:, 3])
 
     def at(self, tick: int) -> list[int]:
-        """Blocks that are held at a tick."""
+        """Blocks that are live at a tick."""
         return [k for k in self._near(tick, tick + 1) if any(start <= tick < end for start, end in self._ticks[k])]
 
     def _near(self, start: int, end: int) -> list[int]:
-        """Blocks that may be held in the interval, some of them twice if any is held in two."""
+        """Blocks that may be live in the interval; those of two intervals may come twice."""
         found: list[int] = []
         node = start // _BUCKET_TICKS + self._n
         while node:
@@ -130,25 +130,25 @@ class TickIndex:
                 total += np.maximum(ticks, 0)
         return total.astype(np.int32)
 
-    def _keep(self, k: int, ids: Ints, shared: Int32s) -> tuple[Ints, Int32s]:
-        """Keep an answer for later, without blocks that may be taken away."""
+    def _cache(self, k: int, ids: Ints, shared: Int32s) -> tuple[Ints, Int32s]:
+        """Cache an answer, without blocks that may be removed."""
         self._forget(k)
-        if self._n_kept > _MOST_KEPT:
-            self._kept.clear()
-            self._n_kept = 0
+        if self._n_cached > _MOST_CACHED:
+            self._cached.clear()
+            self._n_cached = 0
         if k < self._settled:
             stays = ids < self._settled
-            self._kept[k] = (ids[stays], shared[stays], self._settled)
-            self._n_kept += int(stays.sum())
+            self._cached[k] = (ids[stays], shared[stays], self._settled)
+            self._n_cached += int(stays.sum())
         return ids, shared
 
     def _forget(self, k: int) -> None:
-        kept = self._kept.pop(k, None)
-        if kept is not None:
-            self._n_kept -= len(kept[0])
+        cached = self._cached.pop(k, None)
+        if cached is not None:
+            self._n_cached -= len(cached[0])
 
     def _nodes(self, start: int, end: int) -> Iterator[int]:
-        """Nodes that make up the buckets after the one where the interval begins."""
+        """Tree nodes that make up the buckets after the one where the interval begins."""
         left, right = start // _BUCKET_TICKS + 1 + self._n, (end - 1) // _BUCKET_TICKS + 1 + self._n
         while left < right:
             if left & 1:

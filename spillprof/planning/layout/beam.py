@@ -1,14 +1,14 @@
-"""Beam search for a layout under a given peak, restarted with weights learnt from its failures.
+"""Beam search for a layout within a given peak, restarted with weights learnt from its failures.
 
-A state is a stack in progress: some buffers are placed, and every other rests, at its lowest, on the highest of those
-placed that conflict with it (its *floor*). Buffers are placed in conflict order, as active schedules are generated in
-a job shop (Giffler and Thompson 1960): take a buffer whose top would be lowest among all near it; in a layout that
-cannot be lowered, either it or one of its conflicts whose floor is under that top comes next, at its floor. Of all
-such buffers the one with the fewest possible successors is taken, so that forced moves come first.
+A state is a partial layout: some buffers are placed, and the *floor* of every other is the highest top among its placed
+conflicts. Buffers are placed as active schedules are generated in a job shop (Giffler and Thompson 1960): take a buffer
+whose top would be lowest among all near it; in a layout that cannot be lowered, either it or one of its conflicts whose
+floor is under that top comes next, at its floor. Of all such buffers the one with the fewest alternatives is branched
+on, so that forced moves come first.
 
-A section is *dead* when its lowest floor and what is still to be placed in it pass the peak. States are ranked by how
-close their sections are to that. Sections in which a run failed weigh more in the next (the idea of "squeaky wheel"
-and of weighted-degree search). The bound of each section from its lowest possible floor is the spatial inference of
+A section is *dead* when its lowest floor plus the bytes still to be placed in it pass the peak. States are ranked by
+how close their sections are to that. Sections in which a run failed weigh more in the next (as in "squeaky wheel"
+optimization and weighted-degree search). The bound of a section from its lowest floor is the spatial inference of
 Moffitt, MiniMalloc (ASPLOS 2023), doi 10.1145/3623278.3624752.
 """
 
@@ -24,12 +24,12 @@ from spillprof.planning.layout.instance import Instance
 
 _POWERS = (20.0, 50.0, 8.0)  # how much more a nearly full section counts than an empty one, run by run
 _NOISE = 0.02  # of the rank of a state, from the fourth run on
-_CHILDREN = 3  # times the width: so many are looked at closely
+_CHILDREN = 3  # times the width: children that are ranked exactly
 _WORK_A_BUFFER, _CELLS_A_UNIT = 3, 7  # of the instance, when one more buffer is placed in all states: units of work
 _MEMORY = 0.95  # of a section's weight from one run to the next
 
 Columns = npt.NDArray[Any]
-"""Values by buffer or by section, one column a state: what is reduced lies contiguous."""
+"""Values by buffer or by section, one column a state."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class _States:
 
 
 class BeamSearch:
-    """Runs on one instance and one peak, each wiser than the one before."""
+    """Beam searches on one instance and peak; each run learns from the failures of those before."""
 
     def __init__(self, instance: Instance, peak: int) -> None:
         self._n, self._n_sections = len(instance), instance.n_sections
@@ -110,7 +110,7 @@ class BeamSearch:
         )
 
     def _moves(self, states: _States) -> tuple[Ints, Ints]:
-        """(state, buffer placed next) for every way on from each state."""
+        """(state, buffer placed next) of every branch from each state."""
         floors = states.floors
         open_ = floors < self._placed
         tops = np.where(open_, floors + self._sizes[:, None], self._placed)
@@ -127,7 +127,7 @@ class BeamSearch:
         return state[best][chosen], buffers
 
     def _lowest_near(self, values: Columns) -> Columns:
-        """The lowest value among all conflicts of a buffer, itself included. Shape as given."""
+        """The lowest value among a buffer and its conflicts, for each buffer. Shape as given."""
         lowest: Columns = -self._spans.highest(-self._lowest_in_section(values))
         return lowest
 
@@ -136,7 +136,7 @@ class BeamSearch:
         return lowest
 
     def _most_promising(self, states: _States, parents: Ints, buffers: Ints, power: float, count: int) -> Ints:
-        """The moves that waste least, to a first approximation, where sections are nearly full."""
+        """The ``count`` moves that waste least where sections are nearly full, to a first approximation."""
         dearness = self._weights[:, None] * states.fullness ** (power - 1)
         lowest = states.fullness * self.peak - states.rest
         zero = np.zeros((1, dearness.shape[1]))
@@ -158,7 +158,7 @@ class BeamSearch:
 
 
 class _Spans:
-    """The largest of a buffer's sections, for many columns at once: a sparse table."""
+    """Sparse table: the largest value among each buffer's sections, for many columns at once."""
 
     def __init__(self, instance: Instance) -> None:
         lengths = instance.stop - instance.first
@@ -170,7 +170,7 @@ class _Spans:
         self._n = len(instance)
 
     def highest(self, values: Columns) -> Columns:
-        """Shape (n, width), of values of shape (n_sections, width)."""
+        """The largest of ``values`` among each buffer's sections. (n_sections, width) to (n, width)."""
         result = np.empty((self._n, values.shape[1]), dtype=values.dtype)
         table, width = values, 1
         for buffers, left, right in self._by_level:
@@ -183,7 +183,7 @@ class _Spans:
 
 
 def _offsets(history: list[tuple[Ints, Ints, Ints]], n: int) -> Ints:
-    """The first of the last states, followed back to the root."""
+    """Offsets of the best final state, traced back to the root."""
     offsets = np.zeros(n, dtype=np.int64)
     state = 0
     for parents, buffers, placed_at in reversed(history):

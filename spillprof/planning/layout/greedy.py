@@ -1,7 +1,7 @@
-"""Greedy layouts: one buffer after the other, each into a hole among those that live with it.
+"""Greedy layouts: one buffer after the other, each into a hole among the buffers live at the same time.
 
-Orders and fits that are cheap make a portfolio; none is best everywhere. ``colored`` is the alternative of its own
-kind: buffers of one size are coloured as intervals, so that each colour is a slot, and the slots are placed.
+Several cheap orders and fits make a portfolio; none is best everywhere. ``colored`` works differently: it colours the
+live ranges of equal-sized buffers as an interval graph, and places each colour as one slot.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,11 +20,11 @@ LAYOUT_ORDERS: dict[str, Callable[[Instance], Ints]] = {
     "load": lambda i: np.lexsort((-i.sizes, -_highest_load(i))),
     "conflicts": lambda i: np.lexsort((-i.sizes, -_conflicts(i))),
 }
-"""Which buffer is placed next. Each compares all with all: for instances of moderate size."""
+"""Greedy orders of buffers. Each compares all pairs: for instances of moderate size."""
 
 
 def in_time_order(instance: Instance, fit: Fit) -> Ints:
-    """Offsets as an allocator gives them that sees each buffer when it begins. Near O(n log n)."""
+    """Offsets that an online allocator gives: buffers in order of their start, from a free list. Near O(n log n)."""
     free = FreeList(0, INFINITE_BYTES)
     offsets = np.zeros(len(instance), dtype=np.int64)
     ending: list[tuple[int, int]] = []
@@ -43,7 +43,7 @@ def in_time_order(instance: Instance, fit: Fit) -> Ints:
 
 
 def in_order(instance: Instance, order: Iterable[int], fit: Fit) -> Ints:
-    """Offsets when buffers are placed in that order, each into a hole among all placed before that live with it."""
+    """Offsets when buffers are placed in that order, each into a hole among the conflicts placed before."""
     sizes, first, stop = instance.sizes, instance.first, instance.stop
     offsets = np.zeros(len(instance), dtype=np.int64)
     placed = np.zeros(len(instance), dtype=bool)
@@ -55,7 +55,7 @@ def in_order(instance: Instance, order: Iterable[int], fit: Fit) -> Ints:
 
 
 def skyline(instance: Instance) -> Ints:
-    """Offsets when always the buffer that can lie lowest comes next, on top of those placed; ties: the longest."""
+    """Offsets when the buffer that can lie lowest on those placed always comes next; ties: the longest-lived."""
     sizes, first, stop = instance.sizes, instance.first, instance.stop
     floors = np.zeros(len(instance), dtype=np.int64)
     offsets = np.zeros(len(instance), dtype=np.int64)
@@ -71,9 +71,9 @@ def skyline(instance: Instance) -> Ints:
 
 
 def colored(instance: Instance) -> Ints:
-    """Offsets with slots: each size as few slots as ever live at once, largest first, each slot to the lowest place.
+    """Offsets of slots: as few for each size as buffers of it are live at once; largest first, by first fit.
 
-    An interval graph is coloured best in order of time (each to a free colour).
+    Interval graphs are coloured optimally in order of time, each interval in any free colour.
     """
     sizes, first, stop = instance.sizes.tolist(), instance.first.tolist(), instance.stop.tolist()
     slots: list[list[int]] = []
@@ -81,7 +81,7 @@ def colored(instance: Instance) -> Ints:
     for k in np.argsort(instance.first, kind="stable").tolist():
         by_size.setdefault(sizes[k], []).append(k)
     for size in sorted(by_size, reverse=True):
-        idle: list[tuple[int, int]] = []  # (when the slot is free again, slot)
+        idle: list[tuple[int, int]] = []  # (section in which the slot is free again, slot)
         for k in by_size[size]:
             if idle and idle[0][0] <= first[k]:
                 _, slot = heappop(idle)
@@ -108,7 +108,7 @@ def peak(instance: Instance, offsets: Ints) -> int:
 
 
 def _hole(starts: Ints, ends: Ints, size: int, fit: Fit) -> int:
-    """Offset of a hole between the occupied ranges that holds ``size``."""
+    """Offset of the hole between occupied ranges that the fit picks; on top if none is large enough."""
     if not len(starts):
         return 0
     order = np.argsort(starts, kind="stable")
@@ -127,7 +127,7 @@ def _highest_load(instance: Instance) -> Ints:
 
 
 def _conflicts(instance: Instance) -> Ints:
-    """How many buffers live with each."""
+    """Conflicts of each buffer: how many are live at the same time."""
     begun = np.searchsorted(np.sort(instance.first), instance.stop, side="left")
     ended = np.searchsorted(np.sort(instance.stop), instance.first, side="right")
     counts: Ints = begun - ended

@@ -1,8 +1,8 @@
-"""A placement problem compressed: sizes in whole units, time in sections.
+"""A compressed layout problem: sizes in whole units, time in sections.
 
-Only which buffers live together matters, so time is cut into *sections*: the maximal sets of buffers that are live
-at once. Each buffer covers a run of sections, two buffers conflict if their runs meet, and the load of a section is
-the sum of the sizes in it. The largest load is a lower bound of every peak.
+Only which buffers are live together matters, so time is cut into *sections*: the maximal sets of buffers live at once.
+Each buffer covers a run of sections, two buffers conflict if their runs meet, and the load of a section is the sum of
+the sizes in it. The largest load is a lower bound on every peak.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from spillprof.ir.layout_problem import LayoutProblem
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """Buffers of a size above zero, as columns. Shape (n,) each, in the order given."""
+    """Buffers of more than 0 bytes, as columns of shape (n,), in the order of the problem."""
 
     sizes: Ints  # in units
     first: Ints  # section in which it begins
@@ -44,12 +44,12 @@ class Instance:
 
     @property
     def cells(self) -> int:
-        """Pairs of a buffer and a section that it covers: what one look at everything costs."""
+        """Pairs of a buffer and a section that it covers: the cost of one pass over everything."""
         return int((self.stop - self.first).sum())
 
     @property
     def lower_bound(self) -> int:
-        """Units below which no peak can be: the largest load."""
+        """Lower bound on every peak, in units: the largest load."""
         return int(self.loads.max(initial=0))
 
     def part(self, chosen: Ints) -> "Instance":
@@ -60,7 +60,7 @@ class Instance:
         )
 
     def components(self) -> list["Instance"]:
-        """Parts that share no section, earliest first: each can be placed without looking at the others."""
+        """Parts that share no section, earliest first: each can be laid out independently."""
         order = np.lexsort((self.stop, self.first))
         ends = np.maximum.accumulate(self.stop[order])
         cuts = np.flatnonzero(self.first[order][1:] >= ends[:-1]) + 1
@@ -68,7 +68,7 @@ class Instance:
 
 
 def instance(problem: LayoutProblem) -> Instance:
-    """The problem's buffers of a size above zero, sizes rounded up to the alignment."""
+    """The instance of a problem: its buffers of more than 0 bytes, sizes rounded up to the alignment."""
     align = problem.alignment_bytes
     kept = [k for k, buffer in enumerate(problem.buffers) if buffer.size_bytes]
     sizes = [-(-problem.buffers[k].size_bytes // align) * align for k in kept]
@@ -84,7 +84,7 @@ def instance(problem: LayoutProblem) -> Instance:
 
 
 def sections(lower: Sequence[int] | Ints, upper: Sequence[int] | Ints) -> tuple[Ints, Ints]:
-    """Times as runs of sections. A new section begins with the first start after an end."""
+    """(first, stop) section of each time interval. A new section begins with the first start after an end."""
     starts, ends = np.array(lower, dtype=np.int64), np.array(upper, dtype=np.int64)
     opens = np.unique(starts)
     n_ended = np.searchsorted(np.sort(ends), opens, side="right")  # by each moment of a start

@@ -1,8 +1,8 @@
-"""The layout with the lowest peak that can be found with a given effort.
+"""The layout with the lowest peak that a given effort finds.
 
-The problem falls apart into pieces that share no time; a buffer that lives through a whole piece lies at its bottom
-without loss, and what is above may fall apart again. Each piece is laid out by every greedy method, and where the
-best is above the goal, beam search looks for a layout at the goal, and for others on the way to it.
+The problem splits into pieces that share no time; a buffer that lives through a whole piece lies at its bottom without
+loss, and the rest may split again. Each piece is laid out by every greedy method, and where the best is above the goal,
+beam search looks for a layout at the goal, and at peaks on the way to it.
 """
 
 from collections.abc import Iterator
@@ -19,22 +19,22 @@ from spillprof.planning.layout.beam import BeamSearch
 from spillprof.planning.layout.greedy import LAYOUT_ORDERS, colored, in_order, in_time_order, peak, skyline
 from spillprof.planning.layout.instance import Instance, instance
 
-_MANY = 3_000  # buffers of a piece: beyond, only the methods that are near O(n log n)
-_MANY_SEARCHED = 1_500  # buffers of a piece: beyond, no search
+_MANY = 3_000  # buffers of a piece: larger ones only get the methods near O(n log n)
+_MANY_SEARCHED = 1_500  # buffers of a piece: larger ones are not searched
 _MOST_CELLS = 50_000  # of a piece that is searched: memory is in proportion to them
 LAYOUT_WORK = 60_000_000
-"""Of a search for the lowest peak where no time is given."""
+"""Work of a search for the lowest peak where no time is given."""
 _WIDTH = 40  # of the beam
 _ROUND = ("halfway",) * 3 + ("goal",) * 12
-"""What the runs of the beam aim at, in turn: half the way from the best peak known to the goal, or the goal.
+"""Peaks that successive runs of the beam aim at: half-way from the best peak known to the goal, or the goal itself.
 
-The round begins anew with each layout found: so the peak comes down by halves while that is easy.
+The round restarts with each layout found, so the peak comes down by halves while that is easy.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutEffort:
-    """When a search ends: after ``runs`` of the beam on each piece, or ``work``, or with the budget of all pieces."""
+    """When a search ends: after ``runs`` of the beam or ``work`` on each piece, or with the budget of all pieces."""
 
     runs: int | None = None
     work: int | None = None  # runs x buffers x cells of a piece
@@ -43,7 +43,7 @@ class LayoutEffort:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Part of an instance, above ``base`` units of buffers that live all through it."""
+    """Part of an instance, above ``base`` units of buffers that live throughout."""
 
     instance: Instance
     base: int
@@ -58,7 +58,7 @@ def lay_out(problem: LayoutProblem, capacity_bytes: int | None, effort: LayoutEf
     pieces = list(_pieces(whole, 0, offsets))
     found_by, highest, cut_off = "stacking", 0, False
     for piece in sorted(pieces, key=lambda piece: len(piece.instance)):
-        target = max(goal, highest) - piece.base  # where another piece is higher, this one need be no lower
+        target = max(goal, highest) - piece.base  # no lower than the highest piece so far
         name, placed = _best_greedy(piece.instance, target)
         if peak(piece.instance, placed) > target and _is_searched(piece.instance):
             lower = _Search(piece.instance, target, effort)
@@ -79,7 +79,7 @@ def lay_out(problem: LayoutProblem, capacity_bytes: int | None, effort: LayoutEf
 
 
 def most_live_bytes(problem: LayoutProblem) -> int:
-    """Bytes live at once, at most, sizes rounded up to the alignment: no layout has a lower peak."""
+    """The most bytes live at once, sizes rounded up to the alignment: no layout has a lower peak."""
     whole = instance(problem)
     return whole.lower_bound * whole.unit_bytes
 
@@ -91,7 +91,7 @@ def greedy_peaks(problem: LayoutProblem) -> dict[str, int]:
 
 
 def _pieces(whole: Instance, base: int, offsets: Ints) -> Iterator[_Piece]:
-    """Components, without the buffers that live all through one: those get their offsets here, at its bottom."""
+    """Components without the buffers that live throughout one: those get their ``offsets`` here, at its bottom."""
     waiting = [_Piece(whole, base)]
     while waiting:
         piece = waiting.pop()
@@ -110,7 +110,7 @@ def _is_searched(piece: Instance) -> bool:
 
 
 def _best_greedy(piece: Instance, target: int) -> tuple[str, Ints]:
-    """The lowest greedy layout and its name; the first that is within the target."""
+    """Name and offsets of the lowest greedy layout; stops at the first within the target."""
     best: tuple[int, str, Ints] | None = None
     for name, offsets in _greedy_layouts(piece):
         height = peak(piece, offsets)

@@ -14,7 +14,7 @@ from spillprof.planning.bounds.reduction import Reduced
 
 
 class Cover:
-    """A set of columns, with its cost and the bytes by which each row is over-covered (below 0: lacking)."""
+    """A set of spent columns, its cost, and the ``slack`` of each row: bytes over-covered (below 0: lacking)."""
 
     def __init__(self, reduced: Reduced, columns: Iterable[int] = ()) -> None:
         self.reduced = reduced
@@ -24,17 +24,17 @@ class Cover:
         self.write_costs = reduced.write_costs
         self.slack: Ints = -reduced.needs
         self.spent = [False] * len(reduced.gaps)
-        self.spent_of: dict[int, int] = dict.fromkeys(reduced.buffers, 0)  # columns of each buffer
+        self.spent_of: dict[int, int] = dict.fromkeys(reduced.buffers, 0)  # spent columns of each buffer
         self.cost = 0
         for c in columns:
             self.spend(c)
 
     def columns(self) -> list[int]:
-        """The columns that are spent, ascending."""
+        """Spent columns, ascending."""
         return [c for c, spent in enumerate(self.spent) if spent]
 
     def spend(self, c: int) -> None:
-        """Take a column off-chip."""
+        """Spend a column: its gap goes off-chip."""
         self.cost += self.price(c)
         self.spent[c] = True
         self.spent_of[self.buffers[c]] += 1
@@ -42,7 +42,7 @@ class Cover:
             self.slack[start:end] += self.sizes[c]
 
     def keep(self, c: int) -> None:
-        """Take a column back."""
+        """Keep a spent column on-chip again."""
         self.spent[c] = False
         self.spent_of[self.buffers[c]] -= 1
         self.cost -= self.price(c)
@@ -50,34 +50,34 @@ class Cover:
             self.slack[start:end] -= self.sizes[c]
 
     def price(self, c: int) -> int:
-        """What spending a column would add to the cost, or keeping it again would save."""
+        """The cost that spending a column adds, or that keeping a spent one saves."""
         b = self.buffers[c]
         last = self.spent_of[b] == (1 if self.spent[c] else 0)
         return self.costs[c] + (self.write_costs.get(b, 0) if last else 0)
 
     def prices(self, kept: Iterable[int]) -> list[float]:
-        """What spending each of these columns would cost, none of which is spent; a trifle in place of nothing."""
+        """The cost that spending each of these unspent columns adds; 1e-9 in place of 0."""
         costs, buffers, spent_of, write_costs = self.costs, self.buffers, self.spent_of, self.write_costs
         return [costs[c] + (0 if spent_of[buffers[c]] else write_costs.get(buffers[c], 0)) or 1e-9 for c in kept]
 
     def gain(self, c: int) -> int:
-        """Bytes that a column would add where rows lack them."""
+        """Bytes that a column covers of what rows lack."""
         size, total = self.sizes[c], 0
         for start, end in self.reduced.ranges[c]:
             total += int(np.minimum(np.maximum(-self.slack[start:end], 0), size).sum())
         return total
 
     def is_spare(self, c: int) -> bool:
-        """Whether no row would lack anything without the spent column."""
+        """Whether the cover stays complete without a spent column."""
         size, slack = self.sizes[c], self.slack
         return all(slack[start:end].min() >= size for start, end in self.reduced.ranges[c])
 
     def covers(self) -> bool:
-        """Whether no row lacks anything."""
+        """Whether the cover is complete: no row lacks anything."""
         return not len(self.slack) or int(self.slack.min()) >= 0
 
     def prune(self, columns: Iterable[int]) -> list[int]:
-        """Keep what is spare, dearest first; which columns these were."""
+        """Keep the spare columns among these again, dearest first; returns them."""
         kept = []
         for c in sorted(columns, key=lambda c: (-self.price(c), c)):
             if self.is_spare(c):
@@ -90,10 +90,10 @@ _FREE = float("inf")
 
 
 def complete_greedily(cover: Cover) -> bool:
-    """Spend columns until no row lacks anything; whether that is possible.
+    """Complete a cover greedily: spend the column that covers most lacking bytes for its cost. False if none helps.
 
-    Keys only fall as rows fill, so that the heap may be lazy; but when a buffer is written, its other columns get
-    cheaper and are pushed again.
+    Keys only fall as rows fill, so the heap is lazy; but once a buffer is written, its other columns get cheaper and
+    are pushed again.
     """
     others: dict[int, list[int]] = {}
     for c, b in enumerate(cover.buffers):

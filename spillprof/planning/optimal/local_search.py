@@ -1,6 +1,7 @@
-"""Ruin and recreate: keep a few spent columns of a random row, cover what then lacks, prune; go on if no dearer.
+"""Ruin and recreate (Schrimpf et al. 2000): keep a few spent columns of a random row, cover what lacks, prune.
 
-Deterministic: seed and number of rounds depend on the problem alone, and the budget counts what they look at.
+A round is undone if the cover gets dearer. Deterministic: seed and number of rounds depend on the problem alone, and
+the budget counts the columns looked at.
 """
 
 from math import sqrt
@@ -16,7 +17,7 @@ _MOST_ROUNDS = 12_000  # or, in a problem of more than 5,000 columns,
 _LEAST_ROUNDS_A_COLUMN = 2.4
 _MOST_COLUMNS = 150_000
 _MOST_VISITS = 10_000_000
-_RUINED = 4  # columns at most
+_RUINED = 4  # columns in a round, at most
 _LOOKS_A_UNIT = 5  # of work: columns looked at to cover a row;
 _LOOKS_A_ROW = 20  # besides, for each row that is covered,
 _ROWS_A_LOOK = 500  # to find it,
@@ -24,9 +25,9 @@ _LOOKS_TO_PRUNE = 8  # and for each column that may be spare
 
 
 def improve(cover: Cover, target_cost: int, budget: Budget) -> bool:
-    """Improve a complete cover in place, until it costs ``target_cost``; False if the budget ended it.
+    """Improve a complete cover in place until it costs ``target_cost``; False if the budget ended it.
 
-    Very large problems are left as they are.
+    Very large problems are left unchanged.
     """
     reduced = cover.reduced
     if len(reduced.gaps) > _MOST_COLUMNS or reduced.visits > _MOST_VISITS or not len(reduced.steps):
@@ -54,7 +55,7 @@ class _Search:
         self._sizes: list[float] = reduced.sizes.astype(np.float64).tolist()
         self._members: list[list[int]] = [columns.tolist() for columns in reduced.members]
         self._looks_a_row = _LOOKS_A_ROW + len(reduced.steps) // _ROWS_A_LOOK
-        self.looked_at = 0  # columns, and what takes as long
+        self.looked_at = 0  # columns looked at, and work that takes as long
 
     def round(self) -> None:
         cover, random = self._cover, self._random
@@ -63,7 +64,7 @@ class _Search:
         spent = [c for c in members if cover.spent[c]]
         if not spent:
             return
-        changed: list[int] = []  # columns in the order in which they were turned over
+        changed: list[int] = []  # columns flipped, in order
         for c in random.sample(spent, min(len(spent), random.randint(1, _RUINED))):
             cover.keep(c)
             changed.append(c)
@@ -78,7 +79,7 @@ class _Search:
             self._undo(changed)
 
     def _recreate(self, changed: list[int], ruined: set[int], before: int) -> bool:
-        """Cover what lacks, worst row first; False if that fails or costs more than before by far."""
+        """Cover what lacks, worst row first; False if that fails or costs twice as much as before."""
         cover, draw, spent = self._cover, self._random.random, self._cover.spent
         sizes, roots = self._sizes, self._root_lengths
         with_length = draw() < 0.7

@@ -25,28 +25,36 @@ MOST_COLUMNS = 5_000
 
 _MOST_VISITS = 400_000
 OUT_OF_BUDGET = "budget"
-"""What stopped a solver whose budget was spent."""
+"""Why a solver stopped whose budget was spent."""
+
+MANY_COLUMNS = 20_000
+"""Gaps from which on windows gain more than rounds of local search in the same time."""
+
+_VISITS = (60_000, 120_000)  # (column, row) pairs of a window: the smaller first, which is quick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """When the solver is content."""
+    """When the solver stops short of the optimum."""
 
-    relative_gap: float = 0.0  # of what it found above its bound
+    relative_gap: float = 0.0  # between its solution and its bound
     most_nodes: int = 20_000
+
+
+_IN_WINDOW = Precision(relative_gap=0.002, most_nodes=50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solved:
     """What the solver found."""
 
-    columns: tuple[int, ...] | None  # spent; None if it found none
-    lower_cost: int | None  # its bound, rounded so that its tolerances cannot make it too large; None if it has none
-    stopped: str  # what cut it short; empty if it finished
+    columns: tuple[int, ...] | None  # spent; None without a solution
+    lower_cost: int | None  # its bound, rounded down by its tolerances; None without a bound
+    stopped: str  # why it stopped early; empty if it finished
 
 
 def solve_milp(reduced: Reduced, start: list[int], budget: Budget, precision: Precision = Precision()) -> Solved | None:
-    """Solve within the budget; None if none is left, or the problem is too large to try."""
+    """Solve within the budget; None if none is left or the problem is too large to try."""
     if len(reduced.gaps) > MOST_COLUMNS or reduced.visits > _MOST_VISITS or budget.is_spent:
         return None
     import highspy
@@ -93,7 +101,7 @@ def _start(reduced: Reduced, columns: list[int]) -> Any:
 
 
 def _model(reduced: Reduced, cost_unit: int) -> Any:
-    """Columns: gaps, then writes. Rows: steps, then 'what is spent is written'."""
+    """Columns: gaps, then write-backs. Rows: steps, then 'a spent gap implies its write-back'."""
     import highspy
 
     n, infinity = len(reduced.gaps), highspy.kHighsInf
@@ -124,29 +132,22 @@ def _model(reduced: Reduced, cost_unit: int) -> Any:
     return lp
 
 
-MANY_COLUMNS = 20_000
-"""From here on stretches gain more than rounds of local search in the same time."""
-
-_VISITS = (60_000, 120_000)  # (column, row) pairs in a stretch: in short ones first, which is quick
-_NEAR = Precision(relative_gap=0.002, most_nodes=50)
-
-
 def improve_in_windows(cover: Cover, budget: Budget, visits: tuple[int, ...] = _VISITS) -> bool:
-    """Improve a complete cover in place; False if the budget ended it."""
+    """Improve a complete cover in place, window by window; False if the budget ended it."""
     reduced = cover.reduced
     n = len(reduced.gaps)
     firsts, ends = np.full(n, len(reduced.steps)), np.zeros(n, dtype=np.int64)
     np.minimum.at(firsts, reduced.covered.gap, reduced.covered.start)
     np.maximum.at(ends, reduced.covered.gap, reduced.covered.end)
-    for rows in _stretches(len(reduced.steps), reduced.visits, visits):
+    for rows in _windows(len(reduced.steps), reduced.visits, visits):
         if budget.is_spent:
             return False
         inside = np.flatnonzero((firsts >= rows.start) & (ends <= rows.stop))
-        _choose_anew(cover, rows, inside.tolist(), budget)
+        _solve_window(cover, rows, inside.tolist(), budget)
     return True
 
 
-def _stretches(n_rows: int, all_visits: int, visits: tuple[int, ...]) -> Iterator[range]:
+def _windows(n_rows: int, all_visits: int, visits: tuple[int, ...]) -> Iterator[range]:
     for most in visits:
         width = max(2, n_rows * most // max(1, all_visits))
         for offset in (0, width // 2):
@@ -154,15 +155,15 @@ def _stretches(n_rows: int, all_visits: int, visits: tuple[int, ...]) -> Iterato
                 yield range(max(0, start), min(n_rows, start + width))
 
 
-def _choose_anew(cover: Cover, rows: range, columns: list[int], budget: Budget) -> None:
-    """Spend the cheapest of ``columns``, which cover no other rows, if that is cheaper than what is spent of them."""
+def _solve_window(cover: Cover, rows: range, columns: list[int], budget: Budget) -> None:
+    """Solve a window: its ``columns``, which cover no other rows, are chosen anew if that costs no more."""
     before = cover.cost
     spent = [c for c in columns if cover.spent[c]]
     for c in spent:
         cover.keep(c)
     part = _part(cover, rows, columns)
     position = {c: k for k, c in enumerate(part.gaps)}
-    solved = solve_milp(part, [position[c] for c in spent if c in position], budget, _NEAR) if part.steps else None
+    solved = solve_milp(part, [position[c] for c in spent if c in position], budget, _IN_WINDOW) if part.steps else None
     chosen = spent if solved is None or solved.columns is None else [part.gaps[k] for k in solved.columns]
     for c in chosen:
         cover.spend(c)
@@ -174,7 +175,7 @@ def _choose_anew(cover: Cover, rows: range, columns: list[int], budget: Budget) 
 
 
 def _part(cover: Cover, rows: range, columns: list[int]) -> Reduced:
-    """What rows still lack, and the columns that can cover it; its ``gaps`` are these columns."""
+    """The covering problem of what the rows still lack; its ``gaps`` are indices of ``columns``."""
     whole = cover.reduced
     needs = -cover.slack[rows.start : rows.stop]
     lacking = needs > 0

@@ -1,10 +1,11 @@
-"""The best plan that can be found: every strategy's choice of gaps and some more, then the best of all.
+"""The search of strategy ``optimal``: chooses gaps to spend off-chip, places the best choices, and keeps the best plan.
 
-That is solved exactly, step by step where few gaps are open at once; elsewhere the best choice is improved, and an
-integer program is given what work is left.
+It starts from every strategy's choice of gaps and from greedy covers. Where few gaps are open at once, dynamic
+programming solves the covering problem exactly; elsewhere local search improves the best choice, and an integer program
+gets the work that is left.
 
-Gaps are chosen without regard to addresses; the best choices are then placed, and compared with the plans of all
-other strategies, so that the result never spills more than any of them.
+Gaps are chosen without regard to addresses; the best choices are then placed, and compared with the plans of all other
+strategies, so that the result never spills more than any of them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +23,7 @@ from spillprof.planning.budget import OPTION, search_budget
 from spillprof.planning.ejection.packer import EjectionEffort
 from spillprof.planning.gaps import GapKey, GapOption
 from spillprof.planning.interval import choose_gaps
-from spillprof.planning.offline import plan_exchanged, plan_offline
+from spillprof.planning.offline import plan_by_ejection, plan_offline
 from spillprof.planning.optimal.cover import Cover, complete_greedily
 from spillprof.planning.optimal.dynamic_program import solve_dynamic_program
 from spillprof.planning.optimal.local_search import improve
@@ -42,22 +43,22 @@ SOLVER = "MILP (HiGHS)"
 STEP_BY_STEP = "dynamic programming"
 
 _PLACED = 4  # choices that are placed, best first,
-_PLACED_IF_LONG = 2  # and in programs of
-_LONG = 3_000  # steps and more
-_TIED = 2  # plans that are handed back at most
-_ROOM = 0.05  # of the pool, left free in a choice for a long program: what addresses waste at first
-_SWEEPS = 3  # of exchanges
-_NEAR = 1.02  # times the best cost: choices that may still win when placed
+_PLACED_IF_LONG = 2  # and in long programs,
+_LONG = 3_000  # of so many steps or more
+_TIED = 2  # plans that are returned, at most
+_ROOM = 0.05  # of the pool, left free in a choice for a long program, for fragmentation
+_SWEEPS = 3  # of ejection search
+_NEAR = 1.02  # times the best cost: choices up to that may still win when placed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimum:
     """The best plans, the bound, and how the search ended."""
 
-    plans: tuple[Plan, ...]  # that spill the same bytes, the least found; those of the least transfer time first
+    plans: tuple[Plan, ...]  # that spill the fewest bytes found; least transfer time first
     bound: LowerBound
-    search: str  # COMPLETE, or what cut it short
-    choices: tuple["GapChoice", ...] = ()  # best first; empty if another strategy's plan needed no better
+    search: str  # COMPLETE, or what ended it early
+    choices: tuple["GapChoice", ...] = ()  # best first; empty if another strategy's plan is at the bound
 
 
 def find_optimum(
@@ -68,10 +69,10 @@ def find_optimum(
     bound: LowerBound | None = None,
     searched: Optimum | None = None,
 ) -> Optimum:
-    """The best plan found for a fitted program. ``bound``: the lower bound, if it is known; ``plan_of``: another
-    strategy's plan; ``searched``: what was found with another placement, whose choices are only placed anew.
+    """The best plan found for a fitted program. ``CapacityError`` if no strategy can be planned.
 
-    ``CapacityError`` if no strategy can be planned.
+    ``plan_of``: makes another strategy's plan; ``bound``: the lower bound, if it is known already; ``searched``: the
+    optimum under another placement, whose choices are only placed anew.
     """
     bound = bound or lower_bound(program, options)
     plans = list(_plans(plan_of))
@@ -103,13 +104,13 @@ def find_optimum(
 def _with_room(
     program: Program, target: Target, options: PlanningOptions, choice: "GapChoice", bound: LowerBound
 ) -> tuple[Plan, str]:
-    """A plan that leaves room for what addresses waste at first, then takes back what it can; how its search ended."""
+    """A plan that starts with room for fragmentation and then takes gaps back; and how its search ended."""
     pool = (program.capacity_bytes or 0) - program.reserved_bytes
     problem = planners_covering(program, options, int(_ROOM * pool))
     start = replace(bound, covers=(_gaps(choice), *covers_of(problem)))
     roomy = _choices(program, target, options, problem, (), start)[0]
     budget = search_budget(options)
-    plan, in_budget = plan_exchanged(
+    plan, in_budget = plan_by_ejection(
         program,
         target,
         choice.gaps,
@@ -123,7 +124,7 @@ def _with_room(
 
 @dataclass(frozen=True, slots=True)
 class GapChoice:
-    """Gaps to be spent off-chip, with the step that forces each, and what they cost."""
+    """Gaps to be spent off-chip, each with the step that forces it, and their cost."""
 
     cost: int
     gaps: list[tuple[GapOption, int]]
@@ -154,7 +155,7 @@ def _choices(
     plans: Sequence[Plan],
     bound: LowerBound,
 ) -> tuple[tuple[GapChoice, ...], LowerBound, str]:
-    """Choices of gaps, cheapest first; the bound, better if the solver proved more; and how the search ended."""
+    """Choices of gaps, cheapest first; the bound, raised if a solver proved more; and how the search ended."""
     reduced = reduce(problem)
     column = {(problem.gaps[g].buffer, problem.gaps[g].last_use): c for c, g in enumerate(reduced.gaps)}
     starts: list[Iterable[GapKey]] = [_spilled_gaps(program, plan) for plan in plans]
@@ -186,12 +187,12 @@ def _choices(
 def _searched(
     reduced: Reduced, problem: Covering, options: PlanningOptions, bound: LowerBound, found: dict[tuple[int, ...], int]
 ) -> tuple[LowerBound, str]:
-    """The bound after the best choice was improved and the integer program solved, and how that ended."""
+    """Local search, then the integer program; adds choices to ``found``. Returns the bound and how the search ended."""
     goal, budget = bound.cost - problem.forced_cost, search_budget(options)
     best = Cover(reduced, min(found.items(), key=lambda item: item[1])[0])
     if len(reduced.gaps) >= MANY_COLUMNS and _is_bounded(problem, bound):
         in_budget = improve_in_windows(best, budget)
-    else:  # where room is to be left, what is cheapest to the byte is the hardest to find addresses for
+    else:  # with room left free, a choice that is optimal to the byte is the hardest to place
         in_budget = improve(best, goal, budget.half())
     found[tuple(best.columns())] = best.cost
     if best.cost <= goal:
@@ -210,10 +211,10 @@ def _searched(
 def _with(
     solved: Solved, by: str, reduced: Reduced, problem: Covering, bound: LowerBound, found: dict[tuple[int, ...], int]
 ) -> LowerBound:
-    """The bound with what a solver proved; what it found is added."""
+    """The bound, raised to what a solver proved; its choice is added to ``found``."""
     if solved.columns is not None:
         cover = Cover(reduced, solved.columns)
-        if complete_greedily(cover):  # it is complete, but for the solver's tolerances
+        if complete_greedily(cover):  # complete up to the solver's tolerances
             cover.prune(cover.columns())
             found[tuple(cover.columns())] = cover.cost
     if not _is_bounded(problem, bound) or solved.lower_cost is None:
@@ -223,21 +224,22 @@ def _with(
 
 
 def _is_bounded(problem: Covering, bound: LowerBound) -> bool:
-    """Whether the bound is of the same problem.
+    """Whether the bound is on the same problem.
 
-    Where operands may leave early or buffers be freed earlier than our planners do, theirs is not that of all plans.
+    Where operands may leave, or buffers be freed, earlier than our planners do it, the planners' problem is not that of
+    all plans.
     """
     return (problem.gaps, problem.excess_bytes) == (bound.problem.gaps, bound.problem.excess_bytes)
 
 
 def _spilled_gaps(program: Program, plan: Plan) -> list[GapKey]:
-    """Gaps that a plan spends off-chip; those of weights that left before the run's first use are of the run before."""
+    """Gaps that a plan spends off-chip. A weight evicted before its first use left after a use in the run before."""
     n = len(program.steps)
     return [(s.buffer, s.last_use_step + (n if s.last_use_step < 0 else 0)) for s in plan.spills]
 
 
 def _named(problem: Covering, reduced: Reduced, columns: Sequence[int]) -> list[tuple[GapOption, int]]:
-    """The gaps, each with the step that needs it most, in program order."""
+    """The gaps of columns, each with the step that needs it most, in program order."""
     slack = Cover(reduced, columns).slack
     chosen = []
     for c in columns:
@@ -251,7 +253,7 @@ def _spilled(program: Program, plan: Plan) -> int:
 
 
 def _cost(program: Program, target: Target, plan: Plan) -> tuple[int, float, int]:
-    """Spill bytes; then seconds that its transfers take one after another; then bytes moved inside SRAM."""
+    """(spill bytes, seconds of its transfers one after another, bytes moved inside SRAM)."""
     costs = transfer_costs(program, target)
     seconds = sum(float((costs.read_s if t.kind.is_read else costs.write_s)[t.buffer]) for t in plan.transfers)
     traffic = count_traffic(program, plan)

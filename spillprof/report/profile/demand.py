@@ -9,15 +9,15 @@ def wanted_bytes(profile: Profile) -> tuple[int, ...]:
     That is weight staging, weights that stay, and what the runtime keeps. Workspaces, or the block that they share, and
     pinned buffers are part of what is live already.
     """
-    target = profile.target
-    always = target.runtime_bytes + target.weight_staging_bytes + _staying_weight_bytes(profile)
+    reserved = profile.reserved
+    always = reserved.runtime_bytes + reserved.weight_staging_bytes + _staying_weight_bytes(profile)
     return tuple([live + always for live in profile.live_bytes])
 
 
 def wanted_in_words(profile: Profile) -> str:
     """What ``wanted_bytes`` counts: ``what is live, with weight staging``."""
-    kept = ["what the runtime keeps"] if profile.target.runtime_bytes else []
-    kept += ["the shared workspace block"] if profile.target.shared_workspace_bytes else []
+    kept = ["what the runtime keeps"] if profile.reserved.runtime_bytes else []
+    kept += ["the shared workspace block"] if profile.reserved.shared_workspace_bytes else []
     kept.append("the weights" if _staying_weight_bytes(profile) else "weight staging")
     listed = " and ".join([", ".join(kept[:-1]), kept[-1]]) if len(kept) > 1 else kept[0]
     return f"what is live, with {listed}"

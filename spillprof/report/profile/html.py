@@ -244,15 +244,15 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
 
 def _settings(profile: Profile) -> list[tuple[str, str, str]]:
     """(what, value, where it comes from) of target and configuration."""
-    target, rows = profile.target, []
-    for key in target.__dataclass_fields__:
+    sources, rows = profile.target.sources, []
+    for key, value in profile.machine.items():
         if key == "sources":
             continue
         rows.append(
             (
                 f"target {key}",
-                label(field_text(key, getattr(target, key)), 200),
-                label(target.sources.get(key, ""), 200) if key in target.sources else "",
+                label(field_text(key, value), 200),
+                label(sources.get(key, ""), 200) if key in sources else "",
             )
         )
     for key, value in profile.config.items():

@@ -46,7 +46,7 @@ def sentence(profile: Profile) -> str:
     over = sum(w > profile.target.sram_bytes for w in wanted)
     most, sram = format_size_pair(wanted[step], profile.target.sram_bytes)
     many = f"More is live than fits at {over:,} of {count_of(len(wanted), 'step')}" if over else "All that is live fits"
-    shared = profile.target.shared_workspace_bytes
+    shared = profile.reserved.shared_workspace_bytes
     block = f", {format_size(shared)} of it the shared workspace block" if shared else ""
     return f"{many}; most at #{step} {label(profile.steps[step].name, 40)}: {most} in {sram}{block}."
 

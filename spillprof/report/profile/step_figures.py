@@ -146,8 +146,8 @@ def addresses_figure(profile: Profile, result: Result) -> Figure:
     """Residencies as rectangles, step x address."""
     shown = largest_residencies(result)
     traces = []
-    if profile.target.reserved_bytes:
-        span, height = np.array([float(len(profile.steps))]), np.array([float(profile.target.reserved_bytes)])
+    if profile.reserved.reserved_bytes:
+        span, height = np.array([float(len(profile.steps))]), np.array([float(profile.reserved.reserved_bytes)])
         traces.append(_rectangles("reserved", GREY, ".", np.zeros(1), span, np.zeros(1), height, ["reserved"]))
     for kind, (color, shape) in KIND_STYLE.items():
         rows = [r for r in shown if r.kind == kind]

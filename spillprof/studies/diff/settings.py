@@ -1,7 +1,6 @@
 """Settings that are not the same in both runs, field by field, and what to be warned of."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from spillprof.ir.profile import Profile
@@ -57,7 +56,7 @@ def _simulator(profile: Profile) -> dict[str, Any]:
 
 
 def _target(profile: Profile) -> dict[str, Any]:
-    return {name: value for name, value in asdict(profile.target).items() if name not in _NOT_SETTINGS}
+    return {name: value for name, value in profile.machine.items() if name not in _NOT_SETTINGS}
 
 
 def _between(where: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:

@@ -8,7 +8,7 @@ from typing import Any
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
 from spillprof.ir.program import Program
-from spillprof.planning.planner import IDEAL
+from spillprof.planning.strategies import IDEAL
 from spillprof.studies.sweep.curves import Cliff, scenario
 from spillprof.studies.sweep.rows import Row, SweepCase
 from spillprof.studies.sweep.work import Runner, Study

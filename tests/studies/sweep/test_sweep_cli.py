@@ -18,20 +18,14 @@ import pytest
 from onnx import helper, numpy_helper
 
 from spillprof.cli import run
-from spillprof.cli.progress import Progress
+from spillprof.cli.progress import ProgressBar
 from spillprof.report.sweep.data import schema
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
 UNET, BLOCKS = str(SAMPLES / "unet.onnx"), str(SAMPLES / "transformer_blocks.onnx")
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in [*os.environ]:
-        if name.startswith("SPILLPROF_") or "COLOR" in name:
-            monkeypatch.delenv(name)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def test_a_table_has_a_line_a_size_and_a_column_a_strategy(capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,13 +239,13 @@ def test_progress_is_for_terminals_and_long_work() -> None:
             return True
 
     for stream, shown in ((io.StringIO(), True), (Terminal(), False)):
-        progress = Progress(stream, shown=shown)
+        progress = ProgressBar(stream, shown=shown)
         progress._start_s -= 100
         progress._last_s -= 100
         progress(1, 100)
         assert stream.getvalue() == ""
     terminal = Terminal()
-    progress = Progress(terminal, shown=True)
+    progress = ProgressBar(terminal, shown=True)
     progress(10, 100)
     assert terminal.getvalue() == ""
     progress._start_s -= 10

@@ -1,4 +1,4 @@
-"""What one run of the command line knows besides the options of its command, and how to run it again."""
+"""One run of the command line: its arguments, output settings and files, and the command that reproduces it."""
 
 import os
 import shlex
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
-    """The arguments as typed, and how much the user wants to hear. Options set the rest while they are parsed."""
+class Invocation:
+    """One run of the command line. Parsing sets ``verbose``, ``quiet`` and ``color``."""
 
     arguments: tuple[str, ...]
     verbose: bool = False
@@ -29,7 +29,7 @@ class Session:
     graphs: "GraphCache" = field(default_factory=lambda: LruCache(16))
 
     def colored(self, stream: TextIO) -> bool:
-        """Whether to colour what goes to the stream: ``--color``, then NO_COLOR, FORCE_COLOR, then the terminal."""
+        """Whether to colour output on the stream: by ``--color``, then NO_COLOR, FORCE_COLOR, then the terminal."""
         if self.color != "auto":
             return self.color == "always"
         if os.environ.get("NO_COLOR"):
@@ -39,24 +39,24 @@ class Session:
         return stream.isatty() and os.environ.get("TERM") != "dumb"
 
     def note(self, text: str) -> None:
-        """A remark for the user, on stderr; not with ``--quiet``."""
+        """Print a note on stderr, unless ``--quiet``."""
         if not self.quiet:
             tell(text)
 
     def warn(self, text: str) -> None:
-        """A doubt about what the user gave, on stderr, once; not with ``--quiet``."""
+        """Print a warning on stderr once, unless ``--quiet``."""
         if text not in self.warned:
             self.warned.add(text)
             self.note(f"warning: {text}")
 
     def detail(self, text: str) -> None:
-        """A remark that only ``--verbose`` shows, on stderr."""
+        """Print a note on stderr if ``--verbose``."""
         if self.verbose:
             tell(text)
 
 
-def reproduce(session: Session, command: click.Command, config: "Config") -> str:
-    """The command as typed, settings from the environment in front, the file with settings behind."""
+def reproduce(invocation: Invocation, command: click.Command, config: "Config") -> str:
+    """The command line that reproduces a result: environment variables, command as typed, configuration file."""
     variables = {
         variable
         for parameter in command.params
@@ -67,6 +67,6 @@ def reproduce(session: Session, command: click.Command, config: "Config") -> str
         f"{name}={shlex.quote(value)}" for name, value in sorted(os.environ.items()) if name in variables and value
     ]
     file = ["--config", os.path.relpath(config.path)] if config.settings and config.path else []
-    if any(argument.startswith("--config") for argument in session.arguments):
+    if any(argument.startswith("--config") for argument in invocation.arguments):
         file = []
-    return " ".join([*settings, "spillprof", shlex.join([*session.arguments, *file])])
+    return " ".join([*settings, "spillprof", shlex.join([*invocation.arguments, *file])])
