@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from spillprof.ir.bindings import Bindings
-from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
+from spillprof.ir.graph import Bindings, Graph, Operator, Tensor, TensorKind
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions

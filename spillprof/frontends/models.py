@@ -12,9 +12,8 @@ from itertools import chain
 from typing import IO, Any
 
 from spillprof.frontends.foreign import looks_like
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ModelError
-from spillprof.ir.graph import Graph
+from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.units import format_size
 

@@ -63,18 +63,18 @@ ROW = '    banks: int = field(default=1, metadata=row(read_count_from_1, "banks"
 SCRIPT = """
 import json
 from spillprof.explain.options import AnalyzeOptions, configuration
-from spillprof.ir.bindings import Bindings
+from spillprof.ir.graph import Bindings
 from spillprof.ir.target import load_target, parse_target
 from spillprof.ir.target_settings import parse_target_setting, with_fields
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.report.json_text import schema
-from spillprof.studies.gate.fingerprint import fingerprint
-from spillprof.studies.sweep.rows import case_digest
+from spillprof.studies.fingerprint import fingerprint
+from spillprof.studies.sweep.cases import case_digest
 
 def keys(target):
     gate = fingerprint(target, configuration(AnalyzeOptions()), Bindings())
-    return [gate, case_digest("", {}, target, LoweringOptions(), PlanningOptions())]
+    return [gate, case_digest("", Bindings(), target, LoweringOptions(), PlanningOptions(), code="")]
 
 target = load_target("generic-npu")
 found = {"keys": keys(target)}

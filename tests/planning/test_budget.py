@@ -13,7 +13,7 @@ from random_programs import random_program
 
 import spillprof
 from spillprof.ir.layout_problem import Layout, LayoutBuffer, LayoutProblem
-from spillprof.ir.search_ends import BY_CLOCK, BY_WORK, COMPLETE
+from spillprof.ir.plan import BY_CLOCK, BY_WORK, COMPLETE
 from spillprof.planning.bounds.covering import covering
 from spillprof.planning.bounds.reduction import reduce
 from spillprof.planning.budget import Budget

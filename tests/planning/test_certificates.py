@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from programs import program, step
 from random_programs import planning_options, random_program, streaming_case
 
-from spillprof.ir.certificate import Certificate
-from spillprof.ir.certificate_json import certificate_from_json
+from spillprof.ir.certificate import Certificate, certificate_from_json
 from spillprof.ir.errors import CapacityError, PlanError
 from spillprof.ir.json_values import json_values
 from spillprof.ir.program import Program

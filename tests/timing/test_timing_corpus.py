@@ -6,7 +6,7 @@ import pytest
 from corpus_models import MODELS, graph_of, needs_models
 from programs import run_on
 
-from spillprof.analysis.breakdown import breakdown
+from spillprof.analysis.results import breakdown
 from spillprof.engine.engine import Engine
 from spillprof.engine.run import Run
 from spillprof.ir.errors import CapacityError

@@ -21,9 +21,8 @@ from test_verify_execution import execute
 from spillprof.analysis.attribution import charges
 from spillprof.ir.errors import PlanError
 from spillprof.ir.plan import Plan, TransferKind
-from spillprof.ir.plan_json import plan_from_json, plan_to_json
+from spillprof.ir.plan_json import plan_from_json, plan_to_json, spill_records
 from spillprof.ir.program import Program
-from spillprof.ir.spill_records import spill_records
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import CHEAP_STRATEGIES

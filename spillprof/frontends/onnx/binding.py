@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT, ValueType, check_size, parse_type, tensor_type
 from spillprof.frontends.onnx.proto import TensorShapeProto, TypeProto
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ModelError, ShapeError, UsageError
+from spillprof.ir.graph import Bindings
 from spillprof.ir.nearest import nearest
 
 _AXIS_KEY = re.compile(r"(.*)\[(-?\d+)\]", re.DOTALL | re.ASCII)

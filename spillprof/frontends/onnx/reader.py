@@ -16,9 +16,8 @@ from spillprof.frontends.onnx.session import Session
 from spillprof.frontends.onnx.topology import check_model_body
 from spillprof.frontends.onnx.walk import size_body
 from spillprof.frontends.onnx.wire import strip_payloads
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ModelError, ShapeError, SpillprofError
-from spillprof.ir.graph import Assumption, Graph, TensorKind
+from spillprof.ir.graph import Assumption, Bindings, Graph, TensorKind
 
 _OUTSIDE_HINT = "small tensors that sizes follow from must be in the model, or in a file of its folder"
 _UNSOUND_HINT = "the file is damaged, or its exporter made a mistake: onnx.checker may say more; export it again"

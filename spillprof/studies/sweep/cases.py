@@ -6,10 +6,9 @@ from typing import Any
 
 from spillprof.engine.run import Run
 from spillprof.explain.options import AnalyzeOptions, configuration
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.fingerprint import changed_fields
-from spillprof.ir.graph import Graph
+from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions

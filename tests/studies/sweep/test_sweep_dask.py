@@ -18,9 +18,8 @@ import pytest
 
 import spillprof
 from spillprof.cli import run
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
-from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
+from spillprof.ir.graph import Bindings, Graph, Operator, Tensor, TensorKind
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions

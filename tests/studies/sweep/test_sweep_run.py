@@ -14,9 +14,8 @@ import pytest
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.frontends import read_model
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
-from spillprof.ir.graph import Graph
+from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.options import LoweringOptions, Oversized
