@@ -111,7 +111,7 @@ def _check_reads(graph: Graph, tasks: Sequence[LoweringTask], writers: dict[str,
 
 
 def _topological_order(tasks: Sequence[LoweringTask], writers: dict[str, int]) -> list[int]:
-    """Indices of tasks in topological order; among ready tasks, the first of the file (Kahn's algorithm with a heap)."""
+    """Indices of tasks in topological order; of ready tasks, the first of the file (Kahn's algorithm, a heap)."""
     if all(writers.get(name, -1) < i for i, task in enumerate(tasks) for name in task.inputs):
         return list(range(len(tasks)))
     needs = [{writers[name] for name in task.inputs if name in writers} for task in tasks]
