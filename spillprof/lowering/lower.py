@@ -31,7 +31,7 @@ def lower(graph: Graph, target: Target, options: LoweringOptions) -> Program:
 
 
 def _check_total(program: Program) -> None:
-    """``ModelError`` if sums of sizes would not stay exact, or would pass for infinite memory."""
+    """Raises ``ModelError`` if the sum of all sizes exceeds the largest exact size."""
     total = sum(b.size_bytes for b in program.buffers)
     total += sum(w.size_bytes for step in program.steps for w in step.workspaces)
     if total > LARGEST_SIZE:
@@ -46,7 +46,7 @@ def _check_total(program: Program) -> None:
 def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
     """All passes up to the assembly: task ``i`` of the draft becomes step ``i``.
 
-    Control flow is unfolded first, so that no other pass has to know of it. Q/DQ pairs are absorbed before folding,
+    Control flow is unfolded first, so that no other pass deals with it. Q/DQ pairs are absorbed before folding,
     or each dequantised weight would fold into its float form; views are shared before chains are fused, so that a
     Reshape does not break a chain.
     """
@@ -69,9 +69,9 @@ def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
 
 
 def with_measured_times(program: Program, times: OpTimes, target: Target) -> Program:
-    """The program with ``measured_s`` of each step one of whose operators has a time: the sum of those that have one.
+    """The program with ``measured_s`` of each step that has a measured operator: the sum of the measured times.
 
-    A runtime reports a fused operator under one of its names, so the operators of a step without a time add nothing.
+    A runtime reports a fused operator under one of its names, so operators of a step without a time add nothing.
     ``UsageError`` if no name matches, or if times in cycles meet a target without a clock.
     """
     if times.unit is TimeUnit.CYCLES and target.clock_hz is None:
