@@ -14,7 +14,9 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SECTION = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Add a strategy")[2].partition("\n## ")[0]
-RULE, ROW = (dedent(block) for block in re.findall(r"^ *```(?:python|text)\n(.*?)^ *```$", SECTION, re.MULTILINE | re.DOTALL))
+RULE, ROW = (
+    dedent(block) for block in re.findall(r"^ *```(?:python|text)\n(.*?)^ *```$", SECTION, re.MULTILINE | re.DOTALL)
+)
 MODEL = ROOT / "sample_models" / "residual_cnn.onnx"
 SRAM = ("--sram", "4MB")
 
