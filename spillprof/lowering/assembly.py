@@ -15,7 +15,7 @@ from spillprof.ir.program import (
     Update,
 )
 from spillprof.ir.target import Target
-from spillprof.lowering.algorithms import with_algorithms
+from spillprof.lowering.algorithms import RunTime, with_algorithms
 from spillprof.lowering.aliasing import overwritable
 from spillprof.lowering.convolution import convolution_notes
 from spillprof.lowering.draft import Draft, Task
@@ -30,8 +30,8 @@ WEIGHT, CACHED = BufferKind.WEIGHT, WeightsPolicy.CACHED  # module names are loo
 UNCOSTED = "operators of unknown cost are timed by bytes alone"
 
 
-def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
-    """Steps and buffers of a draft. Buffers are numbered in the order in which the steps first touch them."""
+def assemble(draft: Draft, target: Target, options: LoweringOptions, run_s: RunTime | None = None) -> Program:
+    """Steps and buffers of a draft, buffers numbered in the order of first touch. ``run_s``: see ``lower``."""
     parts = [parts_read(task, draft.graph) for task in draft.tasks]
     weights = [weight_reads(task, draft, part) for task, part in zip(draft.tasks, parts, strict=True)]
     counts = [_task_macs(task, draft) for task in draft.tasks]
@@ -61,7 +61,7 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
         notes=draft.notes,
     )
     if draft.control_steps or any(facts_of(task.lead).leads for task in draft.tasks):
-        program = with_algorithms(program, draft, target, options)
+        program = with_algorithms(program, draft, target, options, run_s)
     notes = convolution_notes(program)
     return replace(program, notes=(*program.notes, *notes)) if notes else program
 

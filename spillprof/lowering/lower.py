@@ -8,6 +8,7 @@ from spillprof.ir.op_times import OpTimes, TimeUnit
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.ir.units import LARGEST_SIZE
+from spillprof.lowering.algorithms import RunTime
 from spillprof.lowering.aliasing import share_views
 from spillprof.lowering.assembly import assemble
 from spillprof.lowering.deployment import as_deployed
@@ -19,13 +20,14 @@ from spillprof.lowering.quantisation import absorb_quantisation
 from spillprof.lowering.unfolding import unfold
 
 
-def lower(graph: Graph, target: Target, options: LoweringOptions) -> Program:
+def lower(graph: Graph, target: Target, options: LoweringOptions, run_s: RunTime | None = None) -> Program:
     """The Program of a Graph, not yet fitted to a memory: no capacity, no reservations, no streamed operands.
 
+    ``run_s``: seconds that a candidate program takes, which ``ConvAlgorithm.AUTO`` needs (``Engine.lowered`` gives it).
     ``ModelError`` for a graph that cannot run, ``UsageError`` for a tensor that cannot be pinned or fused
     over, or for measured times of which none belongs to the model.
     """
-    program = assemble(make_draft(graph, target, options), target, options)
+    program = assemble(make_draft(graph, target, options), target, options, run_s)
     _check_total(program)
     return program if options.op_times is None else with_measured_times(program, options.op_times, target)
 
