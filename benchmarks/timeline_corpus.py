@@ -148,6 +148,10 @@ def _median(values: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+def _short(value: object) -> object:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
 def main() -> int:
     """Print each model as it is done, then the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -178,7 +182,7 @@ def main() -> int:
         with args.output.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(("model", "memory", *FIGURES))
-            writer.writerows((run.file, run.memory, *(getattr(run, name) for name in FIGURES)) for run in found)
+            writer.writerows((run.file, run.memory, *(_short(getattr(run, name)) for name in FIGURES)) for run in found)
     return 1 if broken else 0
 
 
