@@ -27,7 +27,7 @@ from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.report.json_text import render
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from scale import random_graph
 
-from spillprof.analysis.breakdown import breakdown
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.analysis.results import breakdown
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target, load_target
@@ -26,10 +26,10 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.liveness import step_demand_bytes
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.timing.curves import bus_curve, queue_curve
+from spillprof.timing.bus import bus_curve
 from spillprof.timing.event_loop import EventLoop
-from spillprof.timing.prefetch import earliest_issues, reissued
-from spillprof.timing.timeline import durations_of, machine_of, simulate, work_of
+from spillprof.timing.issue_times import earliest_issues, reissued
+from spillprof.timing.timeline import dma_limits, durations_of, simulate, work_of
 
 SHARED = {
     "dram_bus_bytes_per_s": 80e9,
@@ -81,14 +81,14 @@ def main() -> None:
         program, plan, plain = planned(n)
         for name, target in (("plain", plain), ("shared bus, 2 cores", plain.with_overrides(**SHARED))):
             work = work_of(program, plan, target)
-            durations, machine = durations_of(work, program, target), machine_of(target)
+            durations, machine = durations_of(work, program, target), dma_limits(target)
             timeline = simulate(program, plan, target)
             rows = {
                 "event loop": lambda: EventLoop(work, durations, machine).play(),  # noqa: B023
                 "what waits for what": lambda: work_of(program, plan, target),  # noqa: B023
                 "all of simulate": lambda: simulate(program, plan, target),  # noqa: B023
                 "breakdown": lambda: breakdown(program, plan, timeline),  # noqa: B023
-                "bus and queue curves": lambda: (bus_curve(timeline, target), queue_curve(timeline)),  # noqa: B023
+                "bus curve": lambda: bus_curve(timeline, target),  # noqa: B023
             }
             print(f"{n:,} operators, {len(plan.transfers):,} transfers, {name}")
             for what, call in rows.items():

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
-from spillprof.analysis.breakdown import breakdown
+from spillprof.analysis.results import breakdown
 from spillprof.engine.simulation import Machine, on_machine, planned, prepare, sram_limits
 from spillprof.frontends import read_model
 from spillprof.ir.errors import CapacityError

@@ -1,5 +1,6 @@
 """Fixtures for every test."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,3 +13,13 @@ def corpus() -> Path:
     if not CORPUS.is_dir():
         pytest.skip(ABSENT)
     return CORPUS
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, empty; the environment sets no option and no color."""
+    monkeypatch.chdir(tmp_path)
+    for name in [*os.environ]:
+        if name.startswith("SPILLPROF_") or "COLOR" in name:
+            monkeypatch.delenv(name)
+    return tmp_path

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from spillprof.ir.certificate import Certificate, CertificateRow
 from spillprof.ir.graph import Assumption
-from spillprof.ir.profile import Bounds, Profile
+from spillprof.ir.profile import Bounds, Profile, SizeCurve, SizePoint
 from spillprof.ir.profile_facts import BufferFact, LiveBuffer, ModelFacts, ReservedBytes, StepFact, StreamedOperator
 from spillprof.ir.result import (
     BufferCost,
@@ -20,7 +20,6 @@ from spillprof.ir.result import (
     RunTimes,
     SpillArc,
 )
-from spillprof.ir.size_curve import SizeCurve, SizePoint
 from spillprof.ir.story import Suggestion
 from spillprof.ir.target import Target
 

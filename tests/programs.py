@@ -144,3 +144,17 @@ def target(**changes: Any) -> Target:
         "sram_bytes_per_s": 1e9, "macs_per_s": {"default": 1.0},
     }  # fmt: skip
     return Target(**{**fields, **changes})
+
+
+def two_loads() -> tuple[Program, Plan]:
+    """u (10 B) and v (30 B) are both fetched at step 0; step 0 needs u, step 1 both."""
+    p = program(
+        {"u": ("input", 10), "v": ("input", 30), "y": ("output", 1)},
+        [step("u -> ", macs=100), step("u, v -> y", macs=1)],
+    )
+    q = plan(
+        p,
+        segments=[("u", 0, 5, 0), ("v", 0, 5, 10), ("y", 4, 6, 40)],
+        transfers=[("fetch", "u", 0, 0), ("fetch", "v", 0, 1), ("drain", "y", 2, 2)],
+    )
+    return p, q

@@ -1,8 +1,12 @@
-"""Random Programs that hold every feature planners must cope with, from a seed."""
+"""Random Programs with every feature that planners must handle, machines that they barely fit, and planning options."""
 
 from dataclasses import replace
 from random import Random
 
+from hypothesis import strategies as st
+from programs import target
+
+from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import (
     Buffer,
     BufferKind,
@@ -13,7 +17,12 @@ from spillprof.ir.program import (
     Update,
     Workspace,
 )
+from spillprof.ir.target import Target
+from spillprof.lowering.fitting import fit
+from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.liveness import step_demand_bytes
+from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.placements import PLACEMENTS
 
 ALIGNMENT = 16
 
@@ -152,3 +161,42 @@ def _add_updates(
             updated.add(old)
             may_overwrite = (old,) if len(step.writes) == 1 else ()
             steps[i] = replace(step, updates=(Update(old=old, new=new),), may_overwrite=may_overwrite)
+
+
+def streaming_machine(sram_bytes: int, staging_bytes: int) -> Target:
+    """A machine whose set-up times make small buffers dear."""
+    return target(
+        sram_bytes=sram_bytes,
+        alignment_bytes=ALIGNMENT,
+        stream_staging_bytes=staging_bytes,
+        shared_workspace=False,
+        dram_read_setup_s=8.0,
+        dram_write_setup_s=4.0,
+        dram_read_j_per_byte=2.0,
+        dram_write_j_per_byte=3.0,
+        sram_j_per_byte=0.5,
+        mac_j=1.0,
+        macs_per_s={"default": 100.0},
+    )
+
+
+def streaming_case(seed: int) -> tuple[Program, Target] | None:
+    """(fitted program, its machine), capacity a half to all of the largest step's demand; None if impossible."""
+    rng = Random(seed)
+    program = random_program(seed)
+    demand = max(step_demand_bytes(program, step) for step in program.steps)
+    share = rng.choice([0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+    sram = program.reserved_bytes + int(demand * share) // ALIGNMENT * ALIGNMENT
+    machine = streaming_machine(sram, ALIGNMENT * rng.choice([1, 1, 2]))
+    try:
+        return fit(program, machine, LoweringOptions()), machine
+    except CapacityError:
+        return None
+
+
+_CHOICES = {"placement": PLACEMENTS, "inputs": Inputs, "writeback": WriteBack, "release": Release, "start": Start}
+
+
+def planning_options(*fields: str) -> st.SearchStrategy[PlanningOptions]:
+    """Planning options of which these fields vary (all of placement, inputs, writeback, release and start if none)."""
+    return st.builds(PlanningOptions, **{f: st.sampled_from(_CHOICES[f]) for f in fields or _CHOICES})  # type: ignore[arg-type]

@@ -1,12 +1,11 @@
-"""What a model is, before any memory is planned: its tensors, operators, peak and smallest SRAM."""
+"""Inspection of a model before planning: its tensors, operators, peak of live bytes and smallest SRAM."""
 
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from spillprof.ir.control_flow import ControlFlow
 from spillprof.ir.graph import Assumption, Graph
-from spillprof.ir.program import Buffer, BufferKind, Program
+from spillprof.ir.program import Buffer, BufferKind, ControlFlow, Program
 from spillprof.ir.target import Target
 from spillprof.lowering.assembly import assemble
 from spillprof.lowering.draft import Draft

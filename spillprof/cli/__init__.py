@@ -17,6 +17,9 @@ def main(arguments: "Sequence[str] | None" = None) -> "NoReturn":
     except (KeyboardInterrupt, RuntimeError):  # Ctrl-C in a class definition raises RuntimeError
         os._exit(130)
 
+    import gc
+
+    gc.disable()  # to the end: modules and commands allocate millions of acyclic values
     from spillprof.cli.running import run_and_exit
 
     run_and_exit(arguments)

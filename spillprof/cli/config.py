@@ -22,8 +22,8 @@ from spillprof.cli.config_keys import (
     SettingValue,
 )
 from spillprof.frontends.targets import open_target, resolve_path
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Bindings
 from spillprof.ir.metric import Budgets
 from spillprof.ir.nearest import nearest
 from spillprof.ir.side_files.kinds import CONFIGURATION

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from spillprof.ir.graph import Graph
     from spillprof.ir.profile import Profile
     from spillprof.ir.target import Target
-    from spillprof.studies.diff import Comparison
+    from spillprof.studies.diff import ProfileDiff
 
 _MAX_VIOLATIONS = 3
 _DEFAULT_STRATEGIES = ("interval",)
@@ -125,7 +125,7 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
         )
 
 
-def _terminal(comparison: "Comparison", top: int) -> str:
+def _terminal(comparison: "ProfileDiff", top: int) -> str:
     from spillprof.report.diff.terminal import render
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

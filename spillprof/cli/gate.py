@@ -17,8 +17,8 @@ from spillprof.cli.invocation import Invocation
 from spillprof.cli.options import binding_options, config_options, simulation_options, target_options, verbosity_options
 from spillprof.cli.output import by_suffix, print_result, write_file
 from spillprof.cli.progress import stages
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Bindings
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import parse_energy, parse_share, parse_size, parse_time
 from spillprof.planning.strategies import IDEAL, STRATEGIES
@@ -26,7 +26,7 @@ from spillprof.report.text import label
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config, ModelEntry
-    from spillprof.studies.gate import Case, GateReport, Rules
+    from spillprof.studies.gate import GateCase, GateReport, Rules
 
 _FORMATS = ("text", "json", "markdown", "junit", "github", "sarif")
 _SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif", ".txt": "text"}
@@ -127,7 +127,7 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
     return 0 if report.exit_code == 1 and values["exit_zero"] else report.exit_code
 
 
-def _cases(models: Sequence[str], config: "Config", root: Path, values: Mapping[str, Any]) -> "list[Case]":
+def _cases(models: Sequence[str], config: "Config", root: Path, values: Mapping[str, Any]) -> "list[GateCase]":
     """Every model to judge, on each of its targets: the models named, else those of the configuration."""
     entries = [_entry(model, config, root) for model in models] if models else list(config.models)
     if not entries:
@@ -160,8 +160,8 @@ def _entry(model: str, config: "Config", root: Path) -> "ModelEntry":
     return ModelEntry(path=path, name=Path(name).as_posix(), line=0)
 
 
-def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) -> "list[Case]":
-    from spillprof.studies.gate import Case
+def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) -> "list[GateCase]":
+    from spillprof.studies.gate import GateCase
     from spillprof.studies.gate.values import Location
 
     strategy = values["strategy"]
@@ -172,17 +172,13 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
     given, mine = read_bindings(values), entry.bindings
     bindings = Bindings(
         batch=mine.batch if given.batch is None else given.batch,
-        **{
-            name: {**getattr(mine, name), **getattr(given, name)}
-            for name in Bindings.__dataclass_fields__
-            if name != "batch"
-        },
+        **{name: {**getattr(mine, name), **getattr(given, name)} for name in _BOUND_BY_NAME},
     )
     limits = {name: values[key.replace("-", "_")] for key, (name, _) in BUDGETS.items()}
     names = entry.targets if entry.targets and not is_given("target") else (None,)
     listed = entry.line > 0 and config.path is not None
     return [
-        Case(
+        GateCase(
             path=os.path.relpath(config.folder / entry.path) if listed else os.path.relpath(entry.path),
             model=entry.name,
             target=read_target(values, name),

@@ -9,10 +9,10 @@ import click
 from spillprof.cli.declaring import read_options
 from spillprof.cli.invocation import Invocation
 from spillprof.frontends.targets import open_target
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ProfileError, UsageError
+from spillprof.ir.graph import Bindings
 from spillprof.ir.side_files.json_text import parse_json
-from spillprof.ir.side_files.kinds import PROFILE, Kind
+from spillprof.ir.side_files.kinds import PROFILE, FileKind
 from spillprof.ir.side_files.opening import decoded_stdin, read_text
 from spillprof.ir.target import Target
 from spillprof.ir.target_settings import unit_doubts, with_fields
@@ -35,8 +35,8 @@ def load_graph(model: str, values: Mapping[str, Any], invocation: Invocation) ->
     if model == "-":
         if sys.stdin is None:
             raise UsageError("there is no stdin to read a model from", hint="give the path of a file")
-        return read_model(sys.stdin.buffer, given, cache=invocation.graphs)
-    return read_model(model, given, cache=invocation.graphs)
+        return read_model(sys.stdin.buffer, given, cache=invocation.graphs, is_alone=True)
+    return read_model(model, given, cache=invocation.graphs, is_alone=True)
 
 
 def read_bindings(values: Mapping[str, Any]) -> Bindings:
@@ -121,6 +121,6 @@ def read_saved_profile(path: str) -> "Profile":
         raise ProfileError(error.message, where=(path, *error.where), hint=error.hint) from None
 
 
-def read_json(path: str, kind: Kind) -> Any:
+def read_json(path: str, kind: FileKind) -> Any:
     """The JSON values in a plan or certificate. ``PlanError`` if the file is not JSON."""
     return parse_json(read_text(path, kind), kind, path)

@@ -2,23 +2,23 @@
 
 import errno
 import os
-import secrets
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spillprof.cli.files import descriptor_of, real_path
 from spillprof.cli.invocation import Invocation
 from spillprof.cli.streams import say, with_whole_bars
 from spillprof.ir.errors import UsageError
 from spillprof.ir.interrupts import raised
-from spillprof.ir.profile import Profile
 from spillprof.ir.units import format_size
+
+if TYPE_CHECKING:
+    from spillprof.ir.profile import Profile
 
 Format = TypeVar("Format")
 _RESERVED_ON_WINDOWS = {"CON", "PRN", "AUX", "NUL", *(f"{port}{i}" for port in ("COM", "LPT") for i in range(1, 10))}
@@ -67,13 +67,15 @@ def print_result(text: str) -> None:
     say(shown if shown.endswith("\n") else shown + "\n")
 
 
-def print_profile(profile: Profile, invocation: Invocation, *, as_json: bool, events: bool, top: int) -> None:
+def print_profile(profile: "Profile", invocation: Invocation, *, as_json: bool, events: bool, top: int) -> None:
     """The profile on stdout: as JSON, or as a summary, as wide as the terminal. ``events``: JSON has times."""
     if as_json:
         from spillprof.report.json_text import render
 
         print_result(render(profile, events=events))
     else:
+        import shutil
+
         from spillprof.report.profile import terminal
 
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -121,6 +123,8 @@ def _replace(real: str, pieces: Iterable[bytes]) -> int:
 
 def _scratch(folder: str, mode: int) -> tuple[int, str]:
     """A new open file in the folder. Its name is short: the final name may be as long as the file system allows."""
+    import secrets
+
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     for _ in range(_MOST_TRIES):
         path = os.path.join(folder, f".spillprof-{secrets.token_hex(8)}.tmp")

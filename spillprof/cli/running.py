@@ -4,7 +4,6 @@ import errno
 import gc
 import platform
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
@@ -119,6 +118,8 @@ def _print_error(invocation: Invocation, message: str, where: tuple[str, ...], h
 
 def _print_bug(invocation: Invocation, failure: BaseException) -> None:
     if invocation.verbose:
+        import traceback
+
         tell(printable_lines("".join(traceback.format_exception(failure))))
     what = f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
     where = f"spillprof {__version__}, Python {platform.python_version()}, {platform.system()}"

@@ -10,7 +10,7 @@ from spillprof.cli.inputs import load_graph, read_json, read_simulation, read_ta
 from spillprof.cli.invocation import Invocation
 from spillprof.cli.options import config_options, model_options, simulation_options, target_options, verbosity_options
 from spillprof.cli.output import print_result
-from spillprof.ir.certificate_json import certificate_from_json
+from spillprof.ir.certificate import certificate_from_json
 from spillprof.ir.errors import UsageError
 from spillprof.ir.side_files.kinds import CERTIFICATE, PLAN
 from spillprof.report.text import label

@@ -5,9 +5,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import UsageError
-from spillprof.ir.graph import Graph
+from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit, unlimited

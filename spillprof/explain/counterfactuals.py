@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from spillprof.analysis.causes import FRAGMENTATION, LATE_RELEASE, ORDER, POLICY, Rung, places
+from spillprof.analysis.causes import FRAGMENTATION, LATE_RELEASE, ORDER, POLICY, Rung, spill_sites
 from spillprof.engine.case import Case
 from spillprof.engine.known import plans_of
 from spillprof.engine.scheduling import memory_order, steps_to_judge
@@ -109,4 +109,4 @@ class Counterfactuals:
 
 
 def _rung(cause: str, fitted: Program, plan: Plan) -> Rung:
-    return Rung(cause=cause, spill_bytes=count_traffic(fitted, plan).spill_bytes, spills=places(fitted, plan))
+    return Rung(cause=cause, spill_bytes=count_traffic(fitted, plan).spill_bytes, spills=spill_sites(fitted, plan))

@@ -12,9 +12,8 @@ from itertools import chain
 from typing import IO, Any
 
 from spillprof.frontends.foreign import looks_like
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ModelError
-from spillprof.ir.graph import Graph
+from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.units import format_size
 
@@ -46,12 +45,15 @@ class FrontEnd:
     name: str
     suffixes: tuple[str, ...]
     magic: tuple[tuple[int, bytes], ...] = ()  # (offset, bytes): any of them says that a file is of this format
-    module: str  # defines ``read``, which takes what ``read`` below takes and raises as ``read_model``
+    module: str  # its ``read(source, bindings, cache)`` returns the graph, and raises as ``read_model``
     max_bytes: int
     size_hint: str  # what to do with a larger file
+    light_import: str = ""  # module whose ``import_light`` loads in part the library that ``module`` imports
 
-    def read(self, source: ModelSource, bindings: Bindings, cache: GraphCache | None) -> Graph:
+    def read(self, source: ModelSource, bindings: Bindings, cache: GraphCache | None, *, is_alone: bool) -> Graph:
         """The graph of a file of this format. The module is imported for the first one."""
+        if is_alone and self.light_import:
+            import_module(self.light_import).import_light()
         graph: Graph = import_module(self.module).read(source, bindings, cache)
         return graph
 
@@ -61,6 +63,7 @@ FRONT_ENDS = (
         name="ONNX",
         suffixes=(".onnx",),
         module="spillprof.frontends.onnx.reader",
+        light_import="spillprof.frontends.onnx.light_import",
         max_bytes=1 << 32,  # twice where protobuf ends
         size_hint="protobuf ends at 2 GiB: larger models keep their weights in files beside the model",
     ),
@@ -74,6 +77,7 @@ def read_model(
     *,
     name: str = "-",
     cache: GraphCache | None = None,
+    is_alone: bool = False,
     **given: Any,
 ) -> Graph:
     """The graph of a model, every tensor sized. Weights are neither loaded nor looked for.
@@ -83,24 +87,30 @@ def read_model(
     ``INPUT[AXIS]``, ``shapes`` whole inputs, ``batch`` the open first axes; ``assume`` gives the shapes of tensors
     that cannot be inferred; ``branches`` says which branch of an If runs ("then" or "else"), ``trips`` how often a
     Loop does, "" standing for all of unknown length. With a ``cache``, the same contents with the same bindings are
-    sized once.
+    sized once. ``is_alone`` says that nothing but spillprof runs in this process: libraries may be imported in part.
 
     ``ModelError`` for what is no sound model, ``ShapeError`` where sizes stay unknown or contradict each other,
     ``UsageError`` for bindings that fit nothing.
     """
     bound = Bindings(**given) if bindings is None else bindings
+
+    def read(front_end: FrontEnd, found: ModelSource) -> Graph:
+        return front_end.read(found, bound, cache, is_alone=is_alone)
+
     if isinstance(source, bytes):
         if not source:
             raise ModelError("the input is empty", where=(name,), hint="was the download or export cut off?")
         digest = hashlib.sha256(source).hexdigest
-        whole = ModelSource(data=source, name=name, folder=None, sha256=digest)
-        return front_end_of(source, name).read(whole, bound, cache)
+        return read(front_end_of(source, name), ModelSource(data=source, name=name, folder=None, sha256=digest))
     if isinstance(source, str | os.PathLike):
-        return _of_path(source, bound, cache)
-    return _of_stream(source, name, bound, cache)
+        return _of_path(source, read)
+    return _of_stream(source, name, read)
 
 
-def _of_path(path: str | os.PathLike[str], bindings: Bindings, cache: GraphCache | None) -> Graph:
+_Read = Callable[[FrontEnd, ModelSource], Graph]
+
+
+def _of_path(path: str | os.PathLike[str], read: _Read) -> Graph:
     shown = os.fspath(path)
     try:
         mode = os.stat(path).st_mode
@@ -115,10 +125,10 @@ def _of_path(path: str | os.PathLike[str], bindings: Bindings, cache: GraphCache
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise _unreadable(error, shown) from error
     with file:
-        return _of_file(file, shown, os.path.dirname(shown) or os.curdir, bindings, cache)
+        return _of_file(file, shown, os.path.dirname(shown) or os.curdir, read)
 
 
-def _of_stream(stream: IO[bytes], name: str, bindings: Bindings, cache: GraphCache | None) -> Graph:
+def _of_stream(stream: IO[bytes], name: str, read: _Read) -> Graph:
     """Reads through a temporary file, so that the weights are not in memory here either."""
     import tempfile
 
@@ -134,10 +144,10 @@ def _of_stream(stream: IO[bytes], name: str, bindings: Bindings, cache: GraphCac
             file.seek(0)
         except (OSError, ValueError) as error:  # ValueError: a stream that was closed
             raise _unreadable(error, name) from error
-        return _of_file(file, name, None, bindings, cache)
+        return _of_file(file, name, None, read)
 
 
-def _of_file(file: IO[bytes], shown: str, folder: str | None, bindings: Bindings, cache: GraphCache | None) -> Graph:
+def _of_file(file: IO[bytes], shown: str, folder: str | None, read: _Read) -> Graph:
     """The graph of an open file, mapped into memory."""
     try:
         size = os.fstat(file.fileno()).st_size
@@ -150,7 +160,7 @@ def _of_file(file: IO[bytes], shown: str, folder: str | None, bindings: Bindings
         raise _unreadable(error, shown) from error
     with data:
         source = ModelSource(data=data, name=shown, folder=folder, sha256=lambda: _sha256(file, shown))
-        return front_end.read(source, bindings, cache)
+        return read(front_end, source)
 
 
 def front_end_of(head: bytes, name: str) -> FrontEnd:

@@ -1,8 +1,12 @@
 """Certificate: what a lower bound on spill bytes is proven by, in integers, checked without a solver."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
-SCHEMA = "spillprof-certificate/1"
+from spillprof.ir.errors import PlanError
+
+CERTIFICATE_SCHEMA = "spillprof-certificate/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +33,45 @@ class Certificate:
     writes_always: bool  # every eviction of what was computed is written back
     scale: int  # weights are in units of 1 / scale
     rows: tuple[CertificateRow, ...]
-    schema: str = SCHEMA
+    schema: str = CERTIFICATE_SCHEMA
 
     @property
     def entries(self) -> int:
         """Rows, and gaps set apart in them."""
         return len(self.rows) + sum(len(row.apart) for row in self.rows)
+
+
+_HINT = "give a Profile JSON ('analyze -o x.json', with --events if it is long), or its bounds.certificate"
+
+
+def certificate_from_json(data: object) -> Certificate:
+    """The certificate that JSON values hold. ``PlanError`` if there is none, or it is malformed."""
+    if isinstance(data, Mapping) and "bounds" in data:
+        data = data["bounds"]
+    if isinstance(data, Mapping) and "certificate" in data:
+        data = data["certificate"]
+    if not isinstance(data, Mapping) or data.get("schema") != CERTIFICATE_SCHEMA:
+        raise PlanError("there is no certificate in the file", hint=_HINT)
+    table = _read(Certificate, data, "certificate", skip="rows")
+    rows = data.get("rows")
+    if not isinstance(rows, list):
+        raise PlanError("certificate.rows must be a list", where=["certificate"])
+    read = [_read(CertificateRow, row, f"rows[{k}]") for k, row in enumerate(rows)]
+    return Certificate(**table, rows=tuple(CertificateRow(**row) for row in read))
+
+
+def _read(noun: type, data: object, where: str, *, skip: str = "") -> dict[str, Any]:
+    if not isinstance(data, Mapping):
+        raise PlanError(f"{where} must be an object", where=[where])
+    return {f.name: _value(f.type, data.get(f.name), f"{where}.{f.name}") for f in fields(noun) if f.name != skip}
+
+
+def _value(kind: Any, raw: object, where: str) -> Any:
+    if kind in (tuple[str, ...], tuple[int, ...]):
+        if not isinstance(raw, list):
+            raise PlanError(f"{where} must be a list", where=[where])
+        item = str if kind == tuple[str, ...] else int
+        return tuple(_value(item, each, where) for each in raw)
+    if not isinstance(raw, kind) or (kind is int and isinstance(raw, bool)):
+        raise PlanError(f"{where} must be of type {kind.__name__}", where=[where])
+    return raw

@@ -4,7 +4,7 @@ Every tensor of a Graph has a concrete shape: front ends resolve symbolic and co
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -117,3 +117,30 @@ class Graph:
     def fingerprint(self) -> str:
         """SHA-256 of all that its figures follow from; "" for a graph that is of no file."""
         return model_fingerprint(self.sha256 or "", self.external_sha256 or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bindings:
+    """Sizes of dimensions, shapes of tensors, and how control flow runs."""
+
+    dims: Mapping[str, int] = field(default_factory=dict)  # by symbol, or by ``INPUT[AXIS]``
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by input
+    batch: int | None = None  # first axis of every input, where it is open
+    assume: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by tensor that inference cannot size
+    branches: Mapping[str, str] = field(default_factory=dict)  # "then" or "else", by If
+    trips: Mapping[str, int] = field(default_factory=dict)  # by Loop; "": every one whose length is left open
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The same for bindings that say the same, whatever their order."""
+        mappings = (self.dims, self.shapes, self.assume, self.branches, self.trips)
+        return (*(tuple(sorted((k, _plain(v)) for k, v in m.items())) for m in mappings), self.batch)
+
+
+def _plain(value: int | str | Sequence[int]) -> int | str | tuple[int, ...]:
+    return value if isinstance(value, int | str) else tuple(value)
+
+
+def written_shape(shape: tuple[int, ...]) -> str:
+    """``1x3x224x224``, as options take it."""
+    return "x".join(map(str, shape))

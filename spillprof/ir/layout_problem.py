@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spillprof.ir.search_ends import COMPLETE
+from spillprof.ir.plan import COMPLETE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

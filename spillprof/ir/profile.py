@@ -20,11 +20,31 @@ from spillprof.ir.profile_facts import (
     StreamedOperator,
 )
 from spillprof.ir.result import Ideal, Result
-from spillprof.ir.size_curve import SizeCurve
 from spillprof.ir.story import Story, Suggestion
 from spillprof.ir.target import PROFILE_FIELDS, Target
 
-SCHEMA = "spillprof-profile/1"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizePoint:
+    """One strategy in one size of SRAM. Figures are None where it cannot run."""
+
+    sram_bytes: int
+    strategy: str
+    spill_bytes: int | None
+    latency_s: float | None
+    spill_bytes_lower: int | None  # proven, by quick methods: no plan in this memory spills less
+    reason: str | None = None  # why it cannot run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeCurve:
+    """Points by size, then strategy; none where they were not simulated."""
+
+    points: tuple[SizePoint, ...] = ()
+    left_out: str = ""  # why there are no points
+
+
+PROFILE_SCHEMA = "spillprof-profile/1"
 MOST_ENTRIES = 2_000
 """A certificate with more rows and gaps is left out of the JSON, unless events are asked for."""
 
@@ -103,7 +123,7 @@ class Profile:
     recomputed: tuple[RecomputedOperator, ...] = ()  # in program order
     command: str = ""  # to reproduce
     simulator_revision: int = 0  # figures of different revisions do not compare; 0: not known
-    schema: str = field(default=SCHEMA)
+    schema: str = field(default=PROFILE_SCHEMA)
 
     @property
     def machine(self) -> dict[str, Any]:

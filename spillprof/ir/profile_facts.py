@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spillprof.ir.control_flow import ControlFlow
 from spillprof.ir.fast_init import fast_init
 from spillprof.ir.graph import Assumption, model_fingerprint
+from spillprof.ir.program import ControlFlow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from spillprof.ir.errors import ProfileError, UsageError
 from spillprof.ir.json_values import MalformedError, reader_of, shown
-from spillprof.ir.profile import SCHEMA, Profile
+from spillprof.ir.profile import PROFILE_SCHEMA, Profile
 from spillprof.ir.profile_facts import BufferFact, LiveBuffer
 from spillprof.ir.program import BufferKind
 from spillprof.ir.result import BufferCost, Residency, Result, RunTimes
@@ -24,11 +24,11 @@ def profile_from_json(data: object) -> Profile:
     Without events in it, ``Result.times`` is None, and events and residencies are empty.
     """
     schema = data.get("schema") if isinstance(data, Mapping) else None
-    if schema != SCHEMA or not isinstance(data, Mapping):
+    if schema != PROFILE_SCHEMA or not isinstance(data, Mapping):
         found = "it has no schema" if schema is None else f"its schema is {shown(schema)}"
         raise ProfileError(
             "this is no profile that can be read here",
-            where=(f"{found}, not '{SCHEMA}'",),
+            where=(f"{found}, not '{PROFILE_SCHEMA}'",),
             hint="'spillprof analyze MODEL -o FILE.json' writes one",
         )
     try:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +14,7 @@ from spillprof.ir.side_files.opening import read_text
 from spillprof.ir.side_files.toml_text import parse_toml
 from spillprof.ir.target_fields import (
     FieldRow,
-    optional,
+    or_nothing,
     read_conv_factors,
     read_count,
     read_count_from_1,
@@ -36,6 +35,8 @@ from spillprof.ir.target_fields import (
     row,
 )
 from spillprof.ir.units import format_rate
+
+_BUILT_IN = Path(__file__).with_name("targets")
 
 MOST_PARENTS = 16
 """Targets that one may inherit through."""
@@ -75,11 +76,11 @@ class Target:
         left_out="none", not_set="give dram-read and dram-read-setup"))
     dram_write_curve: TransferCurve = field(default=(), metadata=row(read_curve, "[bytes, s]",
         "the same, to DRAM", left_out="none", not_set="give dram-write and dram-write-setup"))
-    dram_bus_bytes_per_s: float | None = field(default=None, metadata=row(optional(read_rate), "bytes/s",
+    dram_bus_bytes_per_s: float | None = field(default=None, metadata=row(or_nothing(read_rate), "bytes/s",
         "shared by all transfers of both directions", left_out="directions do not limit each other"))
     background_bytes_per_s: float = field(default=0.0, metadata=row(read_rate_from_0, "bytes/s",
         "other traffic, always on that bus"))
-    dram_outstanding: int | None = field(default=None, metadata=row(optional(read_count_from_1), "transfers",
+    dram_outstanding: int | None = field(default=None, metadata=row(or_nothing(read_count_from_1), "transfers",
         "most in flight at once", left_out="as many as channels"))
     dma_read_channels: int = field(default=1, metadata=row(read_count_from_1, "channels", "that read from DRAM"))
     dma_write_channels: int = field(default=1, metadata=row(read_count_from_1, "channels", "that write to DRAM"))
@@ -88,7 +89,7 @@ class Target:
     sram_bytes_per_s: float = field(metadata=row(read_rate, "bytes/s",
         "on-chip bandwidth of operators", short="sram-rate"))
     cores: int = field(default=1, metadata=row(read_count_from_1, "", "compute units that share SRAM and bus"))
-    clock_hz: float | None = field(default=None, metadata=row(optional(read_frequency), "Hz",
+    clock_hz: float | None = field(default=None, metadata=row(or_nothing(read_frequency), "Hz",
         "of the compute units", left_out="not stated"))
     macs_per_s: Mapping[str, float] = field(default_factory=dict, metadata=row(read_rates_by_dtype, "MAC/s",
         "table by element type, of one core; `default` for the rest",
@@ -103,9 +104,9 @@ class Target:
         left_out="1 each", not_set="it is a table: write a target of its own"))
     launch_overhead_s: float = field(default=0.0, metadata=row(read_duration, "s",
         "of each step, and of each block of a convolution that comes in blocks"))
-    weight_staging_bytes: int | None = field(default=None, metadata=row(optional(read_whole), "bytes",
+    weight_staging_bytes: int | None = field(default=None, metadata=row(or_nothing(read_whole), "bytes",
         "staging area of weights", left_out="1/8 of the SRAM", in_profile=False))
-    stream_staging_bytes: int | None = field(default=None, metadata=row(optional(read_whole), "bytes",
+    stream_staging_bytes: int | None = field(default=None, metadata=row(or_nothing(read_whole), "bytes",
         "staging area of operands that are tiled", left_out="1/16 of the SRAM", in_profile=False))
     shared_workspace: bool = field(default=True, metadata=row(read_switch, "switch",
         "one block for all workspaces, as large as the largest of them", in_profile=False))
@@ -224,8 +225,7 @@ def _check(target: Target) -> None:
 
 def builtin_target_names() -> tuple[str, ...]:
     """Names of the targets that ship with the package, sorted."""
-    folder = resources.files("spillprof.ir") / "targets"
-    return tuple(sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")))
+    return tuple(sorted(p.stem for p in _BUILT_IN.glob("*.toml")))
 
 
 def load_target(name_or_path: str) -> Target:
@@ -256,7 +256,7 @@ def _made(values: dict[str, Any]) -> Target:
 def _values_of(name_or_path: str, chain: tuple[str, ...]) -> dict[str, Any]:
     """Fields of a target with what it inherits; ``chain``: the names that led here."""
     if name_or_path in builtin_target_names():
-        text = (resources.files("spillprof.ir") / "targets" / f"{name_or_path}.toml").read_text("utf-8")
+        text = (_BUILT_IN / f"{name_or_path}.toml").read_text("utf-8")
         return _values(text, name=name_or_path, folder=Path(), chain=chain)
     path = Path(name_or_path)
     if not name_or_path.endswith(".toml"):

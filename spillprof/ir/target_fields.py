@@ -170,7 +170,7 @@ def read_energies_by_dtype(value: object) -> dict[str, float]:
     return _table(value, read_number, "write a table with int8 = 2e-13")
 
 
-def optional(read: Callable[[object], Any]) -> Callable[[object], Any]:
+def or_nothing(read: Callable[[object], Any]) -> Callable[[object], Any]:
     """Reads ``"none"`` too, which takes back what a target inherits."""
     return lambda value: None if value == "none" else read(value)
 

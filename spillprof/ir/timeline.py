@@ -108,12 +108,3 @@ class BusCurve:
     read_bytes_per_s: Seconds
     write_bytes_per_s: Seconds
     background_bytes_per_s: Seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QueueCurve:
-    """Transfers that wait for a channel, as a step function like ``BusCurve``."""
-
-    time_s: Seconds
-    reads: Indices
-    writes: Indices

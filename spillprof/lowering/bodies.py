@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spillprof.ir.control_flow import BodyFact, ControlFlow
 from spillprof.ir.graph import ASSUMED_TRIPS, Assumption, Graph, Operator, TensorKind, TripBasis, Trips
+from spillprof.ir.program import BodyFact, ControlFlow
 from spillprof.ir.units import format_size
 from spillprof.lowering.operators.table import count_macs
 

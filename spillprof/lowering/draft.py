@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
-from spillprof.ir.control_flow import ControlFlow
 from spillprof.ir.errors import ModelError
 from spillprof.ir.fast_init import fast_init
 from spillprof.ir.graph import Graph, Operator, TensorKind
+from spillprof.ir.program import ControlFlow
 from spillprof.lowering.control_step import ControlStep
 
 

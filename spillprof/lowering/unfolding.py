@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from spillprof.ir.control_flow import ControlFlow
 from spillprof.ir.graph import Assumption, Graph, Operator, TensorKind, TripBasis
+from spillprof.ir.program import ControlFlow
 from spillprof.lowering.bodies import UNFOLD_LIMIT, BodyChoice, Choices, assumption_of, choose, fact_of, role_of
 from spillprof.lowering.control_step import ControlStep, control_step
 from spillprof.lowering.operators.facts import CONTROL_DOMAIN

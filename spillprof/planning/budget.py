@@ -5,7 +5,7 @@ A clock ends a search only where the user sets a time, which replaces the work.
 
 import time
 
-from spillprof.ir.search_ends import BY_CLOCK, BY_WORK
+from spillprof.ir.plan import BY_CLOCK, BY_WORK
 from spillprof.planning.options import PlanningOptions
 
 OPTION = "--optimize-seconds"

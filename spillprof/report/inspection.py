@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from spillprof.analysis.inspection import Inspection, OperatorFact, TensorFact
-from spillprof.ir.control_flow import ControlFlow
 from spillprof.ir.dtypes import UNSIZED_DTYPES
-from spillprof.ir.program import BufferKind
+from spillprof.ir.program import BufferKind, ControlFlow
 from spillprof.ir.units import format_size, format_size_exact
 from spillprof.report.table import Table
 from spillprof.report.text import count_of, label, printable

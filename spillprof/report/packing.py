@@ -7,9 +7,9 @@ from typing import Any
 
 from spillprof.frontends.minimalloc import COLUMNS, IGNORED_COLUMNS
 from spillprof.ir.layout_problem import Layout, LayoutBuffer, LayoutProblem
+from spillprof.ir.plan import COMPLETE
 from spillprof.ir.profile import Profile
 from spillprof.ir.program import PHASES_PER_STEP
-from spillprof.ir.search_ends import COMPLETE
 from spillprof.ir.units import format_size_exact
 from spillprof.report.exports.recorded import leading_run
 from spillprof.report.table import Table

@@ -15,13 +15,13 @@ from spillprof.ir.metric import Metric
 from spillprof.ir.side_files.kinds import HISTORY
 from spillprof.ir.side_files.opening import check_regular
 from spillprof.studies.gate.fingerprint import without_defaults
-from spillprof.studies.gate.values import FIGURE_OF, Check
+from spillprof.studies.gate.values import FIGURE_OF, GateCheck
 
 SCHEMA_VERSION = 1
-WAIT_S = 10
+_WAIT_S = 10
 """For another process that records."""
 
-MOST_RUNS = 1_000_000
+_MOST_RUNS = 1_000_000
 _MOST_TEXT = 1 << 20  # characters of one value
 _MOST_TEXT_IN_ALL = 1 << 29
 _TABLE = """
@@ -44,7 +44,7 @@ _NAMES = ("commit_id", "model", "target", "verdict", "config", "model_sha256", *
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RecordedRun:
     """Figures of one model on one target at one commit."""
 
     commit: str
@@ -61,16 +61,16 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class RunSeries:
     """One model on one target, in the order of recording."""
 
     model: str
     target: str
-    runs: tuple[Run, ...]
+    runs: tuple[RecordedRun, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class FigureStep:
     """A commit at which a figure is not what it was at the one recorded before."""
 
     commit: str
@@ -80,7 +80,7 @@ class Step:
     reason: str  # "model", "configuration" or "neither": what else changed at that commit
 
 
-def record(path: Path, commit: str, checks: Iterable[Check]) -> int:
+def record(path: Path, commit: str, checks: Iterable[GateCheck]) -> int:
     """Append a row for each check that has figures; how many. A commit that is recorded again is replaced."""
     rows = [
         (
@@ -113,7 +113,7 @@ def check_history(path: Path) -> None:
             _check_recordable(connection, path)
 
 
-def read_history(path: Path) -> tuple[Series, ...]:
+def read_history(path: Path) -> tuple[RunSeries, ...]:
     """Every series of the file, by model and target. ``UsageError`` if it is no history."""
     if not os.path.lexists(path):
         raise UsageError(
@@ -123,18 +123,18 @@ def read_history(path: Path) -> tuple[Series, ...]:
         _check_schema(connection, path)
         rows = _rows(connection, path)
     rows.sort(key=lambda row: (row[2], row[3], row[0]))
-    found: dict[tuple[str, str], list[Run]] = {}
+    found: dict[tuple[str, str], list[RecordedRun]] = {}
     for _, commit, model, target, verdict, config, sha256, *figures in rows:
-        run = Run(commit=commit, model=model, target=target, verdict=verdict, config=config, model_sha256=sha256,
-                  figures=tuple(figures))  # fmt: skip
+        run = RecordedRun(commit=commit, model=model, target=target, verdict=verdict, config=config,
+                          model_sha256=sha256, figures=tuple(figures))  # fmt: skip
         found.setdefault((model, target), []).append(run)
-    return tuple(Series(model=model, target=target, runs=tuple(runs)) for (model, target), runs in found.items())
+    return tuple(RunSeries(model=model, target=target, runs=tuple(runs)) for (model, target), runs in found.items())
 
 
-def steps(runs: Sequence[Run], metric: Metric) -> tuple[Step, ...]:
+def steps(runs: Sequence[RecordedRun], metric: Metric) -> tuple[FigureStep, ...]:
     """Where the metric changed, oldest first."""
     return tuple(
-        Step(
+        FigureStep(
             commit=now.commit,
             previous=old.commit,
             before=old.of(metric),
@@ -151,7 +151,7 @@ def _text(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _reason(old: Run, now: Run) -> str:
+def _reason(old: RecordedRun, now: RecordedRun) -> str:
     """What changed with the figure. A new configuration makes figures that are not comparable, so it comes first."""
     if _settings(old.config) != _settings(now.config):
         return "configuration"
@@ -193,7 +193,7 @@ def _rows(connection: sqlite3.Connection, path: Path) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     texts: dict[str, str] = {}  # most say again what another said
     n_characters = 0
-    for row in connection.execute(f"SELECT number, {', '.join(_NAMES)} FROM runs LIMIT {MOST_RUNS + 1}"):
+    for row in connection.execute(f"SELECT number, {', '.join(_NAMES)} FROM runs LIMIT {_MOST_RUNS + 1}"):
         number, names, figures = row[0], row[1:7], row[7:]
         sound = isinstance(number, int) and all(isinstance(name, str) for name in names)
         if not sound or not all(isinstance(figure, int) and figure >= 0 for figure in figures):
@@ -204,7 +204,7 @@ def _rows(connection: sqlite3.Connection, path: Path) -> list[tuple[Any, ...]]:
             )
         n_characters += sum(len(name) for name in names if name not in texts)
         rows.append((number, *(texts.setdefault(name, name) for name in names), *figures))
-        if len(rows) > MOST_RUNS or n_characters > _MOST_TEXT_IN_ALL:
+        if len(rows) > _MOST_RUNS or n_characters > _MOST_TEXT_IN_ALL:
             raise UsageError("the history is too large", where=(f"{path}: more than {len(rows) - 1:,} rows fit",),
                              hint=HISTORY.hint)  # fmt: skip
     return rows
@@ -214,7 +214,7 @@ def _rows(connection: sqlite3.Connection, path: Path) -> list[tuple[Any, ...]]:
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     check_regular(path, HISTORY)
     try:
-        with closing(sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)) as connection:
+        with closing(sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)) as connection:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
             connection.execute("PRAGMA trusted_schema = OFF")
             yield connection

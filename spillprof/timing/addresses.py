@@ -1,4 +1,4 @@
-"""Who used each address last: what a new owner of a range has to wait for."""
+"""The last owner of each address: what a new owner of a range waits for."""
 
 from bisect import bisect_left, bisect_right
 
@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 class AddressMap:
     """A piecewise map from address to its last owner: disjoint pieces, sorted by address.
 
-    Claiming a range removes its pieces: whoever claims it waits for their owners, and whoever comes next waits for
-    the claimer. Each call adds at most two pieces, so n calls look at O(n) pieces in all; finding them is a bisection.
+    ``pop`` removes the pieces of a range; its new owner waits for the owners returned. Each call adds at most two
+    pieces, so n calls visit O(n) pieces in all; finding them is a bisection.
     """
 
     def __init__(self) -> None:
@@ -15,13 +15,13 @@ class AddressMap:
         self._pieces: dict[int, tuple[int, int]] = {}  # start -> end, owner
 
     def put(self, address: int, size: int, owner: int) -> None:
-        """The range belongs to ``owner`` from now on."""
-        self.claim(address, size)
+        """Makes ``owner`` the owner of the range."""
+        self.pop(address, size)
         if size:
             self._insert(address, address + size, owner)
 
-    def claim(self, address: int, size: int) -> list[int]:
-        """The owners of the range, each once, by address. It belongs to nobody then."""
+    def pop(self, address: int, size: int) -> list[int]:
+        """Removes and returns the owners of the range, each once, by address."""
         if not self._starts or not size:
             return []
         top = address + size

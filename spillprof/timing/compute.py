@@ -1,4 +1,4 @@
-"""How long each step computes, taken alone."""
+"""Compute time of each step by itself."""
 
 import numpy as np
 

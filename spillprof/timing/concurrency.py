@@ -1,9 +1,9 @@
-"""What several compute units add to the work of a plan: with one, the order of the steps sees to all of it.
+"""Dependences that several compute units add to the work of a plan. With one unit the step order implies them all.
 
-- *Data*: a step, a write to DRAM or a move that takes a buffer from its place follows whatever brought it there: the
-  step that wrote it, the read that filled the place, or a move.
-- *Addresses*: whatever fills a range follows everybody who used what lay there before: the steps that wrote or read
-  it, its writes to DRAM, its moves. So any legal plan stays legal, whichever steps run at the same time.
+- *Data*: a step, a write to DRAM or a move that uses a buffer in a segment follows what provided it there: the step
+  that wrote it, the read that filled the segment, or a move.
+- *Addresses*: what fills a range follows all users of its previous contents: the steps that wrote or read them, their
+  writes to DRAM, their moves. So every legal plan stays legal, whichever steps run at the same time.
 - *Shared areas*: one step at a time uses the weight staging area, and one the shared workspace block, in plan order.
   The staging area is refilled for the next such step from the start of the one before on.
 - *Turn*: a step that streams while it runs starts after all steps before it have started (see ``work``).
@@ -17,13 +17,13 @@ from spillprof.ir.plan import Segment
 from spillprof.ir.program import PHASES_PER_STEP, Phase
 from spillprof.ir.timeline import JobKind
 from spillprof.timing.addresses import AddressMap
-from spillprof.timing.builder import WorkBuilder
+from spillprof.timing.work import WorkBuilder
 
 _NOBODY = -1
 
 
 def add_concurrency(builder: WorkBuilder) -> None:
-    """Add to the work that the builder has built what steps that run at the same time must wait for."""
+    """Adds to the builder's finished work the dependences between steps that may run at the same time."""
     users = _Users(builder)
     for provider, own in zip(users.provider, users.of_segment, strict=True):
         for node in own:
@@ -34,7 +34,7 @@ def add_concurrency(builder: WorkBuilder) -> None:
 
 
 class _Users:
-    """Who brings the buffer to each segment, and who uses it there, the bringer included. Nodes, in plan order."""
+    """The node that provides the buffer of each segment, and all nodes that use it there, the provider included."""
 
     def __init__(self, builder: WorkBuilder) -> None:
         program, plan = builder.program, builder.plan
@@ -77,7 +77,7 @@ class _Users:
 
 
 def _reuse_addresses(builder: WorkBuilder, users: _Users) -> None:
-    """Whoever comes to a range follows the users of what lay there; many of them meet in a joint."""
+    """A new owner of a range follows the users of its previous contents; several users are joined in one node."""
     plan, sizes = builder.plan, [b.size_bytes for b in builder.program.buffers]
     n = len(plan.segments)
     scratch_start = sorted(range(len(plan.scratch)), key=lambda k: plan.scratch[k].start)
@@ -89,10 +89,10 @@ def _reuse_addresses(builder: WorkBuilder, users: _Users) -> None:
     joints: dict[int, int] = {}
     for _, k, address, size in comers:
         comer = users.provider[k] if k < n else plan.scratch[k - n].step
-        for owner in owners.claim(address, size):
+        for owner in owners.pop(address, size):
             own = users.of_segment[owner] if owner < n else {plan.scratch[owner - n].step: None}
             if comer == _NOBODY:
-                continue  # it lies there from the start
+                continue  # it is there from the start
             if comer in own or len(own) == 1:
                 builder.follow(comer, *(node for node in own if node != comer))
             elif own:

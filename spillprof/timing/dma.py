@@ -1,4 +1,4 @@
-"""What one DMA transfer takes when nothing is in its way, and the closed formula of a plan's spill."""
+"""Time of one DMA transfer without contention, and the serial cost of a plan's spill transfers."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from spillprof.ir.target import Target, TransferCurve
 class Link:
     """One direction between SRAM and DRAM.
 
-    A transfer first sets up, which takes a channel but no bandwidth; then it flows. Where there is a calibrated curve,
-    the set-up is the curve at no bytes, and what flows is the rest of its time at the full rate: alone, a transfer
-    takes exactly what the curve says.
+    A transfer first sets up, which takes a channel but no bandwidth; then it flows. With a calibrated curve, the set-up
+    is the curve at 0 bytes, and the flow is the rest of its time at the full rate: alone, a transfer takes exactly the
+    curve's time.
     """
 
     setup_s: float
@@ -30,14 +30,14 @@ class Link:
         return self.setup_s + self.flow_bytes(nbytes) / self.bytes_per_s
 
     def flow_bytes(self, nbytes: int) -> float:
-        """What the bus carries for a transfer, in bytes at the full rate."""
+        """Bytes at the full rate that a transfer takes of the bus."""
         if self.curve:
             return (curve_s(self.curve, nbytes) - self.setup_s) * self.bytes_per_s
         return -(-nbytes // self.burst_bytes) * self.burst_bytes
 
 
 def curve_s(curve: TransferCurve, nbytes: int) -> float:
-    """Seconds at that size: linear between the points, beyond them along the nearest piece."""
+    """Seconds at a size: linear between the points, extrapolated from the nearest piece beyond them."""
     right = min(max(bisect_right(curve, (nbytes, float("inf"))), 1), len(curve) - 1)
     (bytes_0, s_0), (bytes_1, s_1) = curve[right - 1 : right + 1]
     return s_0 + (s_1 - s_0) * (nbytes - bytes_0) / (bytes_1 - bytes_0)
@@ -68,7 +68,8 @@ def write_link(target: Target) -> Link:
 def serial_cost_s(program: Program, plan: Plan, target: Target) -> float:
     """Seconds that all spill transfers take one after another: reloads, write-backs, streamed operands.
 
-    Left out is what infinite SRAM moves too.
+
+    Compulsory transfers are left out.
     """
     read_s, write_s = cache(read_link(target).alone_s), cache(write_link(target).alone_s)  # few sizes, many transfers
     of_transfer, of_streamed = compulsory(program, plan)
@@ -83,13 +84,14 @@ def serial_cost_s(program: Program, plan: Plan, target: Target) -> float:
 
 
 def compulsory(program: Program, plan: Plan) -> tuple[list[bool], list[bool]]:
-    """Whether infinite SRAM would do each transfer, and each streamed operand, too.
+    """Whether each transfer, and each streamed operand, is compulsory: infinite SRAM would make it too.
 
-    That is an input's first load and an output's first write.
+
+    Those are an input's first load and an output's first write.
     """
     unwritten = {b.index for b in program.buffers if b.kind is BufferKind.OUTPUT}
     of_transfer, of_streamed = [], []
-    streamed_out = {s.buffer for s in plan.streamed if s.write}  # by the step that makes it: before any transfer
+    streamed_out = {s.buffer for s in plan.streamed if s.write}  # by the step that writes it, before any transfer
     for t in plan.transfers:
         first_write = t.buffer in unwritten and not t.kind.is_read and t.buffer not in streamed_out
         of_transfer.append(t.kind is TransferKind.FETCH or first_write)

@@ -1,9 +1,9 @@
-"""The event loop: plays the nodes of a plan in time.
+"""The event loop: simulates the nodes of a plan in time.
 
-An event is the end of a step, of a set-up, of a move, or of a transfer. What it makes possible starts at once: the
-agenda goes on, channels take the next job of their queue, nodes that followed it may start. When all events of one
-moment are over, ready steps go to free compute units, in plan order. Events of one moment are handled in the order
-in which they were foreseen, so two runs never differ. E events take O(E log E).
+An event is the end of a step, of a set-up, of a move, or of a transfer. What it enables starts at once: the agenda
+advances, channels take the next job of their queue, nodes that follow it may start. When all events of one moment
+have been handled, ready steps go to free compute units, in plan order. Events of one moment are handled in the order
+in which they were scheduled, so runs are deterministic. E events take O(E log E).
 """
 
 from collections import deque
@@ -17,8 +17,8 @@ _NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """What the loop knows of a target."""
+class DmaLimits:
+    """DMA channels and bus of a target."""
 
     limits: BusLimits
     channels: tuple[int, ...]  # (reading, writing), or one number: shared by both directions
@@ -27,7 +27,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
-    """What each node takes when nothing is in its way."""
+    """Duration of each node without contention."""
 
     step_s: list[float]
     setup_s: list[float]  # by job, before it flows; of a move: all of it
@@ -45,7 +45,7 @@ class _Queue:
 
 
 class _Prefix:
-    """How many steps from the front are marked, but for ``slack`` of them."""
+    """Length of the longest prefix of steps that are all marked but for ``slack`` of them."""
 
     __slots__ = ("_marked", "_missing", "_slack", "reached")
 
@@ -72,18 +72,18 @@ class _Prefix:
 
 
 class EventLoop:
-    """One run. After ``play`` the lists hold what happened, by step or by job, in seconds."""
+    """One run. After ``play`` the lists hold its times by step or by job, in seconds."""
 
-    def __init__(self, work: Work, durations: Durations, machine: Machine) -> None:
+    def __init__(self, work: Work, durations: Durations, dma: DmaLimits) -> None:
         n, m = work.n_steps, len(work.jobs)
         self._work, self._durations, self._n = work, durations, n
         self._waits = work.waits.copy()
-        self._bus = Bus(machine.limits)
-        self._queues = [_Queue(channels) for channels in machine.channels]
+        self._bus = Bus(dma.limits)
+        self._queues = [_Queue(channels) for channels in dma.channels]
         self._direction = [WRITE if kind.is_write else READ for kind, _, _, _ in work.jobs]
         own = (self._queues[0], self._queues[-1])
         self._queue = [own[d] if work.uses_dma(n + j) else None for j, d in enumerate(self._direction)]
-        self._slots = m + 1 if machine.outstanding is None else machine.outstanding  # free ones
+        self._slots = m + 1 if dma.outstanding is None else dma.outstanding  # free ones
         self._timers: list[tuple[float, int, int]] = []  # time, sequence, node
         self._sequence = 0
         self._ended, self._started = _Prefix(n, work.cores - 1), _Prefix(n, 0)
@@ -103,7 +103,7 @@ class EventLoop:
         self.cause = [-1] * m
 
     def play(self) -> None:
-        """All events, until nothing is left to happen."""
+        """Handles all events."""
         for i in range(self._n):
             if not self._waits[i]:
                 self._begin(i)
@@ -150,7 +150,7 @@ class EventLoop:
         self._release_followers(self._n + j)
 
     def _part_over(self, i: int, node: int) -> None:
-        """The step has computed, or one of its streams has passed."""
+        """Ends the computing of a step, or one of its streams."""
         self._parts[i] -= 1
         if self._parts[i]:
             return
@@ -162,7 +162,7 @@ class EventLoop:
         self._release_followers(i)
 
     def _dispatch(self) -> None:
-        """The first ready step goes to the unit that has been free for longest."""
+        """Starts the first ready step on the unit that has been free for longest."""
         i = heappop(self._ready)
         freed_s, self.step_unit[i], freed_by = heappop(self._free_units)
         self.step_start[i] = self.now
@@ -179,10 +179,10 @@ class EventLoop:
         self._started.mark(i)
         self._go_on()
 
-    # --- what an event makes possible
+    # --- what an event enables
 
     def _go_on(self) -> None:
-        """Issue what is next on the agenda, and let the steps go whose turn it is."""
+        """Issues the next entries of the agenda, and releases the steps whose turn it is."""
         agenda, ended, started = self._work.agenda, self._ended.reached, self._started.reached
         while self._turns and self._turns[0] <= started:
             self._release(self._turns.popleft())
@@ -201,7 +201,7 @@ class EventLoop:
             self._release(follower)
 
     def _release(self, node: int) -> None:
-        """One thing less to wait for."""
+        """Removes one dependence of a node."""
         self._waits[node] -= 1
         if node < self._n and self._root < self._n:
             self.step_reached[node] = self.now
@@ -209,7 +209,7 @@ class EventLoop:
             self._begin(node)
 
     def _begin(self, node: int) -> None:
-        """Nothing is left that it follows."""
+        """Makes ready a node that has no dependence left."""
         if node < self._n:
             self._ready_since[node] = (self.now, self._root)
             heappush(self._ready, node)
@@ -238,7 +238,7 @@ class EventLoop:
             self._serve(queue)
 
     def _serve(self, queue: _Queue) -> None:
-        """Jobs start in the order of their queue: one that still follows something holds up those behind it."""
+        """Starts jobs in queue order: a job with unmet dependences blocks those behind it."""
         while queue.jobs and queue.channels and self._slots and not self._waits[self._n + queue.jobs[0]]:
             j = queue.jobs.popleft()
             queue.channels -= 1

@@ -1,16 +1,16 @@
-"""A whole run in one pass over its steps: what the event loop writes down, where it has nothing to decide.
+"""A whole run in one pass over its steps: the event loop's record, where no order of events needs to be found.
 
-With one compute unit, and channels that neither wait for each other nor share bandwidth, whatever a step or a
+With one compute unit, and channels that neither wait for each other nor share bandwidth, everything that a step or a
 transfer waits for was issued before it: writes of a step before its reads, reads no later than the step that needs
-them, and what is ahead in its own queue. So where the pass comes to it, all ends that it waits for are known, and the
-latest of them lets it start: its cause. Nothing that is issued later can change that. Sums are formed in the order in
-which the event loop forms them, so that both give the same numbers to the last bit.
+them, and the jobs ahead in its own queue. So all ends that it waits for are known when the pass reaches it, and the
+latest of them is its cause. Nothing that is issued later can change that. Sums are formed in the order of the event
+loop, so that both give the same numbers to the last bit.
 
-Of ends at one moment the event loop handles the last read first, then the last write, then what no channel does. A
-node has the *rank* of the event that ends it, and of equal moments the higher rank came last. What is issued while a
-moment is handled finds its channel free if the channel's last transfer is over by then, and owes its start to the step
-that issued it. So (seconds, rank) orders all ends, and of two equal ones the issuing step's is the later. A step that
-ends with a transfer ends before the channel goes on.
+At one moment the event loop handles the end of a read first, then of a write, then of what uses no channel. A node has
+the *rank* of the event that ends it, and among equal moments the higher rank is later. A job issued while a moment is
+handled finds its channel free if the channel's last transfer has ended by then, and its cause is the step that issued
+it. So (seconds, rank) orders all ends, and of two equal ones the issuing step's is the later. A step that ends with a
+transfer ends before the channel takes its next job.
 """
 
 from collections import defaultdict
@@ -23,19 +23,18 @@ from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import JobKind
-from spillprof.timing.builder import KINDS, WEIGHT_STAGING
 from spillprof.timing.bus import bus_limits, fair_rates
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link, write_link
 from spillprof.timing.record import Record
-from spillprof.timing.waits import Nodes, waits_of
+from spillprof.timing.work import JOB_KINDS, WEIGHT_STAGING, Nodes, waits_of
 
 _READ, _WRITE, _ALONE, _STARTED = 0, 1, 2, 3
-"""Ranks: ends of a read, of a write, of what takes no channel; a step that starts does so after all of them."""
+"""Ranks: the end of a read, of a write, of what takes no channel; the start of a step comes after all of them."""
 
 
 def is_exact(target: Target) -> bool:
-    """Whether one pass is enough: one compute unit, and every transfer passes as if it were alone."""
+    """Whether one pass is exact: one compute unit, and every transfer takes the time that it takes alone."""
     if target.cores > 1 or target.dma_shared_channels > 1:
         return False
     if target.dma_shared_channels:
@@ -48,7 +47,7 @@ def is_exact(target: Target) -> bool:
 
 @dataclass(slots=True)
 class _Jobs:
-    """What is done besides computing, by node, whenever it is issued. Node ``n_steps + t`` is transfer ``t``."""
+    """All jobs, by node, independent of issue times. Node ``n_steps + t`` is transfer ``t``."""
 
     kind: list[JobKind] = field(default_factory=list)
     size_bytes: list[int] = field(default_factory=list)
@@ -75,7 +74,7 @@ class Played:
 
 
 class OnePass:
-    """One plan on one target that ``is_exact``. What does not depend on when transfers are issued is found once."""
+    """One plan on one target that ``is_exact``. What does not depend on issue times is computed once."""
 
     def __init__(self, program: Program, plan: Plan, target: Target) -> None:
         n = self._n = len(program.steps)
@@ -91,7 +90,7 @@ class OnePass:
         self._jobs = _Jobs()
         for transfer, is_read, before in zip(plan.transfers, self._is_read, waits.transfers, strict=True):
             side = _READ if is_read else _WRITE
-            self._add(KINDS[transfer.kind], side, transfer.size_bytes, transfer.needed_step, before)
+            self._add(JOB_KINDS[transfer.kind], side, transfer.size_bytes, transfer.needed_step, before)
         self._moved: dict[int, int] = {}  # by step: the node of its moves, which happen together
         moved_bytes: defaultdict[int, int] = defaultdict(int)
         for move in plan.moves:
@@ -137,7 +136,7 @@ class OnePass:
         return self._n + len(jobs.kind) - 1
 
     def play(self, issue_steps: Sequence[int], order: Sequence[int]) -> Played:
-        """The run if transfers are issued at these steps. ``order``: the transfers as they are queued."""
+        """The run with transfers issued at these steps. ``order``: the transfers in queue order."""
         n, n_jobs = self._n, len(self._jobs.kind)
         is_read, step_waits, early, streams = self._is_read, self._step_waits, self._early, self._streams
         job_waits, sides, alone_s = self._jobs.waits, self._jobs.side, self._jobs.alone_s
@@ -151,7 +150,7 @@ class OnePass:
         ended: dict[int, int] = {}  # node -> the step that ended with it
 
         def issue(node: int, now_s: float, start_s: float, last_rank: int, last: int) -> None:
-            """Put a job in the queue of its channel. What lets it start at the earliest comes last."""
+            """Puts a job in the queue of its channel. It starts after the latest of what it waits for."""
             job = node - n
             for other in job_waits[job]:
                 over_s = over[other]
@@ -230,7 +229,7 @@ class OnePass:
         )
 
     def record(self, played: Played) -> Record:
-        """Everything about a run, its transfers numbered as they were queued."""
+        """The record of a run, its transfers numbered in queue order."""
         n, jobs = self._n, self._jobs
         issued = np.array(played.issued, dtype=np.int64)
         job = issued - n

@@ -1,4 +1,4 @@
-"""What happened in a run, as whoever played it wrote it down: columns by step and by job, in seconds."""
+"""The record of a simulated run: columns by step and by job, in seconds."""
 
 from dataclasses import dataclass
 

@@ -1,13 +1,15 @@
-"""Timeline: a plan played on a target.
+"""Timeline: a plan simulated on a target.
 
 Steps run on the target's compute units, one after another on a single one. A step starts when its reads have landed,
 the writes that empty the space of its results and scratch are complete, operands that it streams in are in DRAM, its
-moves are over, and the first part of its weights is there. ``work`` says what waits for what, ``bus`` how transfers
-share the DRAM, and ``event_loop`` plays it all. Where transfers cannot get in each other's way, ``one_pass`` writes
-down the same without an event loop.
+moves are over, and the first part of its weights is there. ``work`` holds the dependences, ``bus`` the sharing
+of the DRAM, and ``event_loop`` simulates them. Where transfers cannot delay each other, ``one_pass`` gives the same
+record without an event loop.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +17,15 @@ import numpy.typing as npt
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
-from spillprof.ir.timeline import Indices, JobKind, Jobs, Seconds, Timeline
-from spillprof.timing.builder import WorkBuilder
+from spillprof.ir.timeline import Energy, Indices, JobKind, Jobs, Seconds, Timeline
 from spillprof.timing.bus import bus_limits
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.concurrency import add_concurrency
 from spillprof.timing.dma import read_link, serial_cost_s, write_link
-from spillprof.timing.energy import energy_of
-from spillprof.timing.event_loop import Durations, EventLoop, Machine
+from spillprof.timing.event_loop import DmaLimits, Durations, EventLoop
 from spillprof.timing.one_pass import OnePass, is_exact
 from spillprof.timing.record import Record
-from spillprof.timing.work import Work
+from spillprof.timing.work import Work, WorkBuilder
 
 
 def simulate(program: Program, plan: Plan, target: Target) -> Timeline:
@@ -35,16 +35,16 @@ def simulate(program: Program, plan: Plan, target: Target) -> Timeline:
 
 
 def in_one_pass(program: Program, plan: Plan, target: Target) -> Record:
-    """What one pass finds, on a machine that ``is_exact``."""
+    """The record of one pass, on a machine that ``is_exact``."""
     one_pass = OnePass(program, plan, target)
     return one_pass.record(one_pass.play([t.issue_step for t in plan.transfers], range(len(plan.transfers))))
 
 
 def event_by_event(program: Program, plan: Plan, target: Target) -> Record:
-    """What the event loop finds, on any machine."""
+    """The record of the event loop, on any machine."""
     work = work_of(program, plan, target)
     durations = durations_of(work, program, target)
-    loop = EventLoop(work, durations, machine_of(target))
+    loop = EventLoop(work, durations, dma_limits(target))
     loop.play()
     kinds, sizes, steps, transfers = zip(*work.jobs, strict=True) if work.jobs else ((), (), (), ())
     return Record(
@@ -70,7 +70,7 @@ def event_by_event(program: Program, plan: Plan, target: Target) -> Record:
 
 
 def work_of(program: Program, plan: Plan, target: Target) -> Work:
-    """Everything that a legal plan makes the target do, and what waits for what."""
+    """Steps, jobs and dependences of a legal plan on the target."""
     builder = WorkBuilder(program, plan, target.cores)
     work = builder.build()
     if target.cores > 1:
@@ -78,10 +78,10 @@ def work_of(program: Program, plan: Plan, target: Target) -> Work:
     return work
 
 
-def machine_of(target: Target) -> Machine:
+def dma_limits(target: Target) -> DmaLimits:
     """Channels and bus of the target."""
     shared = target.dma_shared_channels
-    return Machine(
+    return DmaLimits(
         limits=bus_limits(target),
         channels=(shared,) if shared else (target.dma_read_channels, target.dma_write_channels),
         outstanding=target.dram_outstanding,
@@ -89,7 +89,7 @@ def machine_of(target: Target) -> Machine:
 
 
 def durations_of(work: Work, program: Program, target: Target) -> Durations:
-    """What each step and job takes alone on the target."""
+    """Durations of each step and job alone on the target."""
     read, write = read_link(target), write_link(target)
     setup_s, flow_bytes = [], []
     for kind, nbytes, _, _ in work.jobs:
@@ -104,7 +104,7 @@ def durations_of(work: Work, program: Program, target: Target) -> Durations:
 
 
 def timeline_of(record: Record, program: Program, plan: Plan, target: Target) -> Timeline:
-    """What a record of a run of the plan means."""
+    """The timeline of a record of the plan's run."""
     n = len(program.steps)
     kind, transfer = record.job_kind, record.job_transfer
     rate = np.where(_WRITES[kind], write_link(target).bytes_per_s, read_link(target).bytes_per_s)
@@ -143,7 +143,7 @@ def timeline_of(record: Record, program: Program, plan: Plan, target: Target) ->
         makespan_s=record.makespan_s,
         compute_s=float(record.step_s.sum()),
         serial_cost_s=serial_cost_s(program, plan, target),
-        energy=energy_of(program, plan, target),
+        energy=_energy(program, plan, target),
     )
 
 
@@ -164,3 +164,37 @@ def _seconds(values: Sequence[float]) -> Seconds:
 
 def _indices(values: Sequence[int]) -> Indices:
     return np.array(values, dtype=np.int64)
+
+
+def _energy(program: Program, plan: Plan, target: Target) -> Energy:
+    """Joules of the whole run by level, all DRAM traffic included (spill, compulsory, streamed operands, weights).
+
+    SRAM is charged for what the steps touch, for every byte that DMA puts in or takes out, and twice (read and
+    write) for what compaction moves.
+    """
+    read = written = 0
+    for t in plan.transfers:
+        if t.kind.is_read:
+            read += t.size_bytes
+        else:
+            written += t.size_bytes
+    read += sum(s.size_bytes for s in plan.streamed if not s.write)
+    read += sum([step.weight_stream_bytes for step in program.steps])
+    written += sum(s.size_bytes for s in plan.streamed if s.write)
+    touched = sum([step.touched_bytes for step in program.steps])
+    moved = sum(move.size_bytes for move in plan.moves)
+    return Energy(
+        dram_read_j=read * target.dram_read_j_per_byte,
+        dram_write_j=written * target.dram_write_j_per_byte,
+        sram_j=(touched + read + written + 2 * moved) * target.sram_j_per_byte,
+        mac_j=_macs_j(program, target),
+    )
+
+
+def _macs_j(program: Program, target: Target) -> float:
+    """Joules of all multiply-accumulates: those of equal price are counted before they are priced."""
+    price_j = cache(target.mac_energy_j)
+    macs: Counter[float] = Counter()
+    for step in program.steps:
+        macs[price_j(step.mac_dtype)] += step.macs
+    return sum(count * each_j for each_j, count in macs.items())

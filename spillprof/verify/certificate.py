@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
 
-from spillprof.ir.certificate import SCHEMA, Certificate, CertificateRow
+from spillprof.ir.certificate import CERTIFICATE_SCHEMA, Certificate, CertificateRow
 from spillprof.ir.plan_json import buffer_names
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
 from spillprof.verify.rules import Terms
@@ -39,7 +39,7 @@ def check_certificate(program: Program, certificate: Certificate, terms: Terms |
     """
     c = certificate
     claims: tuple[tuple[str, object, object], ...] = (
-        ("schema", c.schema, SCHEMA),
+        ("schema", c.schema, CERTIFICATE_SCHEMA),
         ("steps", c.steps, len(program.steps)),
         ("capacity_bytes", c.capacity_bytes, program.capacity_bytes),
         ("reserved_bytes", c.reserved_bytes, program.reserved_bytes),

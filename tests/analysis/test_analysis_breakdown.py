@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from programs import plan, program, step, target
 from random_programs import random_program
 
-from spillprof.analysis.breakdown import breakdown
+from spillprof.analysis.results import breakdown
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.result import Breakdown
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
 

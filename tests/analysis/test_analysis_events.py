@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import plan, program, step, target
+from random_programs import streaming_case
 
 from spillprof.analysis.events import list_events, run_times
 from spillprof.analysis.occupancy import residencies
@@ -16,7 +16,7 @@ from spillprof.planning.options import PlanningOptions
 from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
 

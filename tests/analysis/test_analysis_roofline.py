@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import plan, program, step, target
+from random_programs import streaming_case
 
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.roofline import dram_bytes_by_step, step_facts, step_limits

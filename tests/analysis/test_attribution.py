@@ -3,16 +3,14 @@
 from typing import Any
 
 import pytest
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import program, target
-from random_programs import random_program
+from random_programs import planning_options, random_program, streaming_case
 
 from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
-from spillprof.analysis.events import list_events
+from spillprof.analysis.events import list_events, spill_arcs
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
-from spillprof.analysis.spill_timeline import spill_arcs
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import Program
@@ -21,12 +19,11 @@ from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.liveness import lifetimes
-from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
-from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.options import Inputs, PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 
 
@@ -129,14 +126,7 @@ def test_resident_inputs_count_as_live() -> None:
 # --- sums
 
 
-OPTIONS = st.builds(
-    PlanningOptions,
-    placement=st.sampled_from(PLACEMENTS),
-    inputs=st.sampled_from(Inputs),
-    writeback=st.sampled_from(WriteBack),
-    release=st.sampled_from(Release),
-    start=st.sampled_from(Start),
-)
+OPTIONS = planning_options()
 
 
 @pytest.mark.parametrize("streaming", [False, True])

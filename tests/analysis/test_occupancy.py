@@ -1,19 +1,18 @@
 """SRAM in use against a sum tick by tick, and what lives at a step."""
 
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import plan, program, step, target
+from random_programs import planning_options, streaming_case
 
 from spillprof.analysis.occupancy import in_use_by_step, live_at, residencies
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.planning.liveness import live_intervals
-from spillprof.planning.options import PlanningOptions, Release, Start
-from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 
 STAGED = program(
@@ -75,12 +74,7 @@ def naive_use(p: Program, made: Plan) -> list[int]:
 @given(
     seed=st.integers(0, 10**9),
     strategy=st.sampled_from(STRATEGIES),
-    options=st.builds(
-        PlanningOptions,
-        placement=st.sampled_from(PLACEMENTS),
-        release=st.sampled_from(Release),
-        start=st.sampled_from(Start),
-    ),
+    options=planning_options("placement", "release", "start"),
 )
 def test_use_is_the_sum_of_what_lies_there_and_never_above_the_capacity(
     seed: int, strategy: str, options: PlanningOptions

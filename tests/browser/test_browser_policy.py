@@ -18,8 +18,7 @@ from spillprof.report.gate import history
 from spillprof.report.profile import html
 from spillprof.report.sweep import html as sweep_html
 from spillprof.studies.diff import compare
-from spillprof.studies.history import Run as Recorded
-from spillprof.studies.history import Series
+from spillprof.studies.history import RecordedRun, RunSeries
 from spillprof.studies.sweep.cases import Source, make_study
 from spillprof.studies.sweep.local import InProcess
 from spillprof.studies.sweep.result import conclude
@@ -61,13 +60,13 @@ def _diff() -> str:
 
 def _history() -> str:
     runs = tuple(
-        Recorded(
+        RecordedRun(
             commit=f"{k}" * 40, model="m.onnx", target="t", verdict="new", config="", model_sha256="",
             figures=(k, 1000 * k, 10, 10),
         )
         for k in range(1, 6)
     )  # fmt: skip
-    return history.html([Series(model="m.onnx", target="t", runs=runs)], [Metric.SPILL_BYTES, Metric.LATENCY])
+    return history.html([RunSeries(model="m.onnx", target="t", runs=runs)], [Metric.SPILL_BYTES, Metric.LATENCY])
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """``--order memory``: the order found, the model written in it, and the same figures from that model."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,7 @@ from spillprof.frontends.onnx.node_order import in_node_order
 KB = 256  # floats
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in [*os.environ]:
-        if name.startswith("SPILLPROF_"):
-            monkeypatch.delenv(name)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def breadth_first(arms: int = 4) -> onnx.ModelProto:

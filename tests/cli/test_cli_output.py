@@ -18,13 +18,7 @@ UNET = str(SAMPLES / "unet.onnx")
 ONE = ["analyze", UNET, "--sram", "12MB", "--strategy", "interval"]
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in [*os.environ]:
-        if name.startswith("SPILLPROF_") or "COLOR" in name:
-            monkeypatch.delenv(name)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def test_without_o_the_report_is_named_after_the_model(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

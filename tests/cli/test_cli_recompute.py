@@ -1,7 +1,6 @@
 """``--recompute`` on the command line: the summary, the JSON, the reports, a plan written and checked."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,7 @@ from spillprof.cli import run
 KB = 256  # floats
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in [*os.environ]:
-        if name.startswith("SPILLPROF_"):
-            monkeypatch.delenv(name)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def long_skip() -> onnx.ModelProto:

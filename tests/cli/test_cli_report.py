@@ -1,7 +1,6 @@
 """``spillprof report``, and the formats that a suffix asks for."""
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,13 +34,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in [*os.environ]:
-        if name.startswith("SPILLPROF_") or "COLOR" in name:
-            monkeypatch.delenv(name)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def test_saved_profile_gives_every_format_again_byte_for_byte(saved: Path, empty_folder: Path) -> None:

@@ -8,8 +8,8 @@ from onnx_builders import model, node, value
 
 from spillprof.frontends import read_model
 from spillprof.frontends.models import GraphCache, front_end_of
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ModelError, ShapeError
+from spillprof.ir.graph import Bindings
 
 OPEN = model([node("Relu", "x", "y")], [value("x", ["N", "M"])], "y")
 

@@ -11,13 +11,13 @@ import pytest
 
 from spillprof.ir.errors import UsageError
 from spillprof.ir.side_files.json_text import parse_json
-from spillprof.ir.side_files.kinds import Kind
+from spillprof.ir.side_files.kinds import FileKind
 from spillprof.ir.side_files.opening import decoded_stdin, read_bytes, read_text, watched
 from spillprof.ir.side_files.tables import check_table
 from spillprof.ir.side_files.toml_text import parse_toml
 
-SMALL = Kind(what="the thing", most_bytes=1000, most_values=100, most_lines=5)
-LARGE = Kind(what="the thing", most_bytes=1 << 24, most_values=4_000_000)
+SMALL = FileKind(what="the thing", most_bytes=1000, most_values=100, most_lines=5)
+LARGE = FileKind(what="the thing", most_bytes=1 << 24, most_values=4_000_000)
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX files")
 
 

@@ -63,7 +63,7 @@ ROW = '    banks: int = field(default=1, metadata=row(read_count_from_1, "banks"
 SCRIPT = """
 import json
 from spillprof.explain.options import AnalyzeOptions, configuration
-from spillprof.ir.bindings import Bindings
+from spillprof.ir.graph import Bindings
 from spillprof.ir.target import load_target, parse_target
 from spillprof.ir.target_settings import parse_target_setting, with_fields
 from spillprof.lowering.options import LoweringOptions

@@ -7,30 +7,23 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import program, step, target
-from random_programs import random_program
+from random_programs import planning_options, random_program, streaming_case
 
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
 from spillprof.planning.bounds.covering import Covering, covering
 from spillprof.planning.bounds.methods import FORCED, NOTHING, lower_bound, quick_bound
 from spillprof.planning.bounds.rows import SCALE, WeightedRow, proven_cost
-from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import Inputs, PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
 
 TARGET = target(dram_read_setup_s=8.0, dram_write_setup_s=4.0)
-OPTIONS = st.builds(
-    PlanningOptions,
-    inputs=st.sampled_from(Inputs),
-    writeback=st.sampled_from(WriteBack),
-    release=st.sampled_from(Release),
-    start=st.sampled_from(Start),
-)
+OPTIONS = planning_options("inputs", "writeback", "release", "start")
 
 
 def cheapest_cover(problem: Covering) -> int | None:

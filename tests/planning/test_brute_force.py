@@ -6,11 +6,10 @@ from itertools import combinations, pairwise
 from random import Random
 
 import pytest
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import target
-from random_programs import ALIGNMENT, random_program
+from random_programs import ALIGNMENT, planning_options, random_program, streaming_case
 
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan, TransferKind
@@ -19,12 +18,12 @@ from spillprof.ir.target import Target
 from spillprof.planning.bounds.methods import lower_bound
 from spillprof.planning.gaps import GapOption, gap_options
 from spillprof.planning.interval import choose_gaps
-from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import Inputs, PlanningOptions
 from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.verify import verify
 
 DEFAULTS = PlanningOptions()
@@ -195,14 +194,7 @@ def assert_reloads_have_copies(p: Program, plan: Plan) -> None:
     assert outputs <= in_dram
 
 
-OPTIONS = st.builds(
-    PlanningOptions,
-    placement=st.sampled_from(PLACEMENTS),
-    inputs=st.sampled_from(Inputs),
-    writeback=st.sampled_from(WriteBack),
-    release=st.sampled_from(Release),
-    start=st.sampled_from(Start),
-)
+OPTIONS = planning_options()
 
 
 @pytest.mark.parametrize("streaming", [False, True])

@@ -5,30 +5,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import program, step
-from random_programs import random_program
+from random_programs import planning_options, random_program, streaming_case
 
-from spillprof.ir.certificate import Certificate
-from spillprof.ir.certificate_json import certificate_from_json
+from spillprof.ir.certificate import Certificate, certificate_from_json
 from spillprof.ir.errors import CapacityError, PlanError
 from spillprof.ir.json_values import json_values
 from spillprof.ir.program import Program
 from spillprof.planning.bounds.covering import covering
 from spillprof.planning.bounds.methods import lower_bound
 from spillprof.planning.bounds.rows import certificate_of
-from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.options import Inputs, PlanningOptions, Start, WriteBack
 from spillprof.verify.certificate import check_certificate, cover_facts
 
-OPTIONS = st.builds(
-    PlanningOptions,
-    inputs=st.sampled_from(Inputs),
-    writeback=st.sampled_from(WriteBack),
-    release=st.sampled_from(Release),
-    start=st.sampled_from(Start),
-)
+OPTIONS = planning_options("inputs", "writeback", "release", "start")
 
 
 def certificate(p: Program, options: PlanningOptions) -> Certificate:

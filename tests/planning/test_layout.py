@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillprof.ir.layout_problem import LayoutBuffer, LayoutProblem
-from spillprof.ir.search_ends import COMPLETE
+from spillprof.ir.plan import COMPLETE
 from spillprof.planning.budget import Budget
 from spillprof.planning.free_list import Fit
 from spillprof.planning.layout.beam import BeamSearch

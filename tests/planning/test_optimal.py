@@ -9,8 +9,8 @@ from programs import program, target
 from random_programs import random_program
 
 from spillprof.engine.simulation import terms_of
+from spillprof.ir.plan import COMPLETE
 from spillprof.ir.program import Program
-from spillprof.ir.search_ends import COMPLETE
 from spillprof.planning.bounds.covering import Covering, covering
 from spillprof.planning.bounds.methods import lower_bound
 from spillprof.planning.bounds.reduction import reduce

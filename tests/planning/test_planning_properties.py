@@ -6,27 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import target
-from random_programs import random_program
+from random_programs import planning_options, random_program
 
 from spillprof.engine.simulation import terms_of
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
-from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
-from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.options import Inputs, PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import recount, verify
 
 TARGET = target(dram_read_setup_s=8.0, dram_write_setup_s=4.0)
-OPTIONS = st.builds(
-    PlanningOptions,
-    placement=st.sampled_from(PLACEMENTS),
-    inputs=st.sampled_from(Inputs),
-    writeback=st.sampled_from(WriteBack),
-    release=st.sampled_from(Release),
-    start=st.sampled_from(Start),
-)
+OPTIONS = planning_options()
 
 
 def plan_or_none(program: Program, strategy: str, options: PlanningOptions):  # type: ignore[no-untyped-def]

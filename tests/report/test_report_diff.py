@@ -11,7 +11,7 @@ from spillprof.report.diff import html as diff_html
 from spillprof.report.diff import markdown as diff_markdown
 from spillprof.report.diff import terminal as diff_text
 from spillprof.report.diff.wording import verdict
-from spillprof.studies.diff import Comparison, compare
+from spillprof.studies.diff import ProfileDiff, compare
 
 
 def hostile(profile: Profile) -> Profile:
@@ -27,7 +27,7 @@ def hostile(profile: Profile) -> Profile:
 
 
 @pytest.fixture(scope="module")
-def comparison() -> Comparison:
+def comparison() -> ProfileDiff:
     """What spilled under one policy against another, with names that attack."""
     before = make_profile(90)
     before = replace(before, results=tuple(r for r in before.results if r.strategy in ("lru", "interval")))
@@ -39,20 +39,20 @@ def comparison() -> Comparison:
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
-def test_the_page_keeps_to_its_width_and_to_printable_text(comparison: Comparison, width: int) -> None:
+def test_the_page_keeps_to_its_width_and_to_printable_text(comparison: ProfileDiff, width: int) -> None:
     page = diff_text.render(comparison, width=width)
     assert max(map(len, page.splitlines())) <= width
     assert all(line.isprintable() for line in page.splitlines())
 
 
-def test_operators_are_cut_off_and_the_page_says_so(comparison: Comparison) -> None:
+def test_operators_are_cut_off_and_the_page_says_so(comparison: ProfileDiff) -> None:
     page = diff_text.render(comparison, top=3)
     hidden = len(comparison.strategies[0].operators) - 3
     assert hidden > 0
     assert f"... {hidden} more (--top {hidden + 3})" in page
 
 
-def test_markdown_lets_no_name_out_of_its_cell(comparison: Comparison) -> None:
+def test_markdown_lets_no_name_out_of_its_cell(comparison: ProfileDiff) -> None:
     text = diff_markdown.render(comparison)
     assert all(line.isprintable() for line in text.splitlines())
     assert "<img" not in re.sub(r"`[^`]*`", "", text)
@@ -87,7 +87,7 @@ def test_the_verdict_where_nothing_can_run() -> None:
         assert diff_html.render(comparison)
 
 
-def test_the_page_escapes_every_name(comparison: Comparison) -> None:
+def test_the_page_escapes_every_name(comparison: ProfileDiff) -> None:
     page = diff_html.render(comparison)
     body = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
     assert "<img" not in body

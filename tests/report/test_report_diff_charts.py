@@ -6,11 +6,11 @@ import pytest
 from profiles import MIB, make_profile
 
 from spillprof.report.diff.charts import HEIGHT, WIDTH, delta_chart, live_chart
-from spillprof.studies.diff import Comparison, compare
+from spillprof.studies.diff import ProfileDiff, compare
 
 
 @pytest.fixture(scope="module")
-def comparison() -> Comparison:
+def comparison() -> ProfileDiff:
     """What spilled under lru against what spills under interval."""
     before = make_profile(90)
     lru, interval = (next(r for r in before.results if r.strategy == name) for name in ("lru", "interval"))
@@ -24,7 +24,7 @@ def _points(line: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (point.split(",") for point in line.split())]
 
 
-def test_the_difference_adds_up_to_that_of_all_operators(comparison: Comparison) -> None:
+def test_the_difference_adds_up_to_that_of_all_operators(comparison: ProfileDiff) -> None:
     change = comparison.strategies[0]
     chart = delta_chart(comparison, change)
     assert chart is not None

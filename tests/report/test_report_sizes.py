@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 from profiles import HOSTILE_NAMES, MIB, make_profile
 
-from spillprof.ir.profile import Profile
-from spillprof.ir.size_curve import SizeCurve
+from spillprof.ir.profile import Profile, SizeCurve
 from spillprof.report.exports import tables
 from spillprof.report.profile.html import render
 from spillprof.report.profile.size_figures import size_section

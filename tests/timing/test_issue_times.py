@@ -13,8 +13,7 @@ from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
-from spillprof.timing.issue_times import best_issue_times
-from spillprof.timing.prefetch import by_urgency, earliest_issues, issue_order, reissued
+from spillprof.timing.issue_times import best_issue_times, by_urgency, earliest_issues, issue_order, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
 

@@ -2,19 +2,18 @@
 
 from dataclasses import replace
 
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import plan, program, target
+from random_programs import planning_options, streaming_case
 
 from spillprof.engine.simulation import terms_of
 from spillprof.ir.plan import Plan
-from spillprof.planning.options import PlanningOptions, Release, Start, WriteBack
-from spillprof.planning.placements import PLACEMENTS
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
-from spillprof.timing.prefetch import LastOwnerEnd, earliest_issues, just_in_time, reissued
+from spillprof.timing.issue_times import LastOwnerEnd, earliest_issues, just_in_time, reissued
 from spillprof.verify import verify
 
 PROGRAM = program({"a": 10, "n": 10, "m": 5, "x": ("input", 10)}, ["-> a", "-> n", "-> m", "x ->", "a ->"], capacity=20)
@@ -158,13 +157,7 @@ def test_last_owner_of_every_byte(owners: list[tuple[int, int, int]]) -> None:
 @given(
     seed=st.integers(0, 10**9),
     strategy=st.sampled_from(STRATEGIES),
-    options=st.builds(
-        PlanningOptions,
-        placement=st.sampled_from(PLACEMENTS),
-        writeback=st.sampled_from(WriteBack),
-        release=st.sampled_from(Release),
-        start=st.sampled_from(Start),
-    ),
+    options=planning_options("placement", "writeback", "release", "start"),
 )
 def test_prefetched_plans_are_legal_and_move_the_same_bytes(seed: int, strategy: str, options: PlanningOptions) -> None:
     case = streaming_case(seed)

@@ -8,26 +8,26 @@ def test_range_waits_for_all_owners_that_it_touches() -> None:
     owners = AddressMap()
     owners.put(0, 10, 0)
     owners.put(10, 10, 1)
-    assert owners.claim(8, 4) == [0, 1]
-    assert owners.claim(8, 4) == []  # claimed: whoever comes next waits for the claimer, not for the owners
-    assert owners.claim(0, 20) == [0, 1]  # the rest of both is still there
+    assert owners.pop(8, 4) == [0, 1]
+    assert owners.pop(8, 4) == []  # claimed: whoever comes next waits for the claimer, not for the owners
+    assert owners.pop(0, 20) == [0, 1]  # the rest of both is still there
 
 
 def test_range_beside_an_owner_is_free() -> None:
     owners = AddressMap()
     owners.put(10, 10, 3)
-    assert owners.claim(0, 10) == []
-    assert owners.claim(20, 5) == []
-    assert owners.claim(15, 0) == []
+    assert owners.pop(0, 10) == []
+    assert owners.pop(20, 5) == []
+    assert owners.pop(15, 0) == []
 
 
 def test_claim_inside_a_range_splits_it() -> None:
     owners = AddressMap()
     owners.put(0, 30, 3)
-    assert owners.claim(10, 10) == [3]
-    assert owners.claim(10, 10) == []
-    assert owners.claim(5, 6) == [3]
-    assert owners.claim(19, 6) == [3]
+    assert owners.pop(10, 10) == [3]
+    assert owners.pop(10, 10) == []
+    assert owners.pop(5, 6) == [3]
+    assert owners.pop(19, 6) == [3]
 
 
 @settings(max_examples=150, deadline=None)
@@ -38,5 +38,5 @@ def test_same_answers_as_one_cell_for_each_byte(calls: list[tuple[bool, int, int
         if puts:
             owners.put(address, size, k)
         else:
-            assert sorted(owners.claim(address, size)) == sorted({*cells[address : address + size]} - {-1})
+            assert sorted(owners.pop(address, size)) == sorted({*cells[address : address + size]} - {-1})
         cells[address : address + size] = [k if puts else -1] * size

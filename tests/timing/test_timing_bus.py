@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import plan, program, step, target
+from programs import plan, program, step, target, two_loads
 from replayed import check
 
 from spillprof.ir.plan import Plan
@@ -94,15 +94,7 @@ def test_background_takes_no_more_than_it_asks_for() -> None:
 
 
 def test_two_channels_of_one_direction_share_its_bandwidth() -> None:
-    p = program(
-        {"u": ("input", 10), "v": ("input", 30), "y": ("output", 1)},
-        [step("u -> ", macs=100), step("u, v -> y", macs=1)],
-    )
-    q = plan(
-        p,
-        segments=[("u", 0, 5, 0), ("v", 0, 5, 10), ("y", 4, 6, 40)],
-        transfers=[("fetch", "u", 0, 0), ("fetch", "v", 0, 1), ("drain", "y", 2, 2)],
-    )
+    p, q = two_loads()
     t = play(p, q, dma_read_channels=2)
     assert t.transfer_start_s.tolist()[:2] == [0, 0]
     assert t.transfer_end_s.tolist()[:2] == exactly([20.0, 40.0])  # 10 each by 20; v's other 20 alone

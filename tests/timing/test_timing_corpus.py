@@ -5,7 +5,7 @@ import os
 import pytest
 from corpus_models import MODELS, graph_of, needs_models
 
-from spillprof.analysis.breakdown import breakdown
+from spillprof.analysis.results import breakdown
 from spillprof.engine.simulation import planned, prepare, sram_limits
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program

@@ -4,34 +4,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import plan, program, step, target
+from programs import target, two_loads
 from random_programs import random_program
 
 from spillprof.ir.timeline import Timeline
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
-from spillprof.timing.curves import bus_curve, queue_curve
+from spillprof.timing.bus import bus_curve
 from spillprof.timing.timeline import simulate
 from spillprof.verify import recount
 
 
-def two_loads(**machine: object) -> Timeline:
-    p = program(
-        {"u": ("input", 10), "v": ("input", 30), "y": ("output", 1)},
-        [step("u -> ", macs=100), step("u, v -> y", macs=1)],
-    )
-    q = plan(
-        p,
-        segments=[("u", 0, 5, 0), ("v", 0, 5, 10), ("y", 4, 6, 40)],
-        transfers=[("fetch", "u", 0, 0), ("fetch", "v", 0, 1), ("drain", "y", 2, 2)],
-    )
-    return simulate(p, q, target(**machine))
+def played_loads(**machine: object) -> Timeline:
+    return simulate(*two_loads(), target(**machine))
 
 
 def test_second_load_waits_in_the_queue_and_the_bus_is_busy_until_it_has_come() -> None:
-    t = two_loads()
-    queue = queue_curve(t)
-    assert (queue.time_s.tolist(), queue.reads.tolist(), queue.writes.tolist()) == ([0, 10], [1, 0], [0, 0])
+    t = played_loads()
+    assert (t.jobs.start_s - t.jobs.queued_s).tolist() == [0, 10, 0]
     bus = bus_curve(t, target())
     assert bus.time_s.tolist() == [0, 10, 40, 111]
     assert bus.read_bytes_per_s.tolist() == [1, 1, 0, 0]
@@ -40,7 +30,7 @@ def test_second_load_waits_in_the_queue_and_the_bus_is_busy_until_it_has_come() 
 
 def test_background_gets_what_transfers_leave() -> None:
     machine = {"dram_bus_bytes_per_s": 1.5, "background_bytes_per_s": 1.2}
-    bus = bus_curve(two_loads(**machine), target(**machine))
+    bus = bus_curve(played_loads(**machine), target(**machine))
     assert bus.read_bytes_per_s[0] == bus.background_bytes_per_s[0] == 0.75
     assert bus.background_bytes_per_s[bus.read_bytes_per_s == 0].max() == 1.2
 
@@ -62,4 +52,3 @@ def test_area_under_the_curve_is_what_was_moved(seed: int, channels: int, bus: f
     assert (curve.read_bytes_per_s * lasts).sum() == pytest.approx(read)
     assert (curve.write_bytes_per_s * lasts).sum() == pytest.approx(write)
     assert np.all(curve.read_bytes_per_s + curve.write_bytes_per_s <= (bus or 15.0) * (1 + 1e-9))
-    assert np.all(queue_curve(t).reads >= 0)

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fitted_programs import streaming_case
 from forward_pass import forward_pass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import target
-from random_programs import random_program
+from random_programs import random_program, streaming_case
 from replayed import check
 
 from spillprof.engine.simulation import terms_of
@@ -21,7 +20,7 @@ from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.planning.options import PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import recount, verify
 

@@ -5,11 +5,10 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import target
-from random_programs import random_program
+from random_programs import random_program, streaming_case
 
 from spillprof.engine.simulation import terms_of
 from spillprof.ir.errors import CapacityError
@@ -19,8 +18,8 @@ from spillprof.ir.target import Target
 from spillprof.planning.options import PlanningOptions, Release, WriteBack
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
+from spillprof.timing.issue_times import by_urgency, earliest_issues, issue_order, reissued
 from spillprof.timing.one_pass import OnePass, is_exact
-from spillprof.timing.prefetch import by_urgency, earliest_issues, issue_order, reissued
 from spillprof.timing.record import Record
 from spillprof.timing.timeline import event_by_event, in_one_pass
 from spillprof.verify import verify

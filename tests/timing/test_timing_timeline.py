@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import plan, program, step, target
+from programs import plan, program, step, target, two_loads
 
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
@@ -138,15 +138,7 @@ def test_reload_into_a_place_that_is_still_being_emptied() -> None:
 
 
 def test_two_loads_queue_on_one_channel() -> None:
-    p = program(
-        {"u": ("input", 10), "v": ("input", 30), "y": ("output", 1)},
-        [step("u -> ", macs=100), step("u, v -> y", macs=1)],
-    )
-    q = plan(
-        p,
-        segments=[("u", 0, 5, 0), ("v", 0, 5, 10), ("y", 4, 6, 40)],
-        transfers=[("fetch", "u", 0, 0), ("fetch", "v", 0, 1), ("drain", "y", 2, 2)],
-    )
+    p, q = two_loads()
     t = play(p, q)
     assert t.transfer_start_s.tolist() == [0, 10, 111]
     assert t.transfer_end_s.tolist() == [10, 40, 112]

@@ -11,25 +11,23 @@ from random import Random
 from typing import Any
 
 import pytest
-from fitted_programs import streaming_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from legal_plans import LEGAL
 from programs import target
-from random_programs import ALIGNMENT, random_program
+from random_programs import ALIGNMENT, random_program, streaming_case
 from test_verify_execution import execute
 
 from spillprof.analysis.attribution import charges
 from spillprof.ir.errors import PlanError
 from spillprof.ir.plan import Plan, TransferKind
-from spillprof.ir.plan_json import plan_from_json, plan_to_json
+from spillprof.ir.plan_json import plan_from_json, plan_to_json, spill_records
 from spillprof.ir.program import Program
-from spillprof.ir.spill_records import spill_records
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
-from spillprof.timing.prefetch import earliest_issues, reissued
+from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.verify import recount, verify
 
 HARMLESS = {

@@ -11,10 +11,9 @@ from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.engine.recompute.rules import judged_gaps
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.lru_cache import LruCache
-from spillprof.ir.plan import Plan
+from spillprof.ir.plan import BY_CLOCK, BY_WORK, COMPLETE, Plan
 from spillprof.ir.profile import RecomputedOperator, RecomputeFacts
 from spillprof.ir.program import Program
-from spillprof.ir.search_ends import BY_CLOCK, BY_WORK, COMPLETE
 from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.transforms import Recompute, moved_to, producers, with_recomputed

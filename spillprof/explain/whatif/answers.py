@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spillprof.analysis.attribution import charges
-from spillprof.analysis.lead import leading
+from spillprof.analysis.main_result import main_result
 from spillprof.engine.case import Case
 from spillprof.engine.scheduling import JUDGE
 from spillprof.explain.whatif.change import Situation, SmallerBatch
@@ -16,8 +16,8 @@ from spillprof.explain.whatif.why import Evidence, story
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Plan
+from spillprof.ir.profile import SizeCurve
 from spillprof.ir.result import BufferCost, Result
-from spillprof.ir.size_curve import SizeCurve
 from spillprof.ir.story import Story
 from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import Order, PlanningOptions, Recomputing
@@ -38,10 +38,10 @@ def what_would_help(
     asked: Comparison, better_order: Callable[[], tuple[int, ...] | None], smaller_batch: SmallerBatch | None
 ) -> Tried:
     """Changes that help the leading result, tried under the best of the strategies that are quick to plan."""
-    lead = leading(asked.results)
+    lead = main_result(asked.results)
     if lead is None:
         return Tried()
-    base = leading([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
+    base = main_result([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
     now = Situation(
         setup=_setup(asked, base.strategy),
         program=asked.case.program,
@@ -83,7 +83,7 @@ def _moved(asked: Comparison, base: Result) -> tuple[BufferCost, ...]:
 def over_sizes(asked: Comparison) -> SizeCurve:
     """Other sizes of memory under the best strategy that is quick to plan, and one that spills differently here."""
     cheap = [r for r in asked.results if r.strategy in CHEAP_STRATEGIES and r.feasible]
-    base = leading(cheap)
+    base = main_result(cheap)
     first = _setup(asked, JUDGE if base is None else base.strategy)
     others = [r.strategy for r in cheap if base is not None and r.spill_bytes != base.spill_bytes]
     return size_curve(first, asked.case.program, [first.strategy, *others])
@@ -94,13 +94,13 @@ def story_of(name: str, asked: Comparison) -> Story | None:
 
     ``UsageError`` if nothing has the name, or nothing can leave.
     """
-    lead = leading(asked.results)
+    lead = main_result(asked.results)
     if lead is None:
         return None
     if lead.strategy not in asked.plans:
         raise UsageError("nothing leaves a memory without limit", hint="ask for a strategy that spills")
     plan = asked.plans[lead.strategy]
-    base = leading([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
+    base = main_result([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
     evidence = Evidence(
         graph=asked.graph,
         program=asked.case.fitted,

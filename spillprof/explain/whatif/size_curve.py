@@ -5,14 +5,14 @@ How many runs are made depends on the number of steps alone, never on the speed 
 
 from collections.abc import Callable, Sequence
 
-from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
+from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
 from spillprof.engine.scheduling import steps_to_judge
 from spillprof.engine.simulation import planned, prepare, sram_limits
 from spillprof.explain.whatif.memory import sized
 from spillprof.explain.whatif.setup import Setup, runs_in_one
 from spillprof.ir.errors import SpillprofError
+from spillprof.ir.profile import SizeCurve, SizePoint
 from spillprof.ir.program import Program
-from spillprof.ir.size_curve import SizeCurve, SizePoint
 from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.layout import align
 from spillprof.planning.bounds.methods import quick_bound
@@ -61,7 +61,7 @@ def _points(setup: Setup, strategies: Sequence[str], most: int) -> list[SizePoin
             sram_bytes: _at(sized(setup, sram_bytes), strategies) for sram_bytes in sizes if sram_bytes not in found
         }
         room = min(_A_ROUND, most - len(found))
-        sizes = sizes_between(sorted(found), _bends(found, strategies), room, rounded) if room > 0 else []
+        sizes = refining_sizes(sorted(found), _bends(found, strategies), room, rounded) if room > 0 else []
     return [point for sram_bytes in sorted(found) for point in found[sram_bytes]]
 
 
@@ -117,6 +117,6 @@ def _bends(found: dict[int, list[SizePoint]], strategies: Sequence[str]) -> dict
         points = [p for size in sorted(found) for p in found[size] if p.strategy == strategy]
         worst = max((p.spill_bytes for p in points if p.spill_bytes is not None), default=0)
         values = [2.0 * worst if p.spill_bytes is None else float(p.spill_bytes) for p in points]
-        for size, bend in bends_of([p.sram_bytes for p in points], values):
+        for size, bend in curvatures([p.sram_bytes for p in points], values):
             sharpest[size] = max(sharpest.get(size, 0.0), bend)
     return sharpest

@@ -7,9 +7,8 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import onnx
-
 from spillprof.frontends.onnx.body import node_names
+from spillprof.frontends.onnx.proto import GraphProto, ModelProto, TensorProto
 from spillprof.frontends.onnx.raw_fields import (
     GRAPH_OF_MODEL,
     METADATA_OF_MODEL,
@@ -86,15 +85,15 @@ def annotate(path: str, *, sha256: str, of_model: Notes, of_nodes: Mapping[str, 
         path=path,
         edits=tuple(edits),
         found=len(of_nodes.keys() & set(node_names(graph))),
-        has_external_weights=any(t.data_location == onnx.TensorProto.EXTERNAL for t in graph.initializer),
+        has_external_weights=any(t.data_location == TensorProto.EXTERNAL for t in graph.initializer),
     )
 
 
-def _graph(data: mmap.mmap, path: str) -> onnx.GraphProto:
+def _graph(data: mmap.mmap, path: str) -> GraphProto:
     """The graph, without weights."""
     stripped = strip_payloads(data)
     try:
-        graph: onnx.GraphProto = onnx.ModelProto.FromString(stripped).graph
+        graph: GraphProto = ModelProto.FromString(stripped).graph
     except Exception as error:  # protobuf raises its own type, and others for odd text
         raise ModelError(f"not a readable ONNX model: {error}", where=(path,)) from error
     return graph

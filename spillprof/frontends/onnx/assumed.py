@@ -7,9 +7,9 @@ from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.elements import Shape, ValueType, tensor_type
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.scope import Tally
-from spillprof.ir.bindings import written_shape
 from spillprof.ir.dtypes import UNSIZED_DTYPES
 from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import written_shape
 from spillprof.ir.nearest import nearest
 
 _LISTED = 4

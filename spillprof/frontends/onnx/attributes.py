@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-import onnx
-
+from spillprof.frontends.onnx.proto import AttributeProto
 from spillprof.ir.graph import AttributeValue
 
-_KIND = onnx.AttributeProto
+_KIND = AttributeProto
 
 
-def plain_attributes(attributes: Iterable[onnx.AttributeProto]) -> Mapping[str, AttributeValue]:
+def plain_attributes(attributes: Iterable[AttributeProto]) -> Mapping[str, AttributeValue]:
     """Numbers, texts and lists of them by name; tensors, graphs and types are left out."""
     plain: dict[str, AttributeValue] = {}
     for a in attributes:
@@ -29,7 +28,7 @@ def plain_attributes(attributes: Iterable[onnx.AttributeProto]) -> Mapping[str, 
     return plain
 
 
-def _guessed_kind(a: onnx.AttributeProto) -> int:
+def _guessed_kind(a: AttributeProto) -> int:
     """The kind of an attribute of the oldest files, which do not state it."""
     for name, kind in (("i", _KIND.INT), ("f", _KIND.FLOAT), ("s", _KIND.STRING)):
         if a.HasField(name):

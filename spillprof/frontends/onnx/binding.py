@@ -4,11 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import onnx
-
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT, ValueType, check_size, parse_type, tensor_type
-from spillprof.ir.bindings import Bindings
+from spillprof.frontends.onnx.proto import TensorShapeProto, TypeProto
 from spillprof.ir.errors import ModelError, ShapeError, UsageError
+from spillprof.ir.graph import Bindings
 from spillprof.ir.nearest import nearest
 
 _AXIS_KEY = re.compile(r"(.*)\[(-?\d+)\]", re.DOTALL | re.ASCII)
@@ -26,7 +25,7 @@ class BoundInputs:
     dims: Mapping[str, int]
 
 
-def bind_inputs(inputs: Sequence[tuple[str, onnx.TypeProto | None]], bindings: Bindings) -> BoundInputs:
+def bind_inputs(inputs: Sequence[tuple[str, TypeProto | None]], bindings: Bindings) -> BoundInputs:
     """Sizes of all inputs. ``UsageError`` for bindings that fit nothing, ``ShapeError`` for conflicts and gaps."""
     binder = _Binder(inputs)
     for name, shape in bindings.shapes.items():
@@ -41,8 +40,8 @@ def bind_inputs(inputs: Sequence[tuple[str, onnx.TypeProto | None]], bindings: B
 class _Binder:
     """Collects sizes of symbols and of unnamed axes."""
 
-    def __init__(self, inputs: Sequence[tuple[str, onnx.TypeProto | None]]) -> None:
-        self.others: dict[str, onnx.TypeProto] = {}  # inputs that are no tensors
+    def __init__(self, inputs: Sequence[tuple[str, TypeProto | None]]) -> None:
+        self.others: dict[str, TypeProto] = {}  # inputs that are no tensors
         self.dtypes: dict[str, str] = {}
         self.axes: dict[str, list[Axis] | None] = {}  # None: the rank is unknown
         self.sizes: dict[str, int] = {}  # by symbol, and by ``INPUT[AXIS]`` for unnamed axes
@@ -52,7 +51,7 @@ class _Binder:
         self.symbols = {axis for axes in self.axes.values() for axis in axes or () if isinstance(axis, str)}
         self.symbols.update(dim.dim_param for proto in self.others.values() for dim in _inner_dims(proto))
 
-    def _declare(self, name: str, proto: onnx.TypeProto | None) -> None:
+    def _declare(self, name: str, proto: TypeProto | None) -> None:
         stated = None if proto is None else parse_type(proto.SerializeToString())
         if proto is None or stated is None:
             raise ModelError(f"the input '{name}' has no type", hint="export the model again, with types")
@@ -152,9 +151,9 @@ class _Binder:
             raise ShapeError(what, where=(*places[:_LISTED], *more), hint=hint)
         return BoundInputs(types=types, dims=dict(self.sizes))
 
-    def _filled(self, proto: onnx.TypeProto) -> ValueType:
+    def _filled(self, proto: TypeProto) -> ValueType:
         """A sequence, map or optional, with the symbols inside that are bound."""
-        filled = onnx.TypeProto()
+        filled = TypeProto()
         filled.CopyFrom(proto)
         for dim in _inner_dims(filled):
             if dim.dim_param in self.sizes:
@@ -202,7 +201,7 @@ _LETTERS = {1: ("n", "b", "bs"), _SEQUENCE: ("s", "t", "l"), 224: ("h", "w"), 3:
 """Sizes by how words in a symbol's name begin, and by words of one letter or two."""
 
 
-def _inner_dims(proto: onnx.TypeProto) -> list[onnx.TensorShapeProto.Dimension]:
+def _inner_dims(proto: TypeProto) -> list[TensorShapeProto.Dimension]:
     """Symbolic dimensions of the tensors in a sequence, map or optional."""
     while (kind := proto.WhichOneof("value")) in ("sequence_type", "optional_type", "map_type"):
         inner = getattr(proto, kind)

@@ -3,11 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-import onnx
-
 from spillprof.frontends.onnx.constants import Constant, constant_value, node_constant, sparse_constant
 from spillprof.frontends.onnx.functions import FunctionKey, check_expansion, function_key
 from spillprof.frontends.onnx.kinds import Kind, Kinds
+from spillprof.frontends.onnx.proto import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TypeProto,
+)
 from spillprof.ir.errors import ModelError
 from spillprof.ir.graph import AttributeValue
 
@@ -45,7 +52,7 @@ class Node:
         return self.kind.version
 
     @property
-    def attributes(self) -> tuple[onnx.AttributeProto, ...]:
+    def attributes(self) -> tuple[AttributeProto, ...]:
         """As the file has them."""
         return self.kind.attributes
 
@@ -60,16 +67,16 @@ class Body:
     """A graph: the model's, or that of a branch or loop."""
 
     name: str
-    inputs: tuple[tuple[str, onnx.TypeProto | None], ...]
+    inputs: tuple[tuple[str, TypeProto | None], ...]
     outputs: tuple[str, ...]
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Constant] = field(default_factory=dict)
-    stored_types: dict[str, onnx.TypeProto] = field(default_factory=dict)  # value_info: claimed, not trusted
-    declared_types: dict[str, onnx.TypeProto] = field(default_factory=dict)  # of the outputs: even less
+    stored_types: dict[str, TypeProto] = field(default_factory=dict)  # value_info: claimed, not trusted
+    declared_types: dict[str, TypeProto] = field(default_factory=dict)  # of the outputs: even less
     free_names: tuple[str, ...] = ()  # read here, defined outside
 
 
-def model_body(model: onnx.ModelProto) -> Body:
+def model_body(model: ModelProto) -> Body:
     """The model's main graph, functions inlined. ``ModelError`` for unknown functions, recursion or explosion."""
     functions = {function_key(f.domain, f.name, f): f for f in model.functions}
     if len(functions) != len(model.functions):
@@ -84,7 +91,7 @@ def model_body(model: onnx.ModelProto) -> Body:
     return _body(model.graph, context, depth=0)
 
 
-def node_names(graph: onnx.GraphProto) -> list[str]:
+def node_names(graph: GraphProto) -> list[str]:
     """What the nodes of the model's graph are called, in file order: their own names, made unique."""
     names = _Names(node.name for node in graph.node)
     return [names.take(node, "", index) for index, node in enumerate(graph.node)]
@@ -95,14 +102,14 @@ class _Context:
     """Where nodes are read: which names they see, which call they belong to."""
 
     opsets: Mapping[str, int]
-    functions: Mapping[FunctionKey, onnx.FunctionProto]
+    functions: Mapping[FunctionKey, FunctionProto]
     kinds: Kinds
     rename: Callable[[str], str]
     prefix: str = ""
-    arguments: Mapping[str, onnx.AttributeProto] | None = None  # of the function call that is being inlined
+    arguments: Mapping[str, AttributeProto] | None = None  # of the function call that is being inlined
 
 
-def _body(graph: onnx.GraphProto, context: _Context, depth: int) -> Body:
+def _body(graph: GraphProto, context: _Context, depth: int) -> Body:
     if depth > MAX_BODY_DEPTH:
         raise ModelError(
             f"control flow is nested more than {MAX_BODY_DEPTH} deep",
@@ -158,8 +165,8 @@ def _free_names(body: Body) -> tuple[str, ...]:
 
 
 def _inlined(
-    nodes: Iterable[onnx.NodeProto], context: _Context, names: "_Names"
-) -> Iterator[tuple[onnx.NodeProto, _Context, str]]:
+    nodes: Iterable[NodeProto], context: _Context, names: "_Names"
+) -> Iterator[tuple[NodeProto, _Context, str]]:
     """Nodes in file order with the context to read them in; a call is replaced by the nodes of its function."""
     stack = [(enumerate(nodes), context)]
     while stack:
@@ -180,7 +187,7 @@ def _inlined(
             stack.append((enumerate(_function_nodes(function)), called))
 
 
-def _call(node: onnx.NodeProto, function: onnx.FunctionProto, context: _Context, name: str) -> _Context:
+def _call(node: NodeProto, function: FunctionProto, context: _Context, name: str) -> _Context:
     """How the nodes of a function read in one call: its formal names mapped to the call's, all others prefixed."""
     if len(node.input) > len(function.input) or len(node.output) > len(function.output):
         raise ModelError(f"a call of '{function.name}' has more inputs or outputs than the function", where=(name,))
@@ -213,16 +220,16 @@ def _call(node: onnx.NodeProto, function: onnx.FunctionProto, context: _Context,
 _PASSED_THROUGH = "\0output\0"
 
 
-def _function_nodes(function: onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+def _function_nodes(function: FunctionProto) -> Iterator[NodeProto]:
     """The function's nodes, and an Identity for each output that is just an input."""
     yield from function.node
     inputs = set(function.input)
     for output in function.output:
         if output in inputs:
-            yield onnx.NodeProto(op_type="Identity", input=[output], output=[_PASSED_THROUGH + output])
+            yield NodeProto(op_type="Identity", input=[output], output=[_PASSED_THROUGH + output])
 
 
-def _attributes(node: onnx.NodeProto, context: _Context) -> tuple[onnx.AttributeProto, ...]:
+def _attributes(node: NodeProto, context: _Context) -> tuple[AttributeProto, ...]:
     """The node's attributes, references to attributes of the enclosing call replaced; unset ones are left out."""
     if not node.attribute:
         return ()
@@ -230,7 +237,7 @@ def _attributes(node: onnx.NodeProto, context: _Context) -> tuple[onnx.Attribute
     return tuple(a for a in resolved if not a.ref_attr_name)
 
 
-def _resolved(attribute: onnx.AttributeProto, context: _Context) -> onnx.AttributeProto:
+def _resolved(attribute: AttributeProto, context: _Context) -> AttributeProto:
     if not attribute.ref_attr_name or context.arguments is None:
         return attribute
     argument = context.arguments.get(attribute.ref_attr_name)
@@ -238,13 +245,13 @@ def _resolved(attribute: onnx.AttributeProto, context: _Context) -> onnx.Attribu
         return attribute
     if argument.HasField("g") or argument.graphs:
         raise ModelError("a graph is passed to a function as an argument, which is not supported")
-    renamed = onnx.AttributeProto()
+    renamed = AttributeProto()
     renamed.CopyFrom(argument)
     renamed.name = attribute.name
     return renamed
 
 
-def _graph_of(attribute: onnx.AttributeProto) -> tuple[onnx.GraphProto, ...]:
+def _graph_of(attribute: AttributeProto) -> tuple[GraphProto, ...]:
     return (attribute.g,) if attribute.HasField("g") else ()
 
 
@@ -259,7 +266,7 @@ def _add_constant(body: Body, name: str, constant: Constant) -> None:
     body.constants[name] = constant
 
 
-def _opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+def _opsets(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     versions = {_domain(entry.domain): entry.version for entry in imports}
     for domain, version in versions.items():
         least, most = (1, MAX_STANDARD_VERSION) if domain == "" else (0, (1 << 31) - 1)
@@ -288,7 +295,7 @@ class _Names:
         self._reserved = set(given)
         self._next: dict[str, int] = {}
 
-    def take(self, node: onnx.NodeProto, prefix: str, index: int) -> str:
+    def take(self, node: NodeProto, prefix: str, index: int) -> str:
         """A name for a node: its own, else its type and place."""
         given = node.name
         wanted = name = prefix + (given or f"{node.op_type}_{index}")

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from spillprof.frontends.onnx.body import Node
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, tensor_type
+from spillprof.frontends.onnx.proto import Array
 
 
 class Bound(NamedTuple):

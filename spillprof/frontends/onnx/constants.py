@@ -5,15 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import onnx
-import onnx.numpy_helper
-from numpy.typing import NDArray
 
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT, ValueType, tensor_type
 from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
+from spillprof.frontends.onnx.proto import Array, AttributeProto, SparseTensorProto, TensorProto, array_of
 from spillprof.ir.errors import ModelError
-
-Array = NDArray[np.generic]
 
 _NUMPY_DTYPES = frozenset(
     "float64 float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split()  # noqa: SIM905
@@ -29,7 +25,7 @@ class Constant:
     is_sparse: bool = False
 
 
-def constant_value(tensor: onnx.TensorProto) -> Constant:
+def constant_value(tensor: TensorProto) -> Constant:
     """Type and, if it was kept, contents of a stored tensor. External data is never looked at."""
     dtype = DTYPE_OF_ELEMENT.get(tensor.data_type)
     if dtype is None:
@@ -40,7 +36,7 @@ def constant_value(tensor: onnx.TensorProto) -> Constant:
     return Constant(type=tensor_type(dtype, shape), value=_contents(tensor, dtype, shape))
 
 
-def sparse_constant(sparse: onnx.SparseTensorProto) -> Constant:
+def sparse_constant(sparse: SparseTensorProto) -> Constant:
     """A sparse tensor, sized as the dense tensor that operators see."""
     values = constant_value(sparse.values)
     shape = tuple(sparse.dims)
@@ -49,7 +45,7 @@ def sparse_constant(sparse: onnx.SparseTensorProto) -> Constant:
     return Constant(type=tensor_type(values.type.dtype, shape), is_sparse=True)
 
 
-def node_constant(name: str, attributes: Iterable[onnx.AttributeProto]) -> Constant:
+def node_constant(name: str, attributes: Iterable[AttributeProto]) -> Constant:
     """The value of a Constant node, whichever of its attributes holds it."""
     for attribute in attributes:
         match attribute.name:
@@ -78,8 +74,8 @@ def array_constant(value: Array) -> Constant:
     return Constant(type=tensor_type(str(value.dtype), value.shape), value=kept)
 
 
-def _contents(tensor: onnx.TensorProto, dtype: str, shape: tuple[int, ...]) -> Array | None:
-    if dtype not in _NUMPY_DTYPES or tensor.data_location == onnx.TensorProto.EXTERNAL:
+def _contents(tensor: TensorProto, dtype: str, shape: tuple[int, ...]) -> Array | None:
+    if dtype not in _NUMPY_DTYPES or tensor.data_location == TensorProto.EXTERNAL:
         return None
     count = math.prod(shape)
     if count > KEPT_ELEMENTS:
@@ -88,7 +84,7 @@ def _contents(tensor: onnx.TensorProto, dtype: str, shape: tuple[int, ...]) -> A
     if count and not (filled or tensor.double_data or tensor.uint64_data):
         return None
     try:
-        value: Array = onnx.numpy_helper.to_array(tensor)
+        value: Array = array_of(tensor, dtype)
     except Exception as error:  # a message of the library's own for each way of being malformed
         raise ModelError(f"the contents of tensor '{tensor.name}' cannot be read: {_one_line(error)}") from error
     return value

@@ -3,9 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
-import onnx
-
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
+from spillprof.frontends.onnx.proto import TypeProto
 from spillprof.frontends.onnx.rule import Case, Rule, Sized, same, undecided
 
 
@@ -84,7 +83,7 @@ def _cast_map(case: Case) -> Sequence[Sized]:
 
 
 def _map_values(case: Case) -> str:
-    values = onnx.TypeProto.FromString(case.known(0).proto).map_type.value_type
+    values = TypeProto.FromString(case.known(0).proto).map_type.value_type
     return DTYPE_OF_ELEMENT[values.tensor_type.elem_type]
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spillprof.frontends.onnx.body import Node
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, held_bytes, same_size, tensor_type, without_contents
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.loops import visit_loop
 from spillprof.frontends.onnx.outcome import Outcome, Types, inner_scope, known_type, output_types
+from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session, SizeBody, SizedBody
 from spillprof.ir.errors import ModelError, ShapeError, UsageError

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-import onnx
-
+from spillprof.frontends.onnx.proto import TensorProto, TypeProto
 from spillprof.ir.dtypes import DTYPE_BITS, tensor_bytes
 from spillprof.ir.errors import ModelError
 
 DTYPE_OF_ELEMENT: dict[int, str] = {
     number: dtype
-    for name, number in onnx.TensorProto.DataType.items()
+    for name, number in TensorProto.DataType.items()
     if (dtype := {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())) in DTYPE_BITS or dtype == "string"
 }
 """Our name of each ONNX element type that has a known width, and ``string``."""
@@ -59,7 +58,7 @@ class Member(NamedTuple):
 @lru_cache(maxsize=1 << 16)
 def tensor_type(dtype: str, shape: Shape | None) -> ValueType:
     """The type of a tensor. ``ModelError`` if it is larger than any machine."""
-    proto = onnx.TypeProto()
+    proto = TypeProto()
     proto.tensor_type.elem_type = ELEMENT_OF_DTYPE[dtype]
     if shape is not None:
         if len(shape) > MAX_RANK:
@@ -84,7 +83,7 @@ def check_size(dtype: str, shape: tuple[int, ...]) -> None:
 @lru_cache(maxsize=1 << 16)
 def parse_type(serialized: bytes) -> ValueType | None:
     """The type that a serialized TypeProto states; None if it states nothing. Negative dimensions are kept."""
-    proto = onnx.TypeProto.FromString(serialized)
+    proto = TypeProto.FromString(serialized)
     kind = proto.WhichOneof("value")
     if kind is None:
         return None
@@ -139,7 +138,7 @@ def without_contents(known: ValueType | None) -> ValueType | None:
     return known._replace(members=tuple(Member(member.type) for member in known.members))
 
 
-def stated_type(proto: onnx.TypeProto, symbols: Mapping[str, int]) -> ValueType | None:
+def stated_type(proto: TypeProto, symbols: Mapping[str, int]) -> ValueType | None:
     """The type that a file states, bound symbols replaced. Dimensions below zero count as unknown."""
     stated = parse_type(proto.SerializeToString())
     if stated is None or stated.shape is None or not proto.HasField("tensor_type"):

@@ -14,10 +14,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
 
-import onnx
-
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.frontends.onnx.payload import KEPT_BYTES, KEPT_ELEMENTS
+from spillprof.frontends.onnx.proto import ModelProto, TensorProto
 from spillprof.ir.dtypes import DTYPE_BITS
 
 MAX_READ_BYTES = 1 << 24
@@ -62,17 +61,17 @@ class Contents:
         return digest.hexdigest()
 
 
-def stored_outside(model: onnx.ModelProto) -> tuple[Stored, ...]:
+def stored_outside(model: ModelProto) -> tuple[Stored, ...]:
     """The small tensors that the model keeps in other files, in order."""
     return tuple(_stored(tensor) for tensor in _small_tensors(model))
 
 
-def put_in(model: onnx.ModelProto, contents: Contents) -> None:
+def put_in(model: ModelProto, contents: Contents) -> None:
     """Puts what was read into the model, as if it were stored there."""
     for tensor, piece in zip(_small_tensors(model), contents.found, strict=True):
         if piece is not None:
             tensor.raw_data = piece
-            tensor.data_location = onnx.TensorProto.DEFAULT
+            tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
 
 
@@ -105,11 +104,11 @@ def unread(tensors: Sequence[Stored], contents: Contents) -> list[str]:
     return [*lines, f"and {len(missing) - _LISTED:,} more"] if len(missing) > _LISTED else lines
 
 
-def _small_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+def _small_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Those in other files whose contents sizes may follow from: as many bytes as are kept of a tensor in the model."""
     for tensor in _tensors(model):
         dtype = DTYPE_OF_ELEMENT.get(tensor.data_type)
-        if tensor.data_location != onnx.TensorProto.EXTERNAL or dtype is None or dtype not in DTYPE_BITS:
+        if tensor.data_location != TensorProto.EXTERNAL or dtype is None or dtype not in DTYPE_BITS:
             continue
         count = math.prod(tensor.dims)
         if min(tensor.dims, default=0) >= 0 and (
@@ -118,7 +117,7 @@ def _small_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             yield tensor
 
 
-def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+def _tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Initializers and constants, those of bodies and functions too."""
     graphs = [model.graph]
     nodes = [function.node for function in model.functions]
@@ -136,7 +135,7 @@ def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
                     yield attribute.t
 
 
-def _stored(tensor: onnx.TensorProto) -> Stored:
+def _stored(tensor: TensorProto) -> Stored:
     said = {entry.key: entry.value for entry in tensor.external_data}
     dtype = DTYPE_OF_ELEMENT[tensor.data_type]
     return Stored(

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.folding_call import Call, FoldRule, Impossible, Ins, axes_of, given, limit, optional
+from spillprof.frontends.onnx.proto import Array
 
 
 def _elementwise(function: Callable[..., object]) -> FoldRule:

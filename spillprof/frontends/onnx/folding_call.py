@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import onnx
 
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
+from spillprof.frontends.onnx.proto import Array, AttributeProto
 from spillprof.ir.graph import AttributeValue
 
 Ins = Sequence[Array | None]
@@ -21,7 +20,7 @@ class Call:
     op_type: str
     version: int
     attributes: Mapping[str, AttributeValue]
-    protos: Sequence[onnx.AttributeProto]  # for the few that hold tensors
+    protos: Sequence[AttributeProto]  # for the few that hold tensors
     n_outputs: int
 
     def ints(self, name: str) -> tuple[int, ...] | None:

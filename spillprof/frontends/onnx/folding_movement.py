@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from spillprof.frontends.onnx.constants import Array, constant_value
+from spillprof.frontends.onnx.constants import constant_value
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.frontends.onnx.folding_arithmetic import as_integers, in_type
 from spillprof.frontends.onnx.folding_call import (
@@ -21,6 +21,7 @@ from spillprof.frontends.onnx.folding_call import (
     optional,
 )
 from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
+from spillprof.frontends.onnx.proto import Array
 
 
 def _cast(call: Call, inputs: Ins) -> tuple[Array, ...]:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import onnx
-
+from spillprof.frontends.onnx.proto import FunctionProto, GraphProto, NodeProto
 from spillprof.ir.errors import ModelError
 
 MAX_NODES = 1_000_000
@@ -16,12 +15,12 @@ FunctionKey = tuple[str, str, str]
 """Domain, name, overload."""
 
 
-def function_key(domain: str, name: str, proto: onnx.NodeProto | onnx.FunctionProto) -> FunctionKey:
+def function_key(domain: str, name: str, proto: NodeProto | FunctionProto) -> FunctionKey:
     """What a call and a function must have in common."""
     return ("" if domain == "ai.onnx" else domain, name, getattr(proto, "overload", ""))
 
 
-def check_expansion(graph: onnx.GraphProto, functions: Mapping[FunctionKey, onnx.FunctionProto]) -> None:
+def check_expansion(graph: GraphProto, functions: Mapping[FunctionKey, FunctionProto]) -> None:
     """``ModelError`` if functions call themselves, call too deep, or expand to too many operators."""
     if not functions:
         _limit(len(graph.node))
@@ -35,9 +34,7 @@ def check_expansion(graph: onnx.GraphProto, functions: Mapping[FunctionKey, onnx
         _limit(total)
 
 
-def _measure(
-    start: FunctionKey, functions: Mapping[FunctionKey, onnx.FunctionProto], sizes: dict[FunctionKey, int]
-) -> None:
+def _measure(start: FunctionKey, functions: Mapping[FunctionKey, FunctionProto], sizes: dict[FunctionKey, int]) -> None:
     """Fills in the expanded size of a function and of all that it calls, innermost first."""
     called = {start: _called(functions[start].node)}
     counted = {start: 1}
@@ -66,7 +63,7 @@ def _limit(count: int) -> None:
         raise ModelError(f"the model's functions expand to more than {MAX_NODES:,} operators")
 
 
-def _called(nodes: Iterable[onnx.NodeProto]) -> Iterator[FunctionKey]:
+def _called(nodes: Iterable[NodeProto]) -> Iterator[FunctionKey]:
     """The keys of all nodes, those in bodies included."""
     stack = [iter(nodes)]
     while stack:

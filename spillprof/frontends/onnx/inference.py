@@ -1,20 +1,22 @@
 """Types of one operator's outputs, from onnx's own rules, each distinct case asked once."""
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 
 import numpy as np
-import onnx
-import onnx.defs
-import onnx.helper
-import onnx.numpy_helper
-import onnx.shape_inference
 
 from spillprof.frontends.onnx.body import Node
-from spillprof.frontends.onnx.constants import Array
-from spillprof.frontends.onnx.elements import ValueType, parse_type
+from spillprof.frontends.onnx.elements import ELEMENT_OF_DTYPE, ValueType, parse_type
 from spillprof.frontends.onnx.kinds import Kind, Kinds
 from spillprof.frontends.onnx.misread import refuse_misread
+from spillprof.frontends.onnx.proto import (
+    Array,
+    AttributeProto,
+    NodeProto,
+    OpSchema,
+    inferred_types,
+    schema_of,
+    tensor_of_array,
+)
 from spillprof.ir.errors import ModelError, ShapeError
 
 Types = tuple[ValueType | None, ...]
@@ -46,9 +48,11 @@ class NodeInference:
         schema = _find_schema(node)
         return schema is not None and not schema.deprecated
 
-    def standard_kind(self, op_type: str, version: int, attributes: Sequence[onnx.AttributeProto]) -> Kind:
+    def standard_kind(self, op_type: str, version: int, attributes: Sequence[AttributeProto]) -> Kind:
         """A standard operator with those of the attributes that it has: vendors add their own to it."""
-        known = onnx.defs.get_schema(op_type, version, "").attributes
+        schema = schema_of(op_type, version, "")
+        assert schema is not None  # rules name operators of the standard
+        known = schema.attributes
         return self._kinds.kind(op_type, "", version, tuple(a for a in attributes if a.name in known))
 
     def outputs(self, node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> Types:
@@ -87,25 +91,23 @@ def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array |
     if any(name and t is None for name, t in zip(node.inputs, types, strict=True)):
         return nothing
     refuse_misread(node, types, lambda: (place(node), *inputs_written(node, types, values)))
-    renamed = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attributes)
+    renamed = NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attributes)
     given = {a.name for a in node.attributes}
     for name, default in _MISREAD_DEFAULTS.get(node.op_type, {}).items():
         if name not in given:
-            renamed.attribute.append(onnx.helper.make_attribute(name, default))
-    input_types: dict[str, onnx.TypeProto] = {}
-    input_data: dict[str, onnx.TensorProto] = {}
+            renamed.attribute.append(AttributeProto(name=name, type=AttributeProto.INT, i=default))
+    input_types: dict[str, bytes] = {}
+    input_data: dict[str, bytes] = {}
     for i, (name, known, value) in enumerate(zip(node.inputs, types, values, strict=True)):
         renamed.input.append(f"i{i}" if name else "")
         if name and known is not None:
-            input_types[f"i{i}"] = onnx.TypeProto.FromString(known.proto)
+            input_types[f"i{i}"] = known.proto
             if value is not None:
-                input_data[f"i{i}"] = onnx.numpy_helper.from_array(value)
+                element = ELEMENT_OF_DTYPE[value.dtype.name]
+                input_data[f"i{i}"] = tensor_of_array(value, element).SerializeToString()
     renamed.output.extend(f"o{i}" if name else "" for i, name in enumerate(node.outputs))
-    imports = [onnx.OperatorSetIdProto(domain=node.domain, version=node.version)]
     try:
-        found: Mapping[str, onnx.TypeProto] = onnx.shape_inference.infer_node_outputs(
-            schema, renamed, input_types, input_data, opset_imports=imports
-        )
+        found = inferred_types(schema, renamed, input_types, input_data, node.version)
         return tuple(_type(found.get(f"o{i}")) for i in range(len(node.outputs)))
     except ModelError as error:
         where = (place(node), *inputs_written(node, types, values))
@@ -119,7 +121,7 @@ def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array |
         ) from error
 
 
-def _schema(node: Node) -> onnx.defs.OpSchema | None:
+def _schema(node: Node) -> OpSchema | None:
     schema = _find_schema(node)
     if schema is None and node.domain == "":
         what = f"operator set {node.version} has no operator '{node.op_type}'"
@@ -127,22 +129,14 @@ def _schema(node: Node) -> onnx.defs.OpSchema | None:
     return schema
 
 
-def _find_schema(node: Node) -> onnx.defs.OpSchema | None:
-    return _schema_of(node.op_type, max(min(node.version, (1 << 31) - 1), 0), node.domain)
+def _find_schema(node: Node) -> OpSchema | None:
+    return schema_of(node.op_type, max(min(node.version, (1 << 31) - 1), 0), node.domain)
 
 
-@lru_cache(maxsize=4096)
-def _schema_of(op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
-    try:
-        return onnx.defs.get_schema(op_type, version, domain)
-    except onnx.defs.SchemaError:
-        return None
-
-
-def _type(found: onnx.TypeProto | None) -> ValueType | None:
+def _type(found: bytes | None) -> ValueType | None:
     if found is None:
         return None
-    known = parse_type(found.SerializeToString())
+    known = parse_type(found)
     if known is not None and known.shape is not None and any(dim is not None and dim < 0 for dim in known.shape):
         raise ShapeError(f"the output would have a negative size: {list(known.shape)}")
     return known

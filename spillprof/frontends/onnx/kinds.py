@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import onnx
-
 from spillprof.frontends.onnx.attributes import plain_attributes
+from spillprof.frontends.onnx.proto import AttributeProto
 from spillprof.ir.graph import AttributeValue
 
 
@@ -16,7 +15,7 @@ class Kind:
     op_type: str
     domain: str  # "" is the default one
     version: int  # of the operator set that it was written for
-    attributes: tuple[onnx.AttributeProto, ...]
+    attributes: tuple[AttributeProto, ...]
     settings: Mapping[str, AttributeValue]  # the same as plain Python; tensors, graphs and types are left out
 
 
@@ -26,7 +25,7 @@ class Kinds:
     def __init__(self) -> None:
         self._known: dict[tuple[str | int | bytes, ...], Kind] = {}
 
-    def kind(self, op_type: str, domain: str, version: int, attributes: tuple[onnx.AttributeProto, ...] = ()) -> Kind:
+    def kind(self, op_type: str, domain: str, version: int, attributes: tuple[AttributeProto, ...] = ()) -> Kind:
         """The kind with these attributes."""
         if any(a.HasField("g") or a.graphs for a in attributes):
             return _made(op_type, domain, version, attributes)
@@ -37,6 +36,6 @@ class Kinds:
         return known
 
 
-def _made(op_type: str, domain: str, version: int, attributes: tuple[onnx.AttributeProto, ...]) -> Kind:
+def _made(op_type: str, domain: str, version: int, attributes: tuple[AttributeProto, ...]) -> Kind:
     settings = plain_attributes(attributes)
     return Kind(op_type=op_type, domain=domain, version=version, attributes=attributes, settings=settings)

@@ -7,10 +7,10 @@ from itertools import count, islice
 import numpy as np
 
 from spillprof.frontends.onnx.body import Body, Node
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, held_bytes, same_size, tensor_type, without_contents
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.outcome import Outcome, inner_scope, output_types
+from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.scope import Scope, Tally
 from spillprof.frontends.onnx.sequences import of_any_length
 from spillprof.frontends.onnx.session import Session, SizeBody

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-import onnx
-
+from spillprof.frontends.onnx.proto import ModelProto
 from spillprof.frontends.onnx.raw_fields import GRAPH_OF_MODEL, NODE_OF_GRAPH, Span, fields, pieces
 from spillprof.frontends.onnx.wire import strip_payloads
 from spillprof.ir.errors import ModelError
@@ -22,7 +21,7 @@ def in_node_order(path: str, rank_of_tensor: Mapping[str, int]) -> Iterator[byte
     """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         spans = _node_spans(data)
-        nodes = onnx.ModelProto.FromString(strip_payloads(data)).graph.node
+        nodes = ModelProto.FromString(strip_payloads(data)).graph.node
         if len(nodes) != len(spans):
             raise ModelError("the graph's nodes cannot be told apart", where=(os.fspath(path),))
         order = _order(nodes, rank_of_tensor)

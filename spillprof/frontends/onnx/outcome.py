@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spillprof.frontends.onnx.body import Body, Node
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType, parse_type
+from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import SizedBody
 from spillprof.ir.graph import Graph, TensorKind, Trips

@@ -9,12 +9,13 @@ import numpy as np
 
 from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.bounds import upper_bound
-from spillprof.frontends.onnx.constants import Array, array_constant
+from spillprof.frontends.onnx.constants import array_constant
 from spillprof.frontends.onnx.contrib import apply_rule, contrib_rule
 from spillprof.frontends.onnx.elements import ValueType, tensor_type
 from spillprof.frontends.onnx.folding import can_fold, fold
 from spillprof.frontends.onnx.folding_call import Call, Impossible
 from spillprof.frontends.onnx.inference import MISFIT_HINT, NodeInference, place
+from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.rule import Case, Standard
 from spillprof.frontends.onnx.sense import refuse_nonsense
 from spillprof.frontends.onnx.sequences import LARGEST_TAKEN, sequence_found

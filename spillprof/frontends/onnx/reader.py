@@ -3,23 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import onnx
-
 from spillprof.frontends.models import GraphCache, ModelSource
 from spillprof.frontends.onnx.assumed import Assumed, check_assumed, note_unmet
 from spillprof.frontends.onnx.binding import bind_inputs
 from spillprof.frontends.onnx.body import model_body
 from spillprof.frontends.onnx.external import Contents, Stored, put_in, read_stored, stored_outside, unread
 from spillprof.frontends.onnx.inference import MISFIT_HINT
+from spillprof.frontends.onnx.proto import ModelProto
 from spillprof.frontends.onnx.runs import Runs
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session
 from spillprof.frontends.onnx.topology import check_model_body
 from spillprof.frontends.onnx.walk import size_body
 from spillprof.frontends.onnx.wire import strip_payloads
-from spillprof.ir.bindings import Bindings
 from spillprof.ir.errors import ModelError, ShapeError, SpillprofError
-from spillprof.ir.graph import Assumption, Graph, TensorKind
+from spillprof.ir.graph import Assumption, Bindings, Graph, TensorKind
 
 _OUTSIDE_HINT = "small tensors that sizes follow from must be in the model, or in a file of its folder"
 _UNSOUND_HINT = "the file is damaged, or its exporter made a mistake: onnx.checker may say more; export it again"
@@ -113,9 +111,9 @@ def _named(error: SpillprofError, shown: str, missing: Sequence[str] = ()) -> Sp
     return type(error)(error.message, where=where, hint=hint)
 
 
-def _parsed(stripped: bytes, shown: str) -> onnx.ModelProto:
+def _parsed(stripped: bytes, shown: str) -> ModelProto:
     try:
-        model: onnx.ModelProto = onnx.ModelProto.FromString(stripped)
+        model: ModelProto = ModelProto.FromString(stripped)
     except Exception as error:  # protobuf raises its own type, and others for odd text
         raise ModelError(f"not a readable ONNX model: {error}", where=(shown,), hint=_UNSOUND_HINT) from error
     if not model.HasField("graph"):
@@ -123,7 +121,7 @@ def _parsed(stripped: bytes, shown: str) -> onnx.ModelProto:
     return model
 
 
-def _sized_graph(model: onnx.ModelProto, shown: str, sha256: str, bindings: Bindings) -> Graph:
+def _sized_graph(model: ModelProto, shown: str, sha256: str, bindings: Bindings) -> Graph:
     body = model_body(model)
     check_model_body(body)
     fed = [(name, proto) for name, proto in body.inputs if name not in body.constants]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from spillprof.frontends.onnx.body import Node
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType
+from spillprof.frontends.onnx.proto import Array
 from spillprof.ir.graph import AttributeValue
 
 Sized = tuple[str, tuple[int | None, ...]]

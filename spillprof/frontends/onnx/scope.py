@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType
+from spillprof.frontends.onnx.proto import Array
 from spillprof.ir.graph import TensorKind
 
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from spillprof.frontends.onnx.body import Node
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType
 from spillprof.frontends.onnx.inference import inputs_written, place
+from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.sense_checks import CHECKS
 from spillprof.frontends.onnx.sense_operands import Asked
 from spillprof.ir.errors import ShapeError

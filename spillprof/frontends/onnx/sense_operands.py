@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spillprof.frontends.onnx.body import Node
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import ValueType
+from spillprof.frontends.onnx.proto import Array
 from spillprof.ir.graph import AttributeValue
 
 

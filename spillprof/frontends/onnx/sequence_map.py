@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from onnx import AttributeProto, TensorProto, helper
-
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.kinds import Kinds
+from spillprof.frontends.onnx.proto import AttributeProto, TensorProto
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.ir.errors import ModelError
 
@@ -64,7 +63,7 @@ def as_loop(node: Node, scope: Scope) -> Sequence[Node]:
 def _empty(node: Node, body: Body, name: str, output: str) -> Node:
     stated = body.declared_types.get(output)
     element = stated.tensor_type.elem_type if stated is not None else 0
-    dtype = helper.make_attribute("dtype", element or TensorProto.FLOAT)
+    dtype = AttributeProto(name="dtype", type=AttributeProto.INT, i=element or TensorProto.FLOAT)
     return _node(node, name, "SequenceEmpty", (), (name,), dtype)
 
 

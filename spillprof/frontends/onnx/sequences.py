@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import onnx
 
 from spillprof.frontends.onnx.body import Node
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.elements import Member, ValueType, tensor_type, without_contents
+from spillprof.frontends.onnx.proto import Array, TypeProto
 from spillprof.ir.errors import ModelError
 from spillprof.ir.graph import AttributeValue
 
@@ -108,7 +107,7 @@ def of_any_length(known: ValueType | None) -> ValueType | None:
     if first.members is not None or any(len(shape) != len(shapes[0]) for shape in shapes):
         return known._replace(members=None)
     common = tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True))
-    proto = onnx.TypeProto()
+    proto = TypeProto()
     proto.sequence_type.elem_type.ParseFromString(tensor_type(first.dtype, common).proto)
     return ValueType("sequence", (), proto.SerializeToString())
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from spillprof.frontends.onnx.assumed import Evidence, settle
 from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.claims import agree, check_claims, claimed_type, lies_between, may_be, overrule
-from spillprof.frontends.onnx.constants import Array
 from spillprof.frontends.onnx.control_flow import visit_bodies
 from spillprof.frontends.onnx.elements import ValueType
 from spillprof.frontends.onnx.folding import can_fold
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.outcome import Outcome
 from spillprof.frontends.onnx.outputs import Found, Operands
+from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.sense import HINT
 from spillprof.frontends.onnx.sequence_map import as_loop, is_sequence_map

@@ -11,9 +11,8 @@ from enum import IntEnum
 from functools import cache
 from typing import Any
 
-import onnx
-
 from spillprof.frontends.onnx.payload import TensorFacts
+from spillprof.frontends.onnx.proto import ModelProto
 from spillprof.frontends.onnx.raw_fields import encoded
 from spillprof.ir.errors import ModelError
 
@@ -38,7 +37,7 @@ _PAYLOAD = {"raw_data", "float_data", "int32_data", "int64_data", "double_data",
 
 def strip_payloads(data: bytes | mmap.mmap) -> bytes:
     """The serialized ModelProto without large payloads and prose. ``ModelError`` where the bytes are malformed."""
-    frame = _Frame(layout=_layout(onnx.ModelProto.DESCRIPTOR), end=len(data), field_name="model")
+    frame = _Frame(layout=_layout(ModelProto.DESCRIPTOR), end=len(data), field_name="model")
     stack = [frame]
     position = n_fields = 0
     while True:

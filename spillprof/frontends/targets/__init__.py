@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-from spillprof.frontends.targets.mpool import read_mpool
-from spillprof.frontends.targets.vela_ini import read_vela_ini
 from spillprof.ir.target import Target, load_target
 
 __all__ = ["TARGET_FILES", "open_target", "resolve_path"]
@@ -22,11 +20,16 @@ def open_target(name: str) -> Target:
     """
     match = _FILE.fullmatch(name)
     kind = match["kind"].lower() if match else ""
-    if match and kind != "toml":
-        selection = tuple((match["selection"] or "").split(":")) if match["selection"] else ()
-        read = read_vela_ini if kind == "ini" else read_mpool
-        return read(Path(match["path"]), selection)
-    return load_target(name)
+    if match is None or kind == "toml":
+        return load_target(name)
+    path, selection = Path(match["path"]), tuple(match["selection"].split(":")) if match["selection"] else ()
+    if kind == "ini":
+        from spillprof.frontends.targets.vela_ini import read_vela_ini
+
+        return read_vela_ini(path, selection)
+    from spillprof.frontends.targets.mpool import read_mpool
+
+    return read_mpool(path, selection)
 
 
 def resolve_path(name: str, folder: Path) -> str:

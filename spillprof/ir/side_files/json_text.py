@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from spillprof.ir.errors import SpillprofError
-from spillprof.ir.side_files.kinds import MOST_DEPTH, MOST_DIGITS, Kind
+from spillprof.ir.side_files.kinds import MOST_DEPTH, MOST_DIGITS, FileKind
 
 _CHUNK = 1 << 20
 _LONG, _LARGE = rf"\d{{{MOST_DIGITS + 1},}}", r"\d[eE]\+?0*[1-9]\d\d"
@@ -22,7 +22,7 @@ _no_brackets = bytes(set(range(256)) - set(b"[]{}"))
 _digits_alike = bytes.maketrans(b"123456789E", b"000000000e")
 
 
-def parse_json(text: str, kind: Kind, shown: str, *, hint: str | None = None) -> Any:
+def parse_json(text: str, kind: FileKind, shown: str, *, hint: str | None = None) -> Any:
     """The value that the text stands for. An error of the kind if it is no JSON, or goes beyond a limit.
 
     NaN and infinity, which Python takes, are no JSON, and nor is a number that only an infinity could stand for.
@@ -49,7 +49,7 @@ def _refuse(name: str) -> Any:
     raise _Constant(name)
 
 
-def _check_limits(text: str, kind: Kind, shown: str) -> None:
+def _check_limits(text: str, kind: FileKind, shown: str) -> None:
     brackets = text.count("[") + text.count("{")
     if brackets + text.count(",") > kind.most_values:
         raise kind.error(f"{kind.what} has more than {kind.most_values:,} values", where=(shown,), hint=kind.hint)
@@ -63,7 +63,7 @@ def _check_limits(text: str, kind: Kind, shown: str) -> None:
         raise _beyond("has a number beyond 1e99", text, _first(text, "large"), kind, shown)
 
 
-def _beyond(what: str, text: str, at: int | None, kind: Kind, shown: str) -> SpillprofError:
+def _beyond(what: str, text: str, at: int | None, kind: FileKind, shown: str) -> SpillprofError:
     return kind.error(f"{kind.what} {what}", where=(f"{shown}: {_place(text, at)}",), hint=kind.hint)
 
 

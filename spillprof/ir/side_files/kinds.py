@@ -21,7 +21,7 @@ _KIB, _MIB = 1 << 10, 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class FileKind:
     """A kind of file, and what is too much of it."""
 
     what: str  # with its article: "the profile"
@@ -32,58 +32,60 @@ class Kind:
     hint: str | None = None  # where one comes from
 
 
-TARGET = Kind(
+TARGET = FileKind(
     what="the target file", most_bytes=256 * _KIB, hint="it is TOML; 'spillprof info targets NAME' shows what one says"
 )
-VELA_INI = Kind(what="the configuration of Vela", most_bytes=256 * _KIB, most_lines=5_000, hint="is it a vela.ini?")
-MPOOL = Kind(what="the file of memory pools", most_bytes=_MIB, hint="is it a .mpool file of ST Edge AI?")
-CONFIGURATION = Kind(
+VELA_INI = FileKind(what="the configuration of Vela", most_bytes=256 * _KIB, most_lines=5_000, hint="is it a vela.ini?")
+MPOOL = FileKind(what="the file of memory pools", most_bytes=_MIB, hint="is it a .mpool file of ST Edge AI?")
+CONFIGURATION = FileKind(
     what="the configuration", most_bytes=_MIB, hint="it is TOML, with settings like sram = '12MB'; see docs/ci.md"
 )
-BASELINE = Kind(
+BASELINE = FileKind(
     what="the baseline",
     most_bytes=64 * _MIB,
     most_values=4_000_000,
     hint="delete it, and make a new one with 'spillprof gate --update'",
 )
-TIMES = Kind(
+TIMES = FileKind(
     what="the file of times",
     most_bytes=128 * _MIB,
     most_values=4_000_000,
     hint="profile fewer runs, or keep the events of nodes alone",
 )
-SWEEP = Kind(
+SWEEP = FileKind(
     what="the result of a sweep",
     most_bytes=128 * _MIB,
     most_values=8_000_000,
     hint="give the .json or .csv that an earlier sweep wrote",
 )
-BUFFERS = Kind(
+BUFFERS = FileKind(
     what="the table of buffers",
     most_bytes=64 * _MIB,
     most_values=8_000_000,
     error=ModelError,
     hint="the first line is id,lower,upper,size; a buffer is live in [lower, upper)",
 )
-PLAN = Kind(
+PLAN = FileKind(
     what="the plan",
     most_bytes=256 * _MIB,
     most_values=16_000_000,
     error=PlanError,
     hint="'spillprof analyze MODEL --plan FILE.json' writes one",
 )
-CERTIFICATE = Kind(
+CERTIFICATE = FileKind(
     what="the certificate",
     most_bytes=512 * _MIB,
     most_values=32_000_000,
     error=PlanError,
     hint="'spillprof analyze MODEL -o FILE.json' writes one",
 )
-PROFILE = Kind(
+PROFILE = FileKind(
     what="the profile",
     most_bytes=512 * _MIB,
     most_values=32_000_000,
     error=ProfileError,
     hint="'spillprof analyze MODEL -o FILE.json' writes one",
 )
-HISTORY = Kind(what="the history", most_bytes=512 * _MIB, hint="take the file from a backup, or record into a new one")
+HISTORY = FileKind(
+    what="the history", most_bytes=512 * _MIB, hint="take the file from a backup, or record into a new one"
+)

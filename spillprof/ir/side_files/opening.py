@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from spillprof.ir.errors import SpillprofError, UsageError
-from spillprof.ir.side_files.kinds import Kind
+from spillprof.ir.side_files.kinds import FileKind
 from spillprof.ir.units import format_size
 
 Watcher = Callable[[str], None]
@@ -42,12 +42,12 @@ def watched(watcher: Watcher) -> Iterator[None]:
         _watcher.reset(token)
 
 
-def read_text(path: str | Path, kind: Kind) -> str:
+def read_text(path: str | Path, kind: FileKind) -> str:
     """The file as text. An error of the kind if it cannot be read, is too large, or is not UTF-8."""
     return _decoded(read_bytes(path, kind), str(path), kind)
 
 
-def read_bytes(path: str | Path, kind: Kind) -> bytes:
+def read_bytes(path: str | Path, kind: FileKind) -> bytes:
     """The file's bytes. An error of the kind if it is no regular file, cannot be read, or is too large.
 
     ``FileNotFoundError`` is the cause of the error where there is no file of that name, nor a link.
@@ -73,7 +73,7 @@ def read_bytes(path: str | Path, kind: Kind) -> bytes:
     return data
 
 
-def read_stdin(kind: Kind) -> bytes:
+def read_stdin(kind: FileKind) -> bytes:
     """What comes through stdin, within the limit of its kind."""
     if sys.stdin is None:
         raise UsageError("there is no stdin to read from", hint="give the path of a file")
@@ -87,12 +87,12 @@ def read_stdin(kind: Kind) -> bytes:
     return data
 
 
-def decoded_stdin(kind: Kind) -> str:
+def decoded_stdin(kind: FileKind) -> str:
     """The text that comes through stdin."""
     return _decoded(read_stdin(kind), "-", kind)
 
 
-def check_regular(path: str | Path, kind: Kind) -> None:
+def check_regular(path: str | Path, kind: FileKind) -> None:
     """An error of the kind if a library that opens the file by its name would wait for ever, or never end.
 
     A file that is not there passes.
@@ -124,13 +124,13 @@ def _read_to_end(read: Callable[[int], bytes | None], most_bytes: int) -> bytes:
     return b"".join(pieces)
 
 
-def _check_mode(mode: int, shown: str, kind: Kind) -> None:
+def _check_mode(mode: int, shown: str, kind: FileKind) -> None:
     if not stat.S_ISREG(mode):
         reason = next((text for is_it, text in _WHAT_IT_IS if is_it(mode)), "it is no regular file")
         raise _unreadable(kind, shown, reason, hint=_REGULAR)
 
 
-def _decoded(data: bytes, shown: str, kind: Kind) -> str:
+def _decoded(data: bytes, shown: str, kind: FileKind) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -143,12 +143,12 @@ def _decoded(data: bytes, shown: str, kind: Kind) -> str:
 
 
 def _unreadable(
-    kind: Kind, shown: str, reason: str, hint: str = "check the path, and that it may be read"
+    kind: FileKind, shown: str, reason: str, hint: str = "check the path, and that it may be read"
 ) -> SpillprofError:
     return kind.error(f"cannot read {kind.what}", where=(f"{shown}: {reason}",), hint=hint)
 
 
-def _too_large(kind: Kind, shown: str, size: str) -> SpillprofError:
+def _too_large(kind: FileKind, shown: str, size: str) -> SpillprofError:
     return kind.error(
         f"{kind.what} is larger than {format_size(kind.most_bytes)}",
         where=(f"{shown}: {size}",),

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from io import StringIO
 
-from spillprof.ir.side_files.kinds import Kind
+from spillprof.ir.side_files.kinds import FileKind
 
 _DELIMITERS = ",;\t"
 
 
-def check_table(text: str, kind: Kind, shown: str) -> None:
+def check_table(text: str, kind: FileKind, shown: str) -> None:
     """An error of the kind if the table has too many lines or cells."""
     lines = max(text.count("\n"), text.count("\r"))
     if lines > kind.most_lines:

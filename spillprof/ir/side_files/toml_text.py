@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from spillprof.ir.errors import SpillprofError
-from spillprof.ir.side_files.kinds import MOST_DEPTH, MOST_DIGITS, MOST_DOTS, Kind
+from spillprof.ir.side_files.kinds import MOST_DEPTH, MOST_DIGITS, MOST_DOTS, FileKind
 
 _MOST_DOTS_IN_ALL = 100_000
 _opaque = re.compile(
@@ -22,7 +22,7 @@ _long_key = re.compile(rf"(?<![\w.-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MOST_DOTS + 1
 _long_number = re.compile(rf"(?<![\w.-])[+-]?(?:\d\w{{{MOST_DIGITS}}}|[\d_]*\.[\d_]{{{MOST_DIGITS + 1}}})", re.ASCII)
 
 
-def parse_toml(text: str, kind: Kind, shown: str) -> dict[str, Any]:
+def parse_toml(text: str, kind: FileKind, shown: str) -> dict[str, Any]:
     """The document. An error of the kind if it is not valid TOML, or goes beyond a limit."""
     bare = _opaque.sub(_blank, text)
     _check_depth(bare, kind, shown)
@@ -48,7 +48,7 @@ def _blank(match: "re.Match[str]") -> str:
     return re.sub(r"[^\n]", " " if match[0][0] == "#" else "q", match[0])
 
 
-def _check_depth(bare: str, kind: Kind, shown: str) -> None:
+def _check_depth(bare: str, kind: FileKind, shown: str) -> None:
     depth = 0
     for match in _brackets.finditer(bare):
         depth = depth + 1 if match[0] in "[{" else max(0, depth - 1)
@@ -56,6 +56,6 @@ def _check_depth(bare: str, kind: Kind, shown: str) -> None:
             raise _beyond(f"is nested more than {MOST_DEPTH} deep", bare, match.start(), kind, shown)
 
 
-def _beyond(what: str, text: str, at: int, kind: Kind, shown: str) -> SpillprofError:
+def _beyond(what: str, text: str, at: int, kind: FileKind, shown: str) -> SpillprofError:
     place = f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
     return kind.error(f"{kind.what} {what}", where=(f"{shown}: {place}",), hint=kind.hint or "is it the right file?")

@@ -12,7 +12,7 @@ import numpy as np
 
 from spillprof.ir.arrays import Ints
 from spillprof.ir.layout_problem import Layout, LayoutProblem
-from spillprof.ir.search_ends import COMPLETE
+from spillprof.ir.plan import COMPLETE
 from spillprof.planning.budget import Budget
 from spillprof.planning.free_list import Fit
 from spillprof.planning.layout.beam import BeamSearch

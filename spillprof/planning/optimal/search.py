@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from spillprof.ir.errors import CapacityError
-from spillprof.ir.plan import Plan
+from spillprof.ir.plan import COMPLETE, Plan
 from spillprof.ir.program import Program
-from spillprof.ir.search_ends import COMPLETE
 from spillprof.ir.target import Target
 from spillprof.planning.bounds.covering import Covering, planners_covering
 from spillprof.planning.bounds.methods import LowerBound, covers_of, lower_bound

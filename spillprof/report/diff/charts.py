@@ -7,7 +7,7 @@ from itertools import accumulate
 from spillprof.ir.units import format_size, format_size_pair
 from spillprof.report.diff.heads import step_of
 from spillprof.report.text import label
-from spillprof.studies.diff import Comparison, StrategyChange
+from spillprof.studies.diff import ProfileDiff, StrategyChange
 
 WIDTH, HEIGHT = 1000, 220
 """Of a chart, in its own units."""
@@ -31,7 +31,7 @@ class LineChart:
     height: int = HEIGHT
 
 
-def live_chart(comparison: Comparison) -> LineChart | None:
+def live_chart(comparison: ProfileDiff) -> LineChart | None:
     """Live bytes of both runs over their steps; None where nothing runs."""
     runs = comparison.before, comparison.after
     if not all(run.live_bytes for run in runs):
@@ -52,7 +52,7 @@ def live_chart(comparison: Comparison) -> LineChart | None:
     )
 
 
-def delta_chart(comparison: Comparison, change: StrategyChange) -> LineChart | None:
+def delta_chart(comparison: ProfileDiff, change: StrategyChange) -> LineChart | None:
     """What the run after spills more than the run before, added up over the steps; None if they never part."""
     moved = sorted((step_of(o) or 0, o.delta_bytes) for o in change.operators if o.delta_bytes)
     if not moved:
@@ -86,7 +86,7 @@ def _delta_words(change: StrategyChange, moved: Sequence[tuple[int, int]], total
     return f"Added up over the steps, the run after spills {whole}, half of it by step {half:,}; {most}."
 
 
-def _live_words(comparison: Comparison, steps: int) -> str:
+def _live_words(comparison: ProfileDiff, steps: int) -> str:
     runs = comparison.before, comparison.after
     sizes = format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes)
     same = sizes[0] == sizes[1]

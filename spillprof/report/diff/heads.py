@@ -8,8 +8,8 @@ from spillprof.ir.units import format_size_pair
 from spillprof.report.diff.wording import path_labels, strategy_title
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.text import label
-from spillprof.studies.diff import Comparison, Named, OperatorChange, Source, StrategyChange
-from spillprof.studies.diff.values import Run
+from spillprof.studies.diff import Named, OperatorChange, PressureSource, ProfileDiff, StrategyChange
+from spillprof.studies.diff.values import RunSummary
 
 MAX_TARGET = 60
 
@@ -22,10 +22,10 @@ class RunHead:
     name: str
     sram: str
     target: str
-    run: Run
+    run: RunSummary
 
 
-def run_heads(comparison: Comparison, width: int) -> tuple[RunHead, RunHead]:
+def run_heads(comparison: ProfileDiff, width: int) -> tuple[RunHead, RunHead]:
     """Both runs, names in at most ``width`` characters; sizes that differ never read alike."""
     runs = comparison.before, comparison.after
     names, sizes = path_labels(comparison, width), format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes)
@@ -51,7 +51,7 @@ def strategy_figures(change: StrategyChange) -> tuple[tuple[str, str, str], tupl
     )
 
 
-def source_parts(change: StrategyChange) -> list[tuple[str, int, Sequence[Source]]]:
+def source_parts(change: StrategyChange) -> list[tuple[str, int, Sequence[PressureSource]]]:
     """(title, bytes, sources) of what is held besides, and of what is no longer held; those that there are."""
     parts = (
         ("Held besides where operators force out more", change.rise_bytes, change.rise_sources),
@@ -75,7 +75,7 @@ def step_of(change: OperatorChange) -> int | None:
     return change.step_before if change.step_after is None else change.step_after
 
 
-def alone(comparison: Comparison) -> list[tuple[str, Sequence[Named]]]:
+def alone(comparison: ProfileDiff) -> list[tuple[str, Sequence[Named]]]:
     """``added`` and ``removed`` operators, those that there are."""
     parts = (("added", comparison.matching.added), ("removed", comparison.matching.removed))
     return [part for part in parts if part[1]]

@@ -34,18 +34,18 @@ from spillprof.report.gate.wording import figures, growth
 from spillprof.report.html_table import DataTable, Kind
 from spillprof.report.profile.html import asset, environment, script_json, stylesheet
 from spillprof.report.text import label
-from spillprof.studies.diff import Comparison, StrategyChange
+from spillprof.studies.diff import ProfileDiff, StrategyChange
 
 MAX_SOURCES = 8
 MAX_ALONE = 200
 
 
-def render(comparison: Comparison) -> str:
+def render(comparison: ProfileDiff) -> str:
     """The page as HTML text. The same comparison gives the same text."""
     return environment().get_template("diff.html.jinja").render(_context(comparison))
 
 
-def _context(comparison: Comparison) -> dict[str, Any]:
+def _context(comparison: ProfileDiff) -> dict[str, Any]:
     views = [_view(comparison, change, index) for index, change in enumerate(comparison.strategies)]
     names = path_labels(comparison, 60)
     data = {
@@ -84,7 +84,7 @@ def _context(comparison: Comparison) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _cards(comparison: Comparison) -> list[tuple[str, str, str]]:
+def _cards(comparison: ProfileDiff) -> list[tuple[str, str, str]]:
     """(what, figure after, change)."""
     if not comparison.strategies:
         return []
@@ -110,7 +110,7 @@ def _strategy_row(change: StrategyChange) -> dict[str, Any]:
     }
 
 
-def _view(comparison: Comparison, change: StrategyChange, index: int) -> dict[str, Any]:
+def _view(comparison: ProfileDiff, change: StrategyChange, index: int) -> dict[str, Any]:
     """Everything that the page shows of one strategy."""
     return {
         "index": index,

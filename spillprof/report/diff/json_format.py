@@ -6,10 +6,10 @@ from typing import Any
 
 from spillprof.report.diff.wording import verdict
 from spillprof.report.json_text import json_text
-from spillprof.studies.diff import Comparison
+from spillprof.studies.diff import ProfileDiff
 
 
-def render(comparison: Comparison) -> str:
+def render(comparison: ProfileDiff) -> str:
     """The comparison as JSON text (schema ``spillprof-diff/1``), ASCII, newline at the end."""
     data = dict(comparison.to_json())
     return json_text({"schema": data.pop("schema"), "verdict": verdict(comparison), **data})

@@ -19,7 +19,7 @@ from spillprof.report.diff.wording import (
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.profile.markdown import code, plain
 from spillprof.report.table import Table
-from spillprof.studies.diff import Comparison, Named, OperatorChange, StrategyChange
+from spillprof.studies.diff import Named, OperatorChange, ProfileDiff, StrategyChange
 
 _TOP_OPERATORS = 10
 MAX_SOURCES = 3
@@ -27,12 +27,12 @@ MAX_DIFFERENCES = 20
 MAX_ALONE = 5
 
 
-def render(comparison: Comparison) -> str:
+def render(comparison: ProfileDiff) -> str:
     """The comparison as GitHub-flavoured Markdown, newline at the end. Names cannot break out of their cells."""
     return "\n".join(_lines(comparison)) + "\n"
 
 
-def _lines(comparison: Comparison) -> Iterable[str]:
+def _lines(comparison: ProfileDiff) -> Iterable[str]:
     before, after = comparison.before, comparison.after
     yield f"### spill cost: {code(before.model)} → {code(after.model)}"
     yield ""
@@ -92,7 +92,7 @@ def _operators(lead: StrategyChange) -> Iterable[str]:
     yield ""
 
 
-def _strategies(comparison: Comparison) -> Iterable[str]:
+def _strategies(comparison: ProfileDiff) -> Iterable[str]:
     rows = []
     for change in comparison.strategies:
         pairs = strategy_figures(change) if both_run(change) else ()

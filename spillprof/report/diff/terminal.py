@@ -29,7 +29,7 @@ from spillprof.report.gate.wording import growth
 from spillprof.report.scales import Scale, size_scale, time_scale
 from spillprof.report.table import Table
 from spillprof.report.text import count_of, label, wrapped
-from spillprof.studies.diff import BufferChange, Comparison, OperatorChange, StrategyChange
+from spillprof.studies.diff import BufferChange, OperatorChange, ProfileDiff, StrategyChange
 
 DEFAULT_WIDTH = 100
 MIN_WIDTH = 80
@@ -38,7 +38,7 @@ MAX_DIFFERENCES = 20
 MAX_ALONE = 5
 
 
-def render(comparison: Comparison, *, top: int = 10, width: int | None = None) -> str:
+def render(comparison: ProfileDiff, *, top: int = 10, width: int | None = None) -> str:
     """The page as text, newline at the end, with ``top`` operators and buffers. Deterministic."""
     page = max(MIN_WIDTH, width or DEFAULT_WIDTH)
     lines: list[str] = []
@@ -47,7 +47,7 @@ def render(comparison: Comparison, *, top: int = 10, width: int | None = None) -
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _parts(comparison: Comparison, top: int, width: int) -> Iterator[list[str]]:
+def _parts(comparison: ProfileDiff, top: int, width: int) -> Iterator[list[str]]:
     yield _runs(comparison)
     yield wrapped(verdict(comparison), width, others="  ")
     if not comparison.strategies:
@@ -65,17 +65,17 @@ def _parts(comparison: Comparison, top: int, width: int) -> Iterator[list[str]]:
     yield [line for text in comparison.warnings for line in _wrapped(f"warning: {text}", width)]
 
 
-def _runs(comparison: Comparison) -> list[str]:
+def _runs(comparison: ProfileDiff) -> list[str]:
     rows = [(head.which, head.name, head.sram, label(head.target, 16)) for head in run_heads(comparison, 36)]
     return Table(cells=rows, align="llll").lines()
 
 
-def _figures(comparison: Comparison, lead: StrategyChange) -> list[str]:
+def _figures(comparison: ProfileDiff, lead: StrategyChange) -> list[str]:
     heads = (strategy_title(lead), "before", "after", "change")
     return Table(heads=heads, cells=figure_rows(comparison, lead), align="lrrl").lines(indent=2)
 
 
-def _strategies(comparison: Comparison) -> list[str]:
+def _strategies(comparison: ProfileDiff) -> list[str]:
     if len(comparison.strategies) < 2:
         return []
     spills = [_pair(s, "spill_bytes") for s in comparison.strategies]
@@ -180,7 +180,7 @@ def _with_reasons(table: Table, reasons: Sequence[str], width: int) -> list[str]
     return lines
 
 
-def _alone(comparison: Comparison, width: int) -> list[str]:
+def _alone(comparison: ProfileDiff, width: int) -> list[str]:
     lines = _wrapped(matching_sentence(comparison), width, indent="")
     for word, found in alone(comparison):
         names = ", ".join(f"#{n.step} {label(n.name, 40)} ({label(n.op_type, 20)})" for n in found[:MAX_ALONE])
@@ -189,7 +189,7 @@ def _alone(comparison: Comparison, width: int) -> list[str]:
     return lines
 
 
-def _differences(comparison: Comparison, width: int) -> list[str]:
+def _differences(comparison: ProfileDiff, width: int) -> list[str]:
     found = shown_differences(comparison)
     if not found:
         return []

@@ -11,24 +11,24 @@ from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.studies.diff import (
     BufferChange,
-    Comparison,
     Difference,
     Fate,
     OperatorChange,
-    Outcome,
-    Source,
+    PressureSource,
+    ProfileDiff,
     StrategyChange,
+    StrategyOutcome,
     Why,
 )
 
 OUTCOMES = {
-    Outcome.SAME: "no difference",
-    Outcome.BETTER: "better",
-    Outcome.WORSE: "worse",
-    Outcome.MIXED: "mixed",
-    Outcome.RUNS_NOW: "runs now",
-    Outcome.RUNS_NO_MORE: "runs no more",
-    Outcome.RUNS_NEITHER: "runs in neither",
+    StrategyOutcome.SAME: "no difference",
+    StrategyOutcome.BETTER: "better",
+    StrategyOutcome.WORSE: "worse",
+    StrategyOutcome.MIXED: "mixed",
+    StrategyOutcome.RUNS_NOW: "runs now",
+    StrategyOutcome.RUNS_NO_MORE: "runs no more",
+    StrategyOutcome.RUNS_NEITHER: "runs in neither",
 }
 MUCH = 0.5
 """Of a rise: a source with so large a share is what the verdict names."""
@@ -46,7 +46,7 @@ _ALIKE = {
 }
 
 
-def verdict(comparison: Comparison) -> str:
+def verdict(comparison: ProfileDiff) -> str:
     """The finding in one or two sentences."""
     if not comparison.strategies:
         return "Nothing to compare: one of the runs has no result."
@@ -56,7 +56,7 @@ def verdict(comparison: Comparison) -> str:
     return f"{found} {reason}" if reason else found
 
 
-def path_labels(comparison: Comparison, width: int) -> tuple[str, str]:
+def path_labels(comparison: ProfileDiff, width: int) -> tuple[str, str]:
     """What to call the two models: their files' names, or their paths where only the folders differ."""
     paths = comparison.before.path, comparison.after.path
     names = tuple(re.split(r"[/\\]", path)[-1] for path in paths)
@@ -70,7 +70,7 @@ def strategy_title(change: StrategyChange) -> str:
     return after if before == after else f"{before} → {after}"
 
 
-def figure_rows(comparison: Comparison, change: StrategyChange) -> list[tuple[str, str, str, str]]:
+def figure_rows(comparison: ProfileDiff, change: StrategyChange) -> list[tuple[str, str, str, str]]:
     """(figure, before, after, change) of a strategy that both runs can be planned under."""
     old, new = change.before, change.after
     before, after = comparison.before, comparison.after
@@ -103,7 +103,7 @@ def changed(metric: Metric, before: float, after: float) -> str:
     return f"{shown[1]}, unchanged" if old == new else f"{shown[0]} → {shown[1]}, {growth(metric, old, new)}"
 
 
-def source_sentence(source: Source) -> str:
+def source_sentence(source: PressureSource) -> str:
     """``/skip (new) reads skip_0 (4.80 MiB), which is kept for 54 more steps``."""
     buffer = f"{label(source.buffer, 48)} ({format_size(source.size_bytes)})"
     names = ", ".join(label(name, 48) for name in source.operators) or "no operator"
@@ -176,7 +176,7 @@ def buffer_reason(change: BufferChange) -> str:
     return text
 
 
-def matching_sentence(comparison: Comparison) -> str:
+def matching_sentence(comparison: ProfileDiff) -> str:
     """How the operators were paired."""
     m = comparison.matching
     parts = [f"{m.by_name:,} of {count_of(comparison.after.steps, 'step')} matched by name"]
@@ -195,37 +195,37 @@ def difference_words(difference: Difference) -> tuple[str, str, str]:
     return label(name, 40), _value(difference, difference.before), _value(difference, difference.after)
 
 
-def shown_differences(comparison: Comparison) -> list[Difference]:
+def shown_differences(comparison: ProfileDiff) -> list[Difference]:
     """Without which file it is."""
     return [
         d for d in comparison.differences if d.where != "model" or d.field not in ("path", "sha256", "external_sha256")
     ]
 
 
-def _outcome_sentence(comparison: Comparison, lead: StrategyChange) -> str:
+def _outcome_sentence(comparison: ProfileDiff, lead: StrategyChange) -> str:
     under = f"under {strategy_title(lead)}"
     before, after = lead.before, lead.after
     match lead.outcome:
-        case Outcome.SAME:
-            also = [strategy_title(s) for s in comparison.strategies if s.outcome is not Outcome.SAME]
+        case StrategyOutcome.SAME:
+            also = [strategy_title(s) for s in comparison.strategies if s.outcome is not StrategyOutcome.SAME]
             others = f"; {', '.join(also)} {'differs' if len(also) == 1 else 'differ'}" if also else ""
             both = f"both runs spill {format_size(after.spill_bytes)} and take {format_time(after.latency_s)}"
             nearly = "" if before.latency_s == after.latency_s else " that counts"
             return f"No difference{nearly} {under}: {both}{others}."
-        case Outcome.RUNS_NEITHER:
+        case StrategyOutcome.RUNS_NEITHER:
             return f"Neither run can be planned {under}: {label(after.reason or 'no reason given', 200)}."
-        case Outcome.RUNS_NO_MORE:
+        case StrategyOutcome.RUNS_NO_MORE:
             return f"Worse: it can no longer be planned {under}: {label(after.reason or 'no reason given', 200)}."
-        case Outcome.RUNS_NOW:
+        case StrategyOutcome.RUNS_NOW:
             return f"Better: it can be planned now {under}; before: {label(before.reason or 'no reason given', 200)}."
     spilled = f"spill bytes {changed(Metric.SPILL_BYTES, before.spill_bytes, after.spill_bytes)}"
     latency = f"latency {changed(Metric.LATENCY, before.latency_s, after.latency_s)}"
     return f"{lead.outcome.capitalize()} {under}: {spilled}; {latency}."
 
 
-def _reason(comparison: Comparison, lead: StrategyChange) -> str:
+def _reason(comparison: ProfileDiff, lead: StrategyChange) -> str:
     """What the difference goes back to, as far as it can be told."""
-    if lead.outcome is Outcome.SAME and not lead.operators:
+    if lead.outcome is StrategyOutcome.SAME and not lead.operators:
         settings = [d for d in shown_differences(comparison) if d.field != "strategies"]
         if not settings and comparison.is_same_model:
             return "Model and settings are the same."
@@ -241,14 +241,14 @@ def _reason(comparison: Comparison, lead: StrategyChange) -> str:
     return f"What differs: {', '.join(texts)}." if texts else ""
 
 
-def _alone_texts(comparison: Comparison) -> Iterator[str]:
+def _alone_texts(comparison: ProfileDiff) -> Iterator[str]:
     for word, found in (("added", comparison.matching.added), ("removed", comparison.matching.removed)):
         if found:
             named = _names([each.name for each in found])
             yield f"{count_of(len(found), 'operator')} {word} ({named})"
 
 
-def _source_reason(sources: Sequence[Source], total: int) -> str:
+def _source_reason(sources: Sequence[PressureSource], total: int) -> str:
     worst = sources[0]
     if worst.share_bytes > MUCH * total:
         return f"Most of it goes back to this: {source_sentence(worst)}."

@@ -6,7 +6,7 @@ The job summary is the Markdown of the gate; the command line appends it to the 
 from spillprof.report.gate.text_format import render as render_text
 from spillprof.report.gate.wording import headline, worst_first
 from spillprof.report.text import label
-from spillprof.studies.gate.values import Check, GateReport, Verdict
+from spillprof.studies.gate.values import GateCheck, GateReport, Verdict
 
 MOST_ANNOTATIONS = 5
 """The platform shows ten of each level and step, and other tools want some of them."""
@@ -32,7 +32,7 @@ def escape_property(text: str) -> str:
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _annotation(report: GateReport, check: Check) -> str:
+def _annotation(report: GateReport, check: GateCheck) -> str:
     properties = {"title": f"spillprof: {label(check.key, 100)} {check.verdict}"}
     if check.location is not None:
         properties = {"file": check.location.file, "line": str(check.location.line), **properties}
@@ -40,7 +40,7 @@ def _annotation(report: GateReport, check: Check) -> str:
     return f"::{_level(report, check)} {listed}::{escape_data(headline(check))}"
 
 
-def _level(report: GateReport, check: Check) -> str:
+def _level(report: GateReport, check: GateCheck) -> str:
     if report.unjudged(check) or report.fails(check):
         return "error"
     if check.accepted or check.verdict not in _WARNINGS:

@@ -10,7 +10,7 @@ from spillprof.report.gate.wording import NAMES, figure, figures, growth
 from spillprof.report.profile.html import environment, stylesheet
 from spillprof.report.table import Table
 from spillprof.report.text import BARS, count_of, label
-from spillprof.studies.history import Run, Series, Step, steps
+from spillprof.studies.history import FigureStep, RecordedRun, RunSeries, steps
 
 _MOST_BARS = 60
 _WIDTH, _HEIGHT = 640, 120
@@ -23,12 +23,12 @@ _REASONS = {
 }
 
 
-def text(series: Sequence[Series], metrics: Sequence[Metric], *, top: int) -> str:
+def text(series: Sequence[RunSeries], metrics: Sequence[Metric], *, top: int) -> str:
     """The trend on a terminal, at most ``top`` changes a figure, newest first."""
     return "\n".join(line for each in series for line in _lines(each, metrics, top)) + "\n"
 
 
-def json_text(series: Sequence[Series], metrics: Sequence[Metric]) -> str:
+def json_text(series: Sequence[RunSeries], metrics: Sequence[Metric]) -> str:
     """Rows and changes as JSON; figures are whole: bytes, nanoseconds, picojoules."""
     data = {
         "schema": "spillprof-history/1",
@@ -54,7 +54,7 @@ def json_text(series: Sequence[Series], metrics: Sequence[Metric]) -> str:
     return json.dumps(data, indent=2) + "\n"
 
 
-def html(series: Sequence[Series], metrics: Sequence[Metric]) -> str:
+def html(series: Sequence[RunSeries], metrics: Sequence[Metric]) -> str:
     """One file without scripts and without requests. The same history gives the same text."""
     template = environment().get_template("history.html.jinja")
     return template.render(
@@ -73,7 +73,7 @@ def html(series: Sequence[Series], metrics: Sequence[Metric]) -> str:
     )
 
 
-def _lines(each: Series, metrics: Sequence[Metric], top: int) -> Iterator[str]:
+def _lines(each: RunSeries, metrics: Sequence[Metric], top: int) -> Iterator[str]:
     yield f"{label(each.model)} @ {label(each.target)}   {count_of(len(each.runs), 'commit')}"
     rows = []
     for metric in metrics:
@@ -90,7 +90,7 @@ def _lines(each: Series, metrics: Sequence[Metric], top: int) -> Iterator[str]:
     yield ""
 
 
-def _sentence(metric: Metric, step: Step) -> str:
+def _sentence(metric: Metric, step: FigureStep) -> str:
     before, after = figures(metric, step.before, step.after)
     return (
         f"{label(step.commit, 12)}  {before} → {after}, {growth(metric, step.before, step.after)}; "
@@ -105,7 +105,7 @@ def _sparkline(values: Sequence[int]) -> str:
     return "".join(BARS[(len(BARS) - 1) * value // largest] for value in shown)
 
 
-def _chart(each: Series, metric: Metric) -> dict[str, Any]:
+def _chart(each: RunSeries, metric: Metric) -> dict[str, Any]:
     """One figure as a step line over the commits, from 0 up, and its changes as a table."""
     values = [run.of(metric) for run in each.runs]
     largest = max(max(values), 1)
@@ -136,7 +136,7 @@ def _chart(each: Series, metric: Metric) -> dict[str, Any]:
     }
 
 
-def _summary(metric: Metric, runs: Sequence[Run], found: Sequence[Step]) -> str:
+def _summary(metric: Metric, runs: Sequence[RecordedRun], found: Sequence[FigureStep]) -> str:
     first, last = figures(metric, runs[0].of(metric), runs[-1].of(metric))
     if not found:
         return f"{last} at each of {count_of(len(runs), 'commit')}."

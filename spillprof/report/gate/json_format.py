@@ -5,7 +5,7 @@ from importlib import resources
 from typing import Any
 
 from spillprof.report.gate.wording import headline, reasons
-from spillprof.studies.gate.values import Change, Check, GateReport
+from spillprof.studies.gate.values import GateCheck, GateReport, MetricChange
 
 SCHEMA = "spillprof-gate/1"
 
@@ -34,7 +34,7 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def _check(report: GateReport, check: Check) -> dict[str, Any]:
+def _check(report: GateReport, check: GateCheck) -> dict[str, Any]:
     failure, location = check.failure, check.location
     return {
         "model": check.model,
@@ -68,7 +68,7 @@ def _check(report: GateReport, check: Check) -> dict[str, Any]:
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: MetricChange) -> dict[str, Any]:
     return {
         "metric": str(change.metric),
         "before": change.before,

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 from spillprof.report.gate.wording import change_sentence, headline, reasons
 from spillprof.report.text import label, printable
-from spillprof.studies.gate.values import Check, GateReport
+from spillprof.studies.gate.values import GateCheck, GateReport
 
 
 def render(report: GateReport) -> str:
@@ -22,7 +22,7 @@ def render(report: GateReport) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
-def _counts(report: GateReport, checks: list[Check]) -> dict[str, str]:
+def _counts(report: GateReport, checks: list[GateCheck]) -> dict[str, str]:
     errors = sum(map(report.unjudged, checks))
     failures = sum(report.fails(check) and not report.unjudged(check) for check in checks)
     return {
@@ -30,7 +30,7 @@ def _counts(report: GateReport, checks: list[Check]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _case(suite: ElementTree.Element, report: GateReport, check: Check) -> None:
+def _case(suite: ElementTree.Element, report: GateReport, check: GateCheck) -> None:
     case = ElementTree.SubElement(
         suite, "testcase", name=label(check.model, 200), classname=label(check.target), time="0"
     )

@@ -16,7 +16,7 @@ from spillprof.report.gate.wording import (
 )
 from spillprof.report.profile.markdown import code, plain
 from spillprof.report.table import Table
-from spillprof.studies.gate.values import Check, GateReport, Verdict
+from spillprof.studies.gate.values import GateCheck, GateReport, Verdict
 
 MARKER = "<!-- spillprof:gate -->"
 LONGEST = 60_000
@@ -44,7 +44,7 @@ def render(report: GateReport) -> str:
     return "\n".join([*head, *kept, *([] if complete else cut), *foot]) + "\n"
 
 
-def _row(report: GateReport, check: Check) -> tuple[str, ...]:
+def _row(report: GateReport, check: GateCheck) -> tuple[str, ...]:
     word = "ERROR" if report.unjudged(check) else "FAIL" if report.fails(check) else "ok"
     if word == "ok" and check.verdict in (Verdict.NEW, Verdict.REMOVED):
         word = "warn"
@@ -60,7 +60,7 @@ def _row(report: GateReport, check: Check) -> tuple[str, ...]:
     )
 
 
-def _details(check: Check) -> Iterator[str]:
+def _details(check: GateCheck) -> Iterator[str]:
     if check.verdict in (Verdict.UNCHANGED, Verdict.OK):
         return
     yield ""

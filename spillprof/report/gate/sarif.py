@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from spillprof.report.gate.wording import headline, reasons
 from spillprof.report.text import printable
-from spillprof.studies.gate.values import Check, GateReport, Verdict
+from spillprof.studies.gate.values import GateCheck, GateReport, Verdict
 
 VERSION = "2.1.0"
 SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -48,7 +48,7 @@ def rule_id(verdict: Verdict) -> str:
     return f"spillprof/{verdict}"
 
 
-def _result(report: GateReport, check: Check) -> dict[str, Any]:
+def _result(report: GateReport, check: GateCheck) -> dict[str, Any]:
     level = "error" if report.fails(check) else RULES[check.verdict][0]
     text = f"{printable(check.key)}: {headline(check)}"
     place = check.location
@@ -67,7 +67,7 @@ def _result(report: GateReport, check: Check) -> dict[str, Any]:
     }
 
 
-def _fingerprint(check: Check) -> str:
+def _fingerprint(check: GateCheck) -> str:
     """The same for the same finding: its rule, model, target, and the operator that moved most."""
     operator = next((m.name for m in check.moved if m.kind == "operator"), "")
     text = "\0".join((check.verdict, check.model, check.target, operator))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from spillprof.report.gate.wording import advice, headline, reasons, summary
 from spillprof.report.table import Table
 from spillprof.report.text import label, printable, shorten_middle
-from spillprof.studies.gate.values import Check, GateReport, Verdict
+from spillprof.studies.gate.values import GateCheck, GateReport, Verdict
 
 _QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
 
@@ -29,7 +29,7 @@ def _lines(report: GateReport) -> Iterator[str]:
     yield from advice(report)
 
 
-def _word(report: GateReport, check: Check) -> str:
+def _word(report: GateReport, check: GateCheck) -> str:
     if report.unjudged(check):
         return "ERROR"
     if report.fails(check):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_energy, format_size, format_time
 from spillprof.report.text import count_of, label
-from spillprof.studies.gate.values import Change, Check, GateReport, Moved, Verdict
+from spillprof.studies.gate.values import GateCheck, GateReport, MetricChange, Moved, Verdict
 
 TOP_MOVED = 5
 NAMES = {
@@ -57,7 +57,7 @@ def growth(metric: Metric, before: int, after: int) -> str:
     return f"{amount} ({sign}{share:.1f} %)" if share >= 0.05 else f"{amount} ({sign}<0.1 %)"
 
 
-def change_sentence(change: Change) -> str:
+def change_sentence(change: MetricChange) -> str:
     """``spill bytes 20.5 MiB → 24.8 MiB, +4.25 MiB (+20.7 %); allowed +210 KiB``."""
     name = NAMES[change.metric]
     if change.before is None:
@@ -77,7 +77,7 @@ def change_sentence(change: Change) -> str:
     return text
 
 
-def shown_changes(check: Check) -> tuple[Change, ...]:
+def shown_changes(check: GateCheck) -> tuple[MetricChange, ...]:
     """The metrics that a line about the check tells: what made the verdict, else what moved, else spill bytes."""
     loud = [c for c in check.changes if c.over_budget or c.regressed]
     if not loud and check.verdict is Verdict.IMPROVED:
@@ -87,7 +87,7 @@ def shown_changes(check: Check) -> tuple[Change, ...]:
     return tuple(loud or check.changes[:1])
 
 
-def headline(check: Check) -> str:
+def headline(check: GateCheck) -> str:
     """What to say of a check on one line, without its name."""
     if check.failure is not None:
         return label(check.failure.message, 300)
@@ -106,7 +106,7 @@ def headline(check: Check) -> str:
     return "; ".join(map(change_sentence, shown_changes(check)))
 
 
-def reasons(check: Check) -> list[str]:
+def reasons(check: GateCheck) -> list[str]:
     """Why the figures moved: operators and buffers, and what is known besides."""
     lines = []
     needed = {m.name: m.needed_by for m in check.moved if m.kind == "buffer" and m.needed_by}
@@ -169,7 +169,7 @@ def advice(report: GateReport) -> list[str]:
     return lines
 
 
-def worst_first(checks: Iterable[Check]) -> list[Check]:
+def worst_first(checks: Iterable[GateCheck]) -> list[GateCheck]:
     """By verdict, in the order of Verdict."""
     order = list(Verdict)
     return sorted(checks, key=lambda check: order.index(check.verdict))

@@ -1,17 +1,21 @@
 """Buffers whose spill bytes differ, and what is different about them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import BufferFact
 from spillprof.ir.result import BufferCost, Result
-from spillprof.studies.diff.matching import Pairs
-from spillprof.studies.diff.values import BufferChange, Fate, Why
+from spillprof.studies.diff.matching import Pairing
+from spillprof.studies.diff.values import BufferChange, Fate, PressureSource, Why
 
 READERS_NAMED = 4
 
 
-def buffer_changes(before: Profile, after: Profile, old: Result, new: Result, pairs: Pairs) -> tuple[BufferChange, ...]:
+def buffer_changes(
+    before: Profile, after: Profile, old: Result, new: Result, pairs: Pairing
+) -> tuple[BufferChange, ...]:
     """Buffers that spill more or less, largest change first."""
     was, now = _costs(old), _costs(new)
     rows: list[BufferChange] = []
@@ -52,7 +56,7 @@ def _change(
     new: BufferFact | None,
     was: Mapping[tuple[str, int], BufferCost],
     now: Mapping[tuple[str, int], BufferCost],
-    pairs: Pairs,
+    pairs: Pairing,
 ) -> BufferChange:
     buffer = new or old
     assert buffer is not None
@@ -78,7 +82,7 @@ def _change(
 
 
 def _why(
-    before: Profile, after: Profile, old: BufferFact | None, new: BufferFact | None, pairs: Pairs
+    before: Profile, after: Profile, old: BufferFact | None, new: BufferFact | None, pairs: Pairing
 ) -> tuple[Why, tuple[str, ...]]:
     """What sets the two apart, the likeliest reason first, and the operators that it is due to."""
     if old is None or new is None:
@@ -109,3 +113,82 @@ def _key(buffer: BufferFact) -> tuple[str, int]:
 
 def _span(buffer: BufferFact) -> tuple[int, int]:
     return buffer.written_by or 0, max(last_step(buffer), 0)
+
+
+_MOST_SOURCES = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Extra:
+    """Bytes that a buffer takes in steps ``[start, end)`` and did not in the other run."""
+
+    buffer: BufferFact
+    start: int
+    end: int
+    size_bytes: int
+    why: Why
+    readers: tuple[int, ...]  # steps to blame
+
+
+def pressure(
+    other: Profile, profile: Profile, pairs: Pairing, rise_bytes: Sequence[int], *, is_reordered: bool
+) -> tuple[PressureSource, ...]:
+    """Buffers that ``profile`` holds beyond ``other``, with their share of the rise, largest first.
+
+    ``rise_bytes``: what each step of ``profile`` forces out more. ``pairs`` lead from ``other`` to ``profile``. In
+    another order of operators everything is held for longer or shorter: then only what is new or larger counts.
+    """
+    if not any(rise_bytes):
+        return ()
+    extras = [e for a in range(len(profile.buffers)) for e in _extras(other, profile, pairs, a, is_reordered)]
+    held = [0] * (len(profile.steps) + 1)
+    for extra in extras:
+        held[extra.start] += extra.size_bytes
+        held[extra.end] -= extra.size_bytes
+    weights = [rise / total if total else 0.0 for rise, total in zip(rise_bytes, accumulate(held[:-1]), strict=True)]
+    until = [0.0, *accumulate(weights)]
+    found = [
+        PressureSource(
+            buffer=extra.buffer.name,
+            size_bytes=extra.buffer.size_bytes,
+            why=extra.why,
+            operators=tuple(profile.steps[step].name for step in extra.readers),
+            are_new=bool(extra.readers) and all(pairs.before_of_step[step] is None for step in extra.readers),
+            steps=extra.end - extra.start,
+            share_bytes=round(extra.size_bytes * (until[extra.end] - until[extra.start])),
+        )
+        for extra in extras
+    ]
+    return tuple(sorted((s for s in found if s.share_bytes > 0), key=lambda s: -s.share_bytes)[:_MOST_SOURCES])
+
+
+def _extras(other: Profile, profile: Profile, pairs: Pairing, a: int, is_reordered: bool) -> list[_Extra]:
+    buffer = profile.buffers[a]
+    partner = pairs.before_of_buffer[a]
+    start, end = buffer.written_by or 0, last_step(buffer) + 1
+    if end <= start:
+        return []
+    if partner is None:
+        by = () if buffer.written_by is None else (buffer.written_by,)
+        return [_extra(buffer, start, end, buffer.size_bytes, Why.ADDED, by)]
+    old, found = other.buffers[partner], []
+    if buffer.size_bytes > old.size_bytes:
+        by = () if buffer.written_by is None else (buffer.written_by,)
+        found.append(_extra(buffer, start, end, buffer.size_bytes - old.size_bytes, Why.LARGER, by))
+    if not is_reordered:
+        until = _end_of(old, pairs, start) + 1
+        if end > until:
+            late = [step for step in beyond(buffer, old, pairs.before_of_step) if step >= until]
+            why = Why.NEW_READER if late else Why.LONGER
+            found.append(_extra(buffer, until, end, old.size_bytes, why, late[-1:]))
+    return found
+
+
+def _extra(buffer: BufferFact, start: int, end: int, size_bytes: int, why: Why, readers: Sequence[int]) -> _Extra:
+    return _Extra(buffer=buffer, start=start, end=end, size_bytes=size_bytes, why=why, readers=tuple(readers))
+
+
+def _end_of(old: BufferFact, pairs: Pairing, start: int) -> int:
+    """The last step of the run that reads the buffer as the other run does."""
+    steps = (pairs.after_of_step[step] for step in reversed(old.read_by))
+    return next((step for step in steps if step is not None), start)

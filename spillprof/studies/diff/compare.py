@@ -1,28 +1,27 @@
-"""From two Profiles to a Comparison: a pure function, linear in steps and buffers."""
+"""From two Profiles to a ProfileDiff: a pure function, linear in steps and buffers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isclose
+from typing import Any
 
 from spillprof import __version__
-from spillprof.analysis.lead import leading
-from spillprof.analysis.why import why_parts
+from spillprof.analysis.main_result import bytes_by_cause, main_result
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import OperatorCost, Result
-from spillprof.studies.diff.buffers import buffer_changes, fate
-from spillprof.studies.diff.matching import Pairs, match
-from spillprof.studies.diff.settings import differences, warnings
-from spillprof.studies.diff.sources import pressure
+from spillprof.studies.diff.buffers import buffer_changes, fate, pressure
+from spillprof.studies.diff.matching import Pairing, match
 from spillprof.studies.diff.values import (
     CauseChange,
-    Comparison,
+    Difference,
     Matching,
     Named,
     OperatorChange,
-    Outcome,
-    Run,
+    ProfileDiff,
+    RunSummary,
     StrategyChange,
+    StrategyOutcome,
     Why,
 )
 
@@ -41,7 +40,7 @@ _GONE = {
 """What the run before has beyond the run after is what went away."""
 
 
-def compare(before: Profile, after: Profile, *, command: str = "") -> Comparison:
+def compare(before: Profile, after: Profile, *, command: str = "") -> ProfileDiff:
     """What is different in ``after``: figures of each strategy that both have, operators and buffers, settings.
 
     Where the two have no strategy in common, the ones that their reports lead with are compared.
@@ -49,7 +48,7 @@ def compare(before: Profile, after: Profile, *, command: str = "") -> Comparison
     pairs = match(before, after)
     found = tuple(differences(before, after))
     matching = _matching(before, after, pairs)
-    return Comparison(
+    return ProfileDiff(
         spillprof_version=__version__,
         command=command,
         before=_run(before),
@@ -73,14 +72,14 @@ class _Both:
     after: Profile
     old: Result
     new: Result
-    pairs: Pairs
+    pairs: Pairing
 
 
 def _common(before: Sequence[Result], after: Sequence[Result]) -> list[tuple[Result, Result]]:
     """Results under the same strategy, first that which leads after, else before; or those that lead."""
     old = {result.strategy: result for result in before}
     pairs = [(old[result.strategy], result) for result in after if result.strategy in old]
-    leads = leading(before), leading(after)
+    leads = main_result(before), main_result(after)
     if not pairs:
         return [(leads[0] or before[0], leads[1] or after[0])] if before and after else []
     runs = [pair for pair in pairs if pair[0].feasible and pair[1].feasible] or pairs
@@ -109,21 +108,29 @@ def _strategy(both: _Both, is_reordered: bool) -> StrategyChange:
     )
 
 
-def _outcome(old: Result, new: Result) -> Outcome:
+def _outcome(old: Result, new: Result) -> StrategyOutcome:
     if not old.feasible or not new.feasible:
-        return Outcome.RUNS_NOW if new.feasible else Outcome.RUNS_NO_MORE if old.feasible else Outcome.RUNS_NEITHER
+        return (
+            StrategyOutcome.RUNS_NOW
+            if new.feasible
+            else StrategyOutcome.RUNS_NO_MORE
+            if old.feasible
+            else StrategyOutcome.RUNS_NEITHER
+        )
     later = new.latency_s - old.latency_s if not isclose(old.latency_s, new.latency_s, rel_tol=_LEAST_SHARE) else 0
     signs = {(delta > 0) - (delta < 0) for delta in (new.spill_bytes - old.spill_bytes, later)} - {0}
     if not signs:
-        return Outcome.SAME
-    return Outcome.MIXED if len(signs) > 1 else Outcome.WORSE if signs == {1} else Outcome.BETTER
+        return StrategyOutcome.SAME
+    return (
+        StrategyOutcome.MIXED if len(signs) > 1 else StrategyOutcome.WORSE if signs == {1} else StrategyOutcome.BETTER
+    )
 
 
 def _causes(old: Result, new: Result) -> tuple[CauseChange, ...]:
     """By cause where both runs were simulated again for it; else by kind where both know that; else nothing."""
     if (old.causes is None) != (new.causes is None):
         return ()
-    parts = dict(why_parts(old)), dict(why_parts(new))
+    parts = dict(bytes_by_cause(old)), dict(bytes_by_cause(new))
     return tuple(
         CauseChange(cause=cause, before_bytes=parts[0].get(cause, 0), after_bytes=parts[1].get(cause, 0))
         for cause in dict.fromkeys([*parts[0], *parts[1]])
@@ -217,8 +224,8 @@ def _first(*steps: int | None) -> int:
     return next((step for step in steps if step is not None), 0)
 
 
-def _swapped(pairs: Pairs) -> Pairs:
-    return Pairs(
+def _swapped(pairs: Pairing) -> Pairing:
+    return Pairing(
         after_of_step=pairs.before_of_step,
         before_of_step=pairs.after_of_step,
         after_of_buffer=pairs.before_of_buffer,
@@ -226,7 +233,7 @@ def _swapped(pairs: Pairs) -> Pairs:
     )
 
 
-def _matching(before: Profile, after: Profile, pairs: Pairs) -> Matching:
+def _matching(before: Profile, after: Profile, pairs: Pairing) -> Matching:
     order = [step for step in pairs.before_of_step if step is not None]
     same = sum(
         1
@@ -250,9 +257,9 @@ def _alone(profile: Profile, partners: Sequence[int | None]) -> tuple[Named, ...
     )
 
 
-def _run(profile: Profile) -> Run:
+def _run(profile: Profile) -> RunSummary:
     model = profile.model
-    return Run(
+    return RunSummary(
         path=model.path,
         model=model.name,
         sha256=model.sha256,
@@ -269,3 +276,70 @@ def _run(profile: Profile) -> Run:
         command=profile.command,
         live_bytes=profile.live_bytes,
     )
+
+
+_MODEL_FIELDS = ("path", "sha256", "external_sha256", "opset", "operators", "weight_bytes", "macs", "dims")
+_NOT_SETTINGS = ("sources", "reserved_bytes", "weight_staging_bytes", "stream_staging_bytes", "runtime_bytes")
+"""Fields of the machine that say where others come from, or that follow from the model."""
+
+
+def differences(before: Profile, after: Profile) -> Iterator[Difference]:
+    """Every field of model, machine and configuration that differs, and the version."""
+    yield from _between("model", _model(before), _model(after))
+    yield from _between("target", _target(before), _target(after))
+    yield from _between("config", before.config, after.config)
+    if before.op_times != after.op_times:
+        times = [None if p.op_times is None else p.op_times.source for p in (before, after)]
+        if times[0] != times[1]:
+            yield Difference(where="config", field="op_times", before=times[0], after=times[1])
+    yield from _between("spillprof", _simulator(before), _simulator(after))
+
+
+def warnings(found: Sequence[Difference], before: Profile, after: Profile) -> Iterator[str]:
+    """What makes figures differ besides the model."""
+    is_other_model = any(d.where == "model" and d.field in ("sha256", "external_sha256") for d in found)
+    fields = [d.field for d in found if d.where == "target" and d.field != "name"]
+    settings = [d.field for d in found if d.where == "config" and d.field != "strategies"]
+    if is_other_model and fields:
+        yield f"the machines differ as well as the models, in {_listed(fields)}"
+    if is_other_model and settings:
+        yield f"settings differ as well as the models: {_listed(settings)}"
+    if any(d.field == "simulator_revision" for d in found):
+        yield "the runs were made by different revisions of the simulator: the same model may give other figures"
+    elif any(d.where == "spillprof" for d in found):
+        yield f"the runs were made by spillprof {before.spillprof_version} and {after.spillprof_version}"
+    for which, profile in (("before", before), ("after", after)):
+        if profile.steps and not profile.buffers:
+            yield f"the profile {which} does not say who reads what: its operators are matched by name alone"
+
+
+def _listed(fields: Sequence[str]) -> str:
+    more = f" and {len(fields) - 6} more" if len(fields) > 6 else ""
+    return ", ".join(fields[:6]) + more
+
+
+def _model(profile: Profile) -> dict[str, Any]:
+    facts = {name: getattr(profile.model, name) for name in _MODEL_FIELDS}
+    return {**facts, "dims": dict(profile.model.dims)}
+
+
+def _simulator(profile: Profile) -> dict[str, Any]:
+    return {"version": profile.spillprof_version, "simulator_revision": profile.simulator_revision}
+
+
+def _target(profile: Profile) -> dict[str, Any]:
+    return {name: value for name, value in profile.machine.items() if name not in _NOT_SETTINGS}
+
+
+def _between(where: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+    for name in dict.fromkeys([*before, *after]):
+        old, new = _plain(before.get(name)), _plain(after.get(name))
+        if old != new:
+            yield Difference(where=where, field=name, before=old, after=new)
+
+
+def _plain(value: Any) -> Any:
+    """Lists and tuples alike, so that a profile that was read from a file equals one that was not."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -5,15 +5,92 @@ nested types and sizes; equal places get equal numbers, so that no hash can coll
 themselves in the places of their neighbours: an operator between two pairs is found whatever changed elsewhere.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from itertools import product
 
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import BufferFact
-from spillprof.studies.diff.skeleton import Detail, Numbers, Skeleton, size_in
+
+_LONGEST_NUMBERED = 64
+_NUMBERED = re.compile(r"(?:node_|op_|n_)?(.*?)[_.:]?\d+")
+
+
+class Detail(Enum):
+    """What of a step counts besides its edges."""
+
+    SIZES = "sizes"
+    TYPES = "types"
+
+
+class Skeleton:
+    """One run's steps, with the buffers that tie them together. Weights are left out: policies move them."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.names = [step.name for step in profile.steps]
+        self.op_types = [step.op_type for step in profile.steps]
+        self.buffers = profile.buffers
+        self.reads: list[list[int]] = [[] for _ in profile.steps]
+        self.writes: list[list[int]] = [[] for _ in profile.steps]
+        self.rank = [0] * len(profile.buffers)  # which of its writer's results a buffer is
+        for b, buffer in enumerate(profile.buffers):
+            if buffer.written_by is not None:
+                self.rank[b] = len(self.writes[buffer.written_by])
+                self.writes[buffer.written_by].append(b)
+            if buffer.kind != "weight":
+                for step in buffer.read_by:
+                    self.reads[step].append(b)
+        self.signatures = {detail: self._signatures(detail) for detail in Detail}
+
+    def _signatures(self, detail: Detail) -> list[Hashable]:
+        """Type of each step, kind and size of its results."""
+        results = [(b.kind, size_in(b, detail)) for b in self.buffers]
+        known: dict[Hashable, Hashable] = {}  # equal ones are one object: quick to compare
+        return [
+            known.setdefault(signature, signature)
+            for signature in (
+                (op_type, tuple(results[b] for b in writes))
+                for op_type, writes in zip(self.op_types, self.writes, strict=True)
+            )
+        ]
+
+    def reliable_names(self) -> list[Hashable]:
+        """(name, how many of it came before), or None for a name that only counts: one operator more shifts those."""
+        seen: defaultdict[str, int] = defaultdict(int)
+        keys: list[Hashable] = []
+        for name, op_type in zip(self.names, self.op_types, strict=True):
+            keys.append(None if _is_numbered(name, op_type) else (name, seen[name]))
+            seen[name] += 1
+        return keys
+
+
+class _Interner:
+    """A number for each value; equal values, equal numbers."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, int] = {}
+
+    def __call__(self, value: Hashable) -> int:
+        """The number of the value."""
+        return self._known.setdefault(value, len(self._known))
+
+
+def _is_numbered(name: str, op_type: str) -> bool:
+    """Whether a name is a type and a number, as exporters and readers call operators that have no name."""
+    if len(name) > _LONGEST_NUMBERED:
+        return False
+    found = _NUMBERED.fullmatch(name)
+    return not name or (found is not None and found[1].strip("_").lower() in ("", "node", "op", op_type.lower()))
+
+
+def size_in(buffer: BufferFact, detail: Detail) -> int:
+    """Bytes of the buffer as far as they count."""
+    return buffer.size_bytes if detail is Detail.SIZES else 0
+
 
 _LOOKS = ((2, True, True), (1, True, True), (1, True, False), (1, False, True))
 """(edges around a step, whether those that write for it count, whether those that read from it do): the last resort."""
@@ -23,7 +100,7 @@ _MOST_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pairs:
+class Pairing:
     """Steps and buffers of two runs, paired. None: without a partner."""
 
     after_of_step: tuple[int | None, ...]  # by step of the run before
@@ -32,12 +109,12 @@ class Pairs:
     before_of_buffer: tuple[int | None, ...]
 
 
-def match(before: Profile, after: Profile) -> Pairs:
+def match(before: Profile, after: Profile) -> Pairing:
     """The partner of each step and of each buffer."""
     sides = Skeleton(before), Skeleton(after)
     steps = _Pairing(*sides)
     steps.pair(lambda side: side.reliable_names())
-    numbers = Numbers()
+    numbers = _Interner()
     for detail in Detail:
         _pair_by_place(steps, numbers, detail)
     steps.pair(lambda side: [(name, op_type) for name, op_type in zip(side.names, side.op_types, strict=True)])
@@ -47,7 +124,7 @@ def match(before: Profile, after: Profile) -> Pairs:
         for detail in Detail:
             _pair_by_end(steps, numbers, detail)
     buffers = _match_buffers(*sides, steps.partner[0])
-    return Pairs(
+    return Pairing(
         after_of_step=tuple(steps.partner[0]),
         before_of_step=tuple(steps.partner[1]),
         after_of_buffer=tuple(buffers[0]),
@@ -114,7 +191,7 @@ class _Pairing:
         self.partner[1][after] = before
 
 
-def _pair_by_place(steps: _Pairing, numbers: Numbers, detail: Detail) -> None:
+def _pair_by_place(steps: _Pairing, numbers: _Interner, detail: Detail) -> None:
     """Pair steps that agree in all before and all after them, then in one of the two."""
     if not all(side.buffers for side in steps.sides):
         return  # nothing ties the steps together
@@ -129,14 +206,14 @@ def _pair_by_place(steps: _Pairing, numbers: Numbers, detail: Detail) -> None:
     _pair_by_end(steps, numbers, detail)
 
 
-def _pair_by_end(steps: _Pairing, numbers: Numbers, detail: Detail) -> None:
+def _pair_by_end(steps: _Pairing, numbers: _Interner, detail: Detail) -> None:
     """Pair steps that agree in all before them, then such as agree in all after them."""
     if all(side.buffers for side in steps.sides):
         steps.pair(lambda side: _origins(side, steps, numbers, detail))
         steps.pair(lambda side: _ends(side, steps, numbers, detail))
 
 
-def _pair_by_likeness(steps: _Pairing, numbers: Numbers) -> bool:
+def _pair_by_likeness(steps: _Pairing, numbers: _Interner) -> bool:
     """Pair steps with the same surroundings, by the closest look that finds any; False if none does."""
     paired = steps.count
     for detail, look in product(Detail, _LOOKS):
@@ -146,7 +223,7 @@ def _pair_by_likeness(steps: _Pairing, numbers: Numbers) -> bool:
     return False
 
 
-def _origins(side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail) -> list[int | None]:
+def _origins(side: Skeleton, steps: _Pairing, numbers: _Interner, detail: Detail) -> list[int | None]:
     """What each step computes from, as a number; None for one that reads nothing."""
     places: list[int] = []
     for step in range(len(side.names)):
@@ -161,7 +238,7 @@ def _origins(side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail) 
     return [place if side.reads[step] else None for step, place in enumerate(places)]
 
 
-def _ends(side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail) -> list[int | None]:
+def _ends(side: Skeleton, steps: _Pairing, numbers: _Interner, detail: Detail) -> list[int | None]:
     """What each step computes for, as a number; None for one whose results nobody wants."""
     places = [0] * len(side.names)
     for step in reversed(range(len(side.names))):
@@ -178,7 +255,7 @@ def _is_wanted(side: Skeleton, step: int) -> bool:
 
 
 def _neighbourhoods(
-    side: Skeleton, steps: _Pairing, numbers: Numbers, detail: Detail, look: tuple[int, bool, bool]
+    side: Skeleton, steps: _Pairing, numbers: _Interner, detail: Detail, look: tuple[int, bool, bool]
 ) -> list[int | None]:
     """What lies around each step, a few edges far."""
     if not side.buffers:

@@ -7,7 +7,7 @@ from typing import Any
 
 from spillprof.ir.result import Result
 
-SCHEMA = "spillprof-diff/1"
+DIFF_SCHEMA = "spillprof-diff/1"
 
 
 class Fate(StrEnum):
@@ -33,7 +33,7 @@ class Why(StrEnum):
     SAME = "same"  # the buffer is as before: what is around it, or the machine, is not
 
 
-class Outcome(StrEnum):
+class StrategyOutcome(StrEnum):
     """Of one strategy, by spill bytes and latency."""
 
     SAME = "same"
@@ -46,7 +46,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunSummary:
     """One of the two runs."""
 
     path: str  # of the model
@@ -146,7 +146,7 @@ class BufferChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class PressureSource:
     """A buffer that one run holds for longer, larger or at all, where its operators force out more than in the other.
 
     ``share_bytes`` is its part of what they force out more, by the bytes that the two runs hold besides: a pointer,
@@ -168,12 +168,12 @@ class StrategyChange:
 
     before: Result
     after: Result
-    outcome: Outcome
+    outcome: StrategyOutcome
     causes: tuple[CauseChange, ...]
     rise_bytes: int  # what operators force out more, added up
     fall_bytes: int  # what they force out less
-    rise_sources: tuple[Source, ...]  # largest share first
-    fall_sources: tuple[Source, ...]
+    rise_sources: tuple[PressureSource, ...]  # largest share first
+    fall_sources: tuple[PressureSource, ...]
     operators: tuple[OperatorChange, ...]  # by |change of spill bytes|, then of stall
     buffers: tuple[BufferChange, ...]
 
@@ -199,19 +199,19 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ProfileDiff:
     """Everything that one ``diff`` found."""
 
     spillprof_version: str
     command: str
-    before: Run
-    after: Run
+    before: RunSummary
+    after: RunSummary
     is_same_model: bool  # the same file
     differences: tuple[Difference, ...]
     warnings: tuple[str, ...]
     matching: Matching
     strategies: tuple[StrategyChange, ...]  # the first is the one that reports lead with
-    schema: str = field(default=SCHEMA)
+    schema: str = field(default=DIFF_SCHEMA)
 
     def to_json(self) -> Mapping[str, Any]:
         """The comparison as JSON values; the schema first. Of the two results, the figures alone."""

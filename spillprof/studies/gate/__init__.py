@@ -2,13 +2,12 @@
 
 from spillprof.studies.gate.baseline import baseline_text, merged, parse_baseline, read_baseline
 from spillprof.studies.gate.lock import locked
-from spillprof.studies.gate.measure import Case
-from spillprof.studies.gate.run import accept, run_gate
-from spillprof.studies.gate.values import Check, GateReport, Policy, Rules, Verdict
+from spillprof.studies.gate.run import GateCase, accept, run_gate
+from spillprof.studies.gate.values import GateCheck, GateReport, Policy, Rules, Verdict
 
 __all__ = [
-    "Case",
-    "Check",
+    "GateCase",
+    "GateCheck",
     "GateReport",
     "Policy",
     "Rules",

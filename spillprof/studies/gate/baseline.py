@@ -18,7 +18,7 @@ from spillprof.ir.side_files.kinds import BASELINE
 from spillprof.ir.side_files.opening import read_text
 from spillprof.studies.gate.values import BufferRow, Entry, Figures, OperatorRow
 
-SCHEMA = "spillprof-baseline/1"
+BASELINE_SCHEMA = "spillprof-baseline/1"
 _CONFLICT = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
 MOST_FIGURE = 10**30
 """Above any count of bytes, nanoseconds or picojoules."""
@@ -31,7 +31,7 @@ _FIGURES = tuple(Figures.__dataclass_fields__)
 
 def baseline_text(entries: Mapping[str, Entry]) -> str:
     """The file: the same entries give the same bytes."""
-    data = {"schema": SCHEMA, "entries": {key: _to_json(entry) for key, entry in entries.items()}}
+    data = {"schema": BASELINE_SCHEMA, "entries": {key: _to_json(entry) for key, entry in entries.items()}}
     return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
 
 
@@ -42,9 +42,9 @@ def parse_baseline(text: str, shown: str) -> dict[str, Entry]:
         raise UsageError("the baseline has a merge conflict", where=(shown,), hint=hint)
     data = parse_json(text, BASELINE, shown, hint=hint)
     schema = data.get("schema") if isinstance(data, dict) else None
-    if schema != SCHEMA:
+    if schema != BASELINE_SCHEMA:
         raise UsageError(
-            f"this is no baseline of schema {SCHEMA}",
+            f"this is no baseline of schema {BASELINE_SCHEMA}",
             where=(f"{shown}: schema {schema!r}",),
             hint="make a new one with 'spillprof gate --update', in another file or after deleting this one",
         )

@@ -7,7 +7,7 @@ from typing import TypeVar
 from spillprof.ir.metric import Budgets, Metric
 from spillprof.studies.gate.baseline import TOP_ROWS
 from spillprof.studies.gate.fingerprint import default_setting, without_defaults
-from spillprof.studies.gate.values import BufferRow, Change, Entry, Moved, OperatorRow, Rules, Verdict
+from spillprof.studies.gate.values import BufferRow, Entry, MetricChange, Moved, OperatorRow, Rules, Verdict
 
 _Row = TypeVar("_Row", OperatorRow, BufferRow)
 
@@ -15,7 +15,7 @@ MOVED_KEPT = 20
 """Operators and buffers that a check names, each."""
 
 
-def changes(entry: Entry, before: Entry | None, budgets: Budgets, rules: Rules) -> tuple[Change, ...]:
+def changes(entry: Entry, before: Entry | None, budgets: Budgets, rules: Rules) -> tuple[MetricChange, ...]:
     """Each metric, before and now. Only the metrics of the rules are judged against the baseline."""
     limits = {
         Metric.SPILL_BYTES: budgets.spill_bytes,
@@ -28,7 +28,7 @@ def changes(entry: Entry, before: Entry | None, budgets: Budgets, rules: Rules) 
         old = None if before is None else before.totals.of(metric)
         judged = old is not None and metric in rules.metrics
         found.append(
-            Change(
+            MetricChange(
                 metric=metric,
                 before=old,
                 after=entry.totals.of(metric),
@@ -50,7 +50,7 @@ def mismatches(entry: Entry, before: Entry) -> tuple[str, ...]:
     )
 
 
-def verdict(found: Sequence[Change], before: Entry | None, differing: Sequence[str]) -> Verdict:
+def judge(found: Sequence[MetricChange], before: Entry | None, differing: Sequence[str]) -> Verdict:
     """The worst that can be said of a model that was evaluated."""
     if differing:
         return Verdict.INCOMPARABLE

@@ -5,8 +5,8 @@ from dataclasses import fields
 from typing import Any
 
 from spillprof.explain.options import AnalyzeOptions, configuration
-from spillprof.ir.bindings import Bindings, written_shape
 from spillprof.ir.fingerprint import changed_fields, default_of, has_default
+from spillprof.ir.graph import Bindings, written_shape
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import Target
 

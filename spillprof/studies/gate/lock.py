@@ -14,7 +14,7 @@ from pathlib import Path
 
 from spillprof.ir.errors import UsageError
 
-WAIT_S = 30.0
+_WAIT_S = 30.0
 _POLL_S = 0.02
 _MOST_NAME_BYTES = 240
 _MOST_OWNER_BYTES = 200
@@ -23,7 +23,7 @@ _LOCKED_BYTE = 1 << 20
 
 
 @contextmanager
-def locked(path: Path, *, wait_s: float = WAIT_S) -> Iterator[None]:
+def locked(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
     """Nobody else is in here for the same file meanwhile. ``UsageError`` if somebody is for longer than ``wait_s``."""
     lock = _lock_path(path)
     try:

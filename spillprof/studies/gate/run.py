@@ -1,26 +1,135 @@
 """Every case measured and judged: a model that breaks is a finding like any other."""
 
+import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from spillprof import __version__
-from spillprof.ir.errors import SpillprofError
+from spillprof.explain.options import AnalyzeOptions
+from spillprof.explain.pipeline import analyze
+from spillprof.ir.errors import CapacityError, SpillprofError, UsageError
+from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.lru_cache import LruCache
+from spillprof.ir.metric import Budgets
+from spillprof.ir.plan import BY_CLOCK
+from spillprof.ir.profile import Profile
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.stages import Stage, unheard
-from spillprof.studies.gate.compare import changes, mismatches, moved, verdict
-from spillprof.studies.gate.measure import Case, measure
-from spillprof.studies.gate.values import Check, Entry, Failure, GateReport, Policy, Rules, Verdict
+from spillprof.ir.target import Target
+from spillprof.ir.units import format_size_exact
+from spillprof.studies.gate.compare import changes, judge, mismatches, moved
+from spillprof.studies.gate.fingerprint import fingerprint
+from spillprof.studies.gate.values import (
+    BufferRow,
+    Entry,
+    Failure,
+    GateCheck,
+    GateReport,
+    Location,
+    OperatorRow,
+    Policy,
+    Rules,
+    Verdict,
+    entry_key,
+    figures_of,
+)
+
+LONGEST_NAME = 200
+VICTIMS_KEPT = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateCase:
+    """One model on one target, to be judged."""
+
+    path: str
+    model: str  # what the baseline calls it
+    target: Target
+    options: AnalyzeOptions  # with one strategy
+    bindings: Bindings = field(default_factory=Bindings)
+    budgets: Budgets = field(default_factory=Budgets)
+    location: Location | None = None
+
+    @property
+    def key(self) -> str:
+        """What the baseline calls model and target."""
+        return entry_key(self.model, self.target.name)
+
+
+def measure_entry(case: GateCase, graph: Graph) -> tuple[Entry, str | None]:
+    """(entry with every operator that costs something, operator at the peak of live bytes).
+
+    ``CapacityError`` where the strategy finds no plan, and whatever ``analyze`` raises.
+    """
+    profile = analyze(graph, case.target, case.options)
+    result = profile.results[0]
+    if not result.feasible:
+        raise CapacityError(
+            f"strategy {result.strategy} finds no plan in this memory",
+            where=(result.reason or "",),
+            hint=f"the smallest SRAM without tiling is {format_size_exact(profile.model.min_sram_bytes)}",
+        )
+    _check_repeatable(profile)
+    entry = Entry(
+        config=fingerprint(case.target, profile.config, case.bindings),
+        model_sha256=profile.model.fingerprint,
+        totals=figures_of(result.totals, profile.model.peak_live_bytes),
+        operators=tuple(
+            OperatorRow(
+                name=stored_name(cost.name),
+                op_type=cost.op_type,
+                spill_bytes=cost.spill_bytes,
+                stall_ns=round(cost.stall_s * 1e9),
+                cause=cost.cause,
+                victims=tuple(map(stored_name, cost.victims[:VICTIMS_KEPT])),
+            )
+            for cost in result.operators
+        ),
+        buffers=tuple(
+            BufferRow(
+                name=stored_name(cost.name),
+                size_bytes=cost.size_bytes,
+                spill_bytes=cost.spill_bytes,
+                needed_by=_step_name(profile, cost.end),
+            )
+            for cost in result.buffers
+        ),
+    )
+    return entry, _step_name(profile, profile.model.peak_step)
+
+
+def _check_repeatable(profile: Profile) -> None:
+    """``UsageError`` if a clock ended a search: another run may find other figures."""
+    ends = [profile.bounds.search if profile.bounds else "", profile.recompute.search if profile.recompute else ""]
+    timed = tuple(end for end in ends if BY_CLOCK in end)
+    if timed:
+        raise UsageError(
+            "the figures depend on the machine: a time limit cut a search off",
+            where=timed,
+            hint="leave --optimize-seconds out, and the search counts its work; or give it more time",
+        )
+
+
+def stored_name(name: str) -> str:
+    """The name, or its start and a digest of it where it is endless: the same for the same name."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[:LONGEST_NAME]}~{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def _step_name(profile: Profile, step: int) -> str | None:
+    return stored_name(profile.steps[step].name) if 0 <= step < len(profile.steps) else None
+
 
 if TYPE_CHECKING:
     from spillprof.frontends.models import GraphCache
 
 
 def run_gate(
-    cases: Sequence[Case],
+    cases: Sequence[GateCase],
     baseline: Mapping[str, Entry],
     rules: Rules,
     *,
@@ -38,7 +147,7 @@ def run_gate(
         checks.append(_check(case, baseline.get(case.key), rules, graphs))
     for key in sorted(set(baseline) - set(watched)) if watched is not None else ():
         model, _, target = key.rpartition("@")
-        checks.append(Check(model=model, target=target, verdict=Verdict.REMOVED))
+        checks.append(GateCheck(model=model, target=target, verdict=Verdict.REMOVED))
     return GateReport(
         spillprof_version=__version__,
         simulator_revision=SIMULATOR_REVISION,
@@ -69,7 +178,7 @@ def accept(report: GateReport, baseline: Mapping[str, Entry]) -> tuple[GateRepor
     return replace(report, checks=tuple(accepted), updated=True), entries
 
 
-def _hint(hint: str | None, case: Case) -> str | None:
+def _hint(hint: str | None, case: GateCase) -> str | None:
     """The hint of an error; for a model that a configuration lists, options that bind sizes as keys of the file."""
     if hint is None or case.location is None or not hint.startswith(_BIND):
         return hint
@@ -89,24 +198,24 @@ def _hint(hint: str | None, case: Case) -> str | None:
 _BIND = "bind it: "
 
 
-def _check(case: Case, before: Entry | None, rules: Rules, graphs: "GraphCache") -> Check:
+def _check(case: GateCase, before: Entry | None, rules: Rules, graphs: "GraphCache") -> GateCheck:
     from spillprof.frontends import read_model
 
     try:
         graph = read_model(case.path, case.bindings, cache=graphs)
-        entry, peak_operator = measure(case, graph)
+        entry, peak_operator = measure_entry(case, graph)
     except SpillprofError as error:
         failure = Failure(message=error.message, where=error.where, hint=_hint(error.hint, case))
-        return Check(
+        return GateCheck(
             model=case.model, target=case.target.name, verdict=Verdict.ERROR, failure=failure, location=case.location
         )
     differing = mismatches(entry, before) if before is not None else ()
     comparable = None if differing else before
     found = changes(entry, comparable, case.budgets, rules)
-    return Check(
+    return GateCheck(
         model=case.model,
         target=case.target.name,
-        verdict=verdict(found, before, differing),
+        verdict=judge(found, before, differing),
         changes=found,
         moved=moved(entry, comparable) if comparable is not None else (),
         mismatches=differing,

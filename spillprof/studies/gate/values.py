@@ -111,7 +111,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class MetricChange:
     """One metric, before and now."""
 
     metric: Metric
@@ -179,13 +179,13 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class GateCheck:
     """One model on one target, judged."""
 
     model: str
     target: str
     verdict: Verdict
-    changes: tuple[Change, ...] = ()
+    changes: tuple[MetricChange, ...] = ()
     moved: tuple[Moved, ...] = ()  # largest movement first
     mismatches: tuple[str, ...] = ()  # settings in which an incomparable baseline differs
     model_changed: bool | None = None  # None: nothing to compare with
@@ -225,11 +225,11 @@ class GateReport:
     spillprof_version: str
     simulator_revision: int
     baseline: str  # as shown: a file, or REF:file
-    checks: tuple[Check, ...]
+    checks: tuple[GateCheck, ...]
     policy: Policy = Policy.SUGGEST
     updated: bool = False  # the baseline was rewritten
 
-    def fails(self, check: Check) -> bool:
+    def fails(self, check: GateCheck) -> bool:
         """Whether this check alone makes the gate fail."""
         if check.over_budget:
             return True
@@ -238,7 +238,7 @@ class GateReport:
         worse = (Verdict.OVER_BUDGET, Verdict.REGRESSED)
         return check.verdict in worse or (self.policy is Policy.RATCHET and check.verdict is Verdict.IMPROVED)
 
-    def unjudged(self, check: Check) -> bool:
+    def unjudged(self, check: GateCheck) -> bool:
         """Whether nothing can be said of it."""
         return check.verdict is Verdict.ERROR or (check.verdict is Verdict.INCOMPARABLE and not check.accepted)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
+from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
 from spillprof.studies.sweep.curves import curves
 from spillprof.studies.sweep.rows import Case, Row
 
@@ -25,7 +25,7 @@ def next_sizes(cases: Sequence[Case], rows: Sequence[Row]) -> list[int]:
     if not known:
         low = min(case.min_sram_bytes for case in readable)
         return coarse_sizes(low, max(case.ideal_peak_bytes for case in readable), FIRST_SIZES, aligned)
-    return sizes_between(known, _bends(rows), min(_A_ROUND, MOST_SIZES - len(known)), aligned)
+    return refining_sizes(known, _bends(rows), min(_A_ROUND, MOST_SIZES - len(known)), aligned)
 
 
 def _bends(rows: Sequence[Row]) -> dict[int, float]:
@@ -33,6 +33,6 @@ def _bends(rows: Sequence[Row]) -> dict[int, float]:
     found: dict[int, float] = {}
     for curve in curves(rows):
         for values in (curve.values("spill_bytes"), curve.values("latency_s")):
-            for size, bend in bends_of(curve.sizes, values):
+            for size, bend in curvatures(curve.sizes, values):
                 found[size] = max(found.get(size, 0.0), bend)
     return found

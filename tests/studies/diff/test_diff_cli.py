@@ -1,7 +1,6 @@
 """``spillprof diff`` as users call it."""
 
 import json
-import os
 from pathlib import Path
 
 import jsonschema
@@ -14,13 +13,7 @@ SAMPLES = Path(__file__).parents[3] / "sample_models"
 UNET = str(SAMPLES / "unet.onnx")
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in [*os.environ]:
-        if name.startswith("SPILLPROF_") or "COLOR" in name:
-            monkeypatch.delenv(name)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def compared(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:

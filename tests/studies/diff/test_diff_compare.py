@@ -11,13 +11,13 @@ from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.pipeline import analyze
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_json import profile_from_json
-from spillprof.studies.diff import Fate, Outcome, Why, compare
+from spillprof.studies.diff import Fate, StrategyOutcome, Why, compare
 
 
 def test_a_run_and_itself_do_not_differ() -> None:
     comparison = compare(run(WITH_SKIP), run(WITH_SKIP))
     (only,) = comparison.strategies
-    assert only.outcome is Outcome.SAME
+    assert only.outcome is StrategyOutcome.SAME
     assert (only.operators, only.buffers, only.rise_sources, only.fall_sources) == ((), (), (), ())
     assert comparison.differences == comparison.warnings == ()
     assert (comparison.matching.by_name, comparison.matching.added, comparison.matching.removed) == (6, (), ())
@@ -25,7 +25,7 @@ def test_a_run_and_itself_do_not_differ() -> None:
 
 def test_renaming_everything_changes_no_figure() -> None:
     comparison = compare(run(WITH_SKIP), run(renamed(WITH_SKIP)))
-    assert comparison.strategies[0].outcome is Outcome.SAME
+    assert comparison.strategies[0].outcome is StrategyOutcome.SAME
     assert comparison.strategies[0].operators == comparison.strategies[0].buffers == ()
     assert (comparison.matching.by_name, comparison.matching.by_structure) == (0, 6)
 
@@ -34,7 +34,7 @@ def test_a_skip_that_was_added_is_named_as_the_source() -> None:
     """3,072 bytes hold the chain; with ``a`` live over the wide middle it goes out and comes back: 2 x 1,024."""
     comparison = compare(run(PLAIN_CHAIN), run(WITH_SKIP))
     (only,) = comparison.strategies
-    assert only.outcome is Outcome.WORSE
+    assert only.outcome is StrategyOutcome.WORSE
     assert (only.before.spill_bytes, only.after.spill_bytes) == (0, 2048)
     assert (only.rise_bytes, only.fall_bytes) == (2048, 0)
     (source,) = only.rise_sources
@@ -51,7 +51,7 @@ def test_a_skip_that_was_added_is_named_as_the_source() -> None:
 
 def test_the_other_way_round_it_is_what_went_away() -> None:
     (only,) = compare(run(WITH_SKIP), run(PLAIN_CHAIN)).strategies
-    assert only.outcome is Outcome.BETTER
+    assert only.outcome is StrategyOutcome.BETTER
     assert (only.rise_bytes, only.fall_bytes) == (0, 2048)
     (source,) = only.fall_sources
     assert (source.buffer, source.why, source.operators, source.are_new) == ("a", Why.LOST_READER, ("e",), True)
@@ -72,7 +72,7 @@ def test_a_victim_under_another_name_is_the_same_victim() -> None:
     fast = machine(3072).with_overrides(dram_read_bytes_per_s=2e9, dram_write_bytes_per_s=2e9)
     options = AnalyzeOptions(strategies=("interval",), lowering=PLAIN)
     (only,) = compare(run(WITH_SKIP), analyze(renamed(WITH_SKIP), fast, options)).strategies
-    assert only.outcome is Outcome.BETTER
+    assert only.outcome is StrategyOutcome.BETTER
     assert all(not c.victims_gained and not c.victims_lost and c.delta_bytes == 0 for c in only.operators)
     assert only.operators
     assert only.rise_sources == only.fall_sources == ()
@@ -81,7 +81,7 @@ def test_a_victim_under_another_name_is_the_same_victim() -> None:
 def test_a_smaller_memory_is_a_setting_that_differs() -> None:
     """The same model: nothing is held besides, so nothing but the memory is to be blamed."""
     comparison = compare(run(WITH_SKIP, 4096), run(WITH_SKIP, 3072))
-    assert comparison.strategies[0].outcome is Outcome.WORSE
+    assert comparison.strategies[0].outcome is StrategyOutcome.WORSE
     assert comparison.strategies[0].rise_sources == ()
     assert [(d.where, d.field, d.before, d.after) for d in comparison.differences] == [
         ("target", "sram_bytes", 4096, 3072)
@@ -123,7 +123,7 @@ def test_strategies_are_paired_and_the_leading_one_comes_first() -> None:
     assert comparison.strategies[0].after.strategy == "belady"  # every fourth read alone is off-chip
     assert {s.after.strategy for s in comparison.strategies} == {r.strategy for r in before.results}
     infeasible = [s for s in comparison.strategies if not s.after.feasible]
-    assert [s.outcome for s in infeasible] == [Outcome.RUNS_NEITHER]
+    assert [s.outcome for s in infeasible] == [StrategyOutcome.RUNS_NEITHER]
 
 
 def test_without_a_common_strategy_the_leading_ones_are_compared() -> None:
@@ -137,14 +137,14 @@ def test_a_strategy_that_cannot_any_more_is_told_from_one_that_can_now() -> None
     cannot = replace(
         can, results=tuple(replace(r, feasible=False, reason="no room", operators=()) for r in can.results)
     )
-    assert compare(can, cannot).strategies[0].outcome is Outcome.RUNS_NO_MORE
-    assert compare(cannot, can).strategies[0].outcome is Outcome.RUNS_NOW
+    assert compare(can, cannot).strategies[0].outcome is StrategyOutcome.RUNS_NO_MORE
+    assert compare(cannot, can).strategies[0].outcome is StrategyOutcome.RUNS_NOW
 
 
 def test_spills_that_vanish_are_better_under_every_strategy() -> None:
     profile = make_profile(60)
     comparison = compare(profile, without_spills(profile))
-    assert {s.outcome for s in comparison.strategies} <= {Outcome.BETTER, Outcome.RUNS_NOW}
+    assert {s.outcome for s in comparison.strategies} <= {StrategyOutcome.BETTER, StrategyOutcome.RUNS_NOW}
     assert all(c.spill_bytes_after == 0 for c in comparison.strategies[0].operators)
 
 

@@ -13,7 +13,7 @@ from spillprof.analysis.facts import buffer_facts
 from spillprof.ir.graph import Graph
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import BufferFact, StepFact
-from spillprof.studies.diff.matching import Pairs, match
+from spillprof.studies.diff.matching import Pairing, match
 
 
 def paired(before: Profile, after: Profile) -> dict[str, str | None]:
@@ -26,7 +26,7 @@ def paired(before: Profile, after: Profile) -> dict[str, str | None]:
     }
 
 
-def check(before: Profile, after: Profile, pairs: Pairs) -> None:
+def check(before: Profile, after: Profile, pairs: Pairing) -> None:
     """Both directions of the pairs agree."""
     for forth, back, sizes in (
         (pairs.after_of_step, pairs.before_of_step, (len(before.steps), len(after.steps))),

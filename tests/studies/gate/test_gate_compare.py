@@ -7,7 +7,7 @@ import pytest
 from spillprof.ir.metric import Metric
 from spillprof.studies.gate.baseline import TOP_ROWS, baseline_text, parse_baseline
 from spillprof.studies.gate.compare import moved
-from spillprof.studies.gate.measure import LONGEST_NAME, short_name
+from spillprof.studies.gate.run import LONGEST_NAME, stored_name
 from spillprof.studies.gate.values import BufferRow, Entry, Figures, Moved, OperatorRow
 
 TOTALS = Figures(spill_bytes=0, latency_ns=0, peak_live_bytes=0, energy_pj=0, spill_count=0, reload_count=0)
@@ -78,15 +78,15 @@ def test_a_baseline_keeps_the_dearest_rows_and_reads_back_alike() -> None:
 
 @pytest.mark.parametrize("name", ["", "\ud800", "\x00\u202e", "a" * 100_000, "é" * 300])
 def test_hostile_names_survive_a_baseline(name: str) -> None:
-    entry = _entry([(short_name(name), 1)])
+    entry = _entry([(stored_name(name), 1)])
     text = baseline_text({"m@t": entry})
     assert text.isascii()
     assert parse_baseline(text, "b")["m@t"].operators == entry.operators
-    assert len(short_name(name)) <= LONGEST_NAME + 13
+    assert len(stored_name(name)) <= LONGEST_NAME + 13
 
 
 def test_endless_names_stay_apart() -> None:
-    assert short_name("a" * 300 + "b") != short_name("a" * 300 + "c")
+    assert stored_name("a" * 300 + "b") != stored_name("a" * 300 + "c")
 
 
 def test_a_hundred_thousand_operators_are_compared_in_seconds() -> None:

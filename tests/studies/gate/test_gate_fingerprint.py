@@ -9,7 +9,7 @@ from gate_models import Project
 
 from spillprof.cli import run
 from spillprof.explain.options import AnalyzeOptions, configuration
-from spillprof.ir.bindings import Bindings
+from spillprof.ir.graph import Bindings
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import Target, load_target
 from spillprof.studies.gate import fingerprint as module

@@ -16,15 +16,15 @@ from spillprof.report import gate as formats
 from spillprof.report.gate.github import MOST_ANNOTATIONS, escape_data, escape_property
 from spillprof.report.gate.json_format import schema
 from spillprof.report.gate.markdown import LONGEST, MARKER
-from spillprof.studies.gate.compare import changes, verdict
+from spillprof.studies.gate.compare import changes, judge
 from spillprof.studies.gate.values import (
-    Change,
-    Check,
     Entry,
     Failure,
     Figures,
+    GateCheck,
     GateReport,
     Location,
+    MetricChange,
     Moved,
     Policy,
     Rules,
@@ -140,15 +140,15 @@ def _entry(spill_bytes: int) -> Entry:
     return Entry(config={"simulator": 1}, model_sha256="0" * 64, totals=_totals(spill_bytes))
 
 
-def _regressed(model: str, name: str = "/add") -> Check:
+def _regressed(model: str, name: str = "/add") -> GateCheck:
     now, before = _entry(3000), _entry(1000)
-    return Check(
+    return GateCheck(
         model=model,
         target="npu",
         verdict=Verdict.REGRESSED,
         changes=(
-            Change(metric=Metric.SPILL_BYTES, before=1000, after=3000, allowed=10),
-            Change(metric=Metric.LATENCY, before=1000, after=1000, allowed=None),
+            MetricChange(metric=Metric.SPILL_BYTES, before=1000, after=3000, allowed=10),
+            MetricChange(metric=Metric.LATENCY, before=1000, after=1000, allowed=None),
         ),
         moved=(
             Moved(kind="operator", name=name, op_type="Add", metric=Metric.SPILL_BYTES, before=1000, after=3000,
@@ -161,7 +161,7 @@ def _regressed(model: str, name: str = "/add") -> Check:
     )  # fmt: skip
 
 
-def _report(*checks: Check, policy: Policy = Policy.SUGGEST) -> GateReport:
+def _report(*checks: GateCheck, policy: Policy = Policy.SUGGEST) -> GateReport:
     return GateReport(
         spillprof_version="0.1.0", simulator_revision=1, baseline="baseline.json", checks=checks, policy=policy
     )
@@ -170,21 +170,21 @@ def _report(*checks: Check, policy: Policy = Policy.SUGGEST) -> GateReport:
 EVERY = _report(
     _regressed("models/a.onnx"),
     _regressed(HOSTILE, HOSTILE),
-    Check(model="broken", target="npu", verdict=Verdict.ERROR, failure=Failure(message=HOSTILE, where=(HOSTILE,),
+    GateCheck(model="broken", target="npu", verdict=Verdict.ERROR, failure=Failure(message=HOSTILE, where=(HOSTILE,),
           hint=HOSTILE)),
-    Check(model="other", target="npu", verdict=Verdict.INCOMPARABLE, mismatches=(HOSTILE, "a: baseline 1, now 2"),
-          changes=(Change(metric=Metric.SPILL_BYTES, before=None, after=1, allowed=None),), entry=_entry(1)),
-    Check(model="large", target="tiny", verdict=Verdict.OVER_BUDGET, entry=_entry(2),
-          changes=(Change(metric=Metric.SPILL_BYTES, before=0, after=2, allowed=0, budget=1),)),
-    Check(model="new", target="tiny", verdict=Verdict.NEW, entry=_entry(2),
-          changes=(Change(metric=Metric.SPILL_BYTES, before=None, after=2, allowed=None),)),
-    Check(model="gone", target="tiny", verdict=Verdict.REMOVED),
-    Check(model="better", target="tiny", verdict=Verdict.IMPROVED, entry=_entry(2),
-          changes=(Change(metric=Metric.SPILL_BYTES, before=4, after=2, allowed=0),)),
-    Check(model="close", target="tiny", verdict=Verdict.OK, entry=_entry(2),
-          changes=(Change(metric=Metric.SPILL_BYTES, before=1, after=2, allowed=5),)),
-    Check(model="same", target="tiny", verdict=Verdict.UNCHANGED, entry=_entry(2),
-          changes=(Change(metric=Metric.SPILL_BYTES, before=2, after=2, allowed=0),)),
+    GateCheck(model="other", target="npu", verdict=Verdict.INCOMPARABLE, mismatches=(HOSTILE, "a: baseline 1, now 2"),
+          changes=(MetricChange(metric=Metric.SPILL_BYTES, before=None, after=1, allowed=None),), entry=_entry(1)),
+    GateCheck(model="large", target="tiny", verdict=Verdict.OVER_BUDGET, entry=_entry(2),
+          changes=(MetricChange(metric=Metric.SPILL_BYTES, before=0, after=2, allowed=0, budget=1),)),
+    GateCheck(model="new", target="tiny", verdict=Verdict.NEW, entry=_entry(2),
+          changes=(MetricChange(metric=Metric.SPILL_BYTES, before=None, after=2, allowed=None),)),
+    GateCheck(model="gone", target="tiny", verdict=Verdict.REMOVED),
+    GateCheck(model="better", target="tiny", verdict=Verdict.IMPROVED, entry=_entry(2),
+          changes=(MetricChange(metric=Metric.SPILL_BYTES, before=4, after=2, allowed=0),)),
+    GateCheck(model="close", target="tiny", verdict=Verdict.OK, entry=_entry(2),
+          changes=(MetricChange(metric=Metric.SPILL_BYTES, before=1, after=2, allowed=5),)),
+    GateCheck(model="same", target="tiny", verdict=Verdict.UNCHANGED, entry=_entry(2),
+          changes=(MetricChange(metric=Metric.SPILL_BYTES, before=2, after=2, allowed=0),)),
 )  # fmt: skip
 """One check of each verdict, and one whose names are hostile."""
 
@@ -254,7 +254,7 @@ def test_annotations_are_few_escaped_and_worst_first() -> None:
 
 
 def test_names_cannot_smuggle_a_command_into_the_log() -> None:
-    check = Check(model="m", target="npu", verdict=Verdict.ERROR,
+    check = GateCheck(model="m", target="npu", verdict=Verdict.ERROR,
                   failure=Failure(message="no", where=("::stop-commands::x",), hint="::error::y"))  # fmt: skip
     lines = formats.github(_report(check)).splitlines()
     assert [line for line in lines if line.lstrip().startswith("::")] == lines[-1:]
@@ -312,7 +312,7 @@ def test_text_puts_the_verdict_first_and_nothing_hidden_on_the_terminal() -> Non
 def test_what_could_not_be_evaluated_wins_over_a_failure(
     verdicts: tuple[Verdict, ...], policy: Policy, code: int
 ) -> None:
-    checks = (Check(model=str(i), target="t", verdict=each) for i, each in enumerate(verdicts))
+    checks = (GateCheck(model=str(i), target="t", verdict=each) for i, each in enumerate(verdicts))
     assert _report(*checks, policy=policy).exit_code == code
 
 
@@ -339,7 +339,7 @@ def test_a_regression_exceeds_the_share_and_the_floor(
 
     rules = Rules(metrics=(Metric.SPILL_BYTES,), max_increase=Fraction(share, 100), floors={Metric.SPILL_BYTES: floor})
     found = changes(_entry(after), _entry(before), Budgets(), rules)
-    assert verdict(found, _entry(before), ()) is expected
+    assert judge(found, _entry(before), ()) is expected
 
 
 def test_files_are_written_by_suffix(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

@@ -233,7 +233,7 @@ def test_a_figure_that_is_never_recorded_is_refused(project: Project, value: str
 def test_a_locked_history_says_that_another_process_holds_it(
     project: Project, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr("spillprof.studies.history.WAIT_S", 0)
+    monkeypatch.setattr("spillprof.studies.history._WAIT_S", 0)
     path = _changed(project)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -25,13 +25,7 @@ SAMPLES = Path(__file__).parents[3] / "sample_models"
 UNET, BLOCKS = str(SAMPLES / "unet.onnx"), str(SAMPLES / "transformer_blocks.onnx")
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in [*os.environ]:
-        if name.startswith("SPILLPROF_") or "COLOR" in name:
-            monkeypatch.delenv(name)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def test_a_table_has_a_line_a_size_and_a_column_a_strategy(capsys: pytest.CaptureFixture[str]) -> None:

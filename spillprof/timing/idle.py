@@ -1,4 +1,4 @@
-"""Where a run waits: the stretches in which no compute unit computes, cut by what is being waited for."""
+"""Idle time of a run: the stretches in which no unit computes, cut by the job that the next step waits for."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,8 +8,8 @@ import numpy as np
 from spillprof.ir.timeline import Timeline
 
 
-class Exposed(NamedTuple):
-    """A stretch of time in which nothing computes, and the job that the next step waits for then."""
+class IdleStretch(NamedTuple):
+    """A stretch of time in which no unit computes, and the job that the next step waits for."""
 
     start_s: float
     end_s: float
@@ -17,11 +17,11 @@ class Exposed(NamedTuple):
     step: int  # the step that the stretch delays; n_steps: the end of the run
 
 
-def exposed(timeline: Timeline) -> list[Exposed]:
-    """All stretches, in no particular order; together with the time in which a unit computes they make the makespan.
+def idle_stretches(timeline: Timeline) -> list[IdleStretch]:
+    """All idle stretches, in no particular order; with the time in which a unit computes they add up to the makespan.
 
     Walks back from each step that ends an idle stretch (and from the end of the run) along the chain of causes: the
-    job that came last, what that had waited for, and so on to the beginning of the stretch.
+    job that ended last, the job that it waited for, and so on to the start of the stretch.
     """
     n = len(timeline.step_start_s)
     step_end_s, step_cause = timeline.step_end_s.tolist(), timeline.step_cause.tolist()
@@ -35,17 +35,17 @@ def exposed(timeline: Timeline) -> list[Exposed]:
                 job = node - n
                 start_s = max(job_start_s[job], idle_s)
                 if start_s < at_s:
-                    found.append(Exposed(start_s, at_s, job, step))
+                    found.append(IdleStretch(start_s, at_s, job, step))
                 at_s, node = job_start_s[job], job_cause[job]
             elif step_end_s[node] <= at_s and end_cause[node] != node:
-                node = end_cause[node]  # it had computed, but what it streams had not passed
+                node = end_cause[node]  # its streams ended after its computing
             else:
                 node = step_cause[node]
     return found
 
 
 def _idle(timeline: Timeline) -> Iterator[tuple[float, float, int, int]]:
-    """``(start, end, step, node)``: nothing computes until the step starts, which ``node`` lets it do."""
+    """``(start, end, step, node)``: no unit computes until ``node`` ends and the step starts."""
     n = len(timeline.step_start_s)
     order = np.argsort(timeline.step_start_s, kind="stable")
     starts, computed = timeline.step_start_s[order], (timeline.step_start_s + timeline.step_compute_s)[order]

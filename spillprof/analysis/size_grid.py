@@ -1,4 +1,4 @@
-"""Sizes at which a curve over the size of the SRAM is worth knowing: a coarse grid, then the middles beside its bends.
+"""SRAM sizes at which to sample a curve: a coarse grid, then midpoints next to its bends.
 
 Sizes lie on a logarithmic axis.
 """
@@ -8,19 +8,19 @@ from itertools import pairwise
 from math import log2
 
 Round = Callable[[float], int]
-"""From a size to one that is simulated."""
+"""Rounds a size to one that can be simulated."""
 
-_CLOSE = 1.02  # neighbours nearer than this are not parted
-_FLAT = 0.01  # of a curve's height: less is no bend
+_CLOSE = 1.02  # neighbours nearer than this get no midpoint
+_FLAT = 0.01  # share of the curve's height below which it counts as straight
 
 
 def coarse_sizes(low: int, high: int, count: int, rounded: Round) -> list[int]:
-    """At most ``count`` sizes from ``low`` to ``high``, each as many times larger than the one before."""
+    """At most ``count`` sizes from ``low`` to ``high`` in a geometric progression."""
     return sorted({rounded(low * (high / low) ** (k / (count - 1))) for k in range(count)})
 
 
-def sizes_between(known: Sequence[int], bends: dict[int, float], most: int, rounded: Round) -> list[int]:
-    """At most ``most`` middles between known sizes (ascending): wide gaps beside sharp bends first."""
+def refining_sizes(known: Sequence[int], bends: dict[int, float], most: int, rounded: Round) -> list[int]:
+    """At most ``most`` midpoints between known sizes (ascending): wide gaps next to sharp bends first."""
     gaps = []
     for low, high in pairwise(known):
         middle = rounded((low * high) ** 0.5)
@@ -30,8 +30,8 @@ def sizes_between(known: Sequence[int], bends: dict[int, float], most: int, roun
     return sorted(middle for _, _, middle in worth[:most])
 
 
-def bends_of(sizes: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, float]]:
-    """By size, how far the curve lies off the line between its neighbours there, as a share of its height."""
+def curvatures(sizes: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, float]]:
+    """By size, the distance of the curve from the chord of its neighbours, as a share of its height."""
     height = max(values) - min(values)
     if height <= 0:
         return
