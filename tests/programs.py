@@ -146,6 +146,10 @@ def target(**changes: Any) -> Target:
     return Target(**{**fields, **changes})
 
 
+IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c ->", "-> n", "b ->"], capacity=60)
+"""b lies between a and c, which die; then n takes 40 of 60 while b is idle."""
+
+
 def two_loads() -> tuple[Program, Plan]:
     """u (10 B) and v (30 B) are both fetched at step 0; step 0 needs u, step 1 both."""
     p = program(

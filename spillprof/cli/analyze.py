@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, option, switch
-from spillprof.cli.formats import destination, write_all
+from spillprof.cli.formats import completing_suffixes, destination, destinations, suffix_list, write_all
 from spillprof.cli.inputs import load_graph, read_simulation, read_target
 from spillprof.cli.invocation import Invocation, reproduce
 from spillprof.cli.options import (
@@ -29,6 +29,7 @@ from spillprof.cli.progress import stages
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
 from spillprof.planning.strategies import OPTIMAL, STRATEGIES
+from spillprof.report.exports.registry import Subject
 
 if TYPE_CHECKING:
     from spillprof.explain.whatif.change import SmallerBatch
@@ -62,8 +63,8 @@ FEW_STRATEGIES = ((50_000, ("lru",)), (10_000, ("lru", "cost", "interval")))
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write a report: .html, .json, .md, .csv, .trace.json (Perfetto), .speedscope.json, .netron.json, .spill.onnx "
-    "(the model with notes), .TABLE.csv, .minimalloc.csv; '-' for JSON on stdout. Repeatable.",
+    shell_complete=completing_suffixes(Subject.PROFILE),
+    help=f"Write a report: {suffix_list(Subject.PROFILE)}; '-' for JSON on stdout. Repeatable.",
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @switch("--what-if", True, "Simulate changes one at a time, and list those that help.")
@@ -87,10 +88,10 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
     plan_path = _plan_path(values["plan"], strategies, invocation)
     order_path = _order_path(values, model, invocation)
     to_stdout = values["as_json"] or "-" in values["outputs"]
-    destinations = [destination(path, invocation, events=values["events"]) for path in values["outputs"] if path != "-"]
+    targets = destinations(Subject.PROFILE, values["outputs"], invocation)
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     if wants_default and model != "-":
-        destinations.append(destination(default_report(model, ""), invocation, events=False))
+        targets.append(destination(Subject.PROFILE, default_report(model, ""), invocation))
     target = read_target(values)
     options = read_simulation(values, strategies, what_if=values["what_if"] == "on")
     with stages(sys.stderr, shown=not invocation.quiet) as stage:
@@ -107,7 +108,7 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
         )
         options = replace(options, strategies=few)
     if wants_default and model == "-":
-        destinations.append(destination(default_report(model, graph.name), invocation, events=False))
+        targets.append(destination(Subject.PROFILE, default_report(model, graph.name), invocation))
     if plan_path is not None:
         import json
 
@@ -128,8 +129,7 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
             stage=stage,
         )
     print_profile(profile, invocation, as_json=to_stdout, events=values["events"], top=values["top"])
-    sys.stdout.flush()
-    write_all(destinations, profile, invocation)
+    write_all(targets, profile, invocation, events=values["events"])
     if not any(result.feasible for result in profile.results):
         raise CapacityError(
             "no strategy can be planned in this memory",

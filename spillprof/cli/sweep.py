@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import product
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, names_of_list, option, options_of, parsed
+from spillprof.cli.formats import as_json, completing_suffixes, destinations, suffix_list, write_all
 from spillprof.cli.invocation import Invocation, reproduce
 from spillprof.cli.options import config_options, machine_options, shape_options, strategy_names, verbosity_options
-from spillprof.cli.output import by_suffix, print_result, renderer, write_file
+from spillprof.cli.output import print_result
 from spillprof.cli.progress import ProgressBar
 from spillprof.cli.sweep_cases import (
     AUTO,
@@ -34,19 +35,13 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.strategies import CHEAP_STRATEGIES, IDEAL, OPTIMAL, STRATEGIES
+from spillprof.report.exports.registry import Subject
 from spillprof.studies.sweep.axes import parse_dtypes, parse_orders, parse_variation
 
 if TYPE_CHECKING:
     from spillprof.studies.sweep.result import Sweep
     from spillprof.studies.sweep.rows import Case, Row
     from spillprof.studies.sweep.work import Runner, Study
-
-_FORMATS = {
-    ".csv": renderer("spillprof.report.sweep.data:render_csv"),
-    ".json": renderer("spillprof.report.sweep.data:render_json"),
-    ".parquet": renderer("spillprof.report.sweep.data:render_parquet"),
-    ".html": renderer("spillprof.report.sweep.html:render"),
-}
 
 
 @click.command(
@@ -90,7 +85,8 @@ _FORMATS = {
 @option("--dask", metavar="ADDRESS", help="Simulate on a Dask cluster, given the ADDRESS of its scheduler.")
 @option("--resume", metavar="FILE", help="Keep the points of an earlier sweep, from its .json or .csv.")
 @option("-o", "--output", "outputs", multiple=True, metavar="FILE",
-        help="Write the result: .csv, .json, .parquet or .html; '-' for JSON on stdout. Repeatable.")  # fmt: skip
+        shell_complete=completing_suffixes(Subject.SWEEP),
+        help=f"Write the result: {suffix_list(Subject.SWEEP)}; '-' for JSON on stdout. Repeatable.")  # fmt: skip
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the table.")
 @machine_options
 @shape_options
@@ -107,7 +103,7 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
     """
     strategies = strategy_names(values["strategy"])
     placements = names_of_list(values["placement"], PLACEMENTS, "placement")
-    writers = [(invocation.files.writes(path), _format_of(path)) for path in values["outputs"] if path != "-"]
+    targets = destinations(Subject.SWEEP, values["outputs"], invocation)
     to_stdout = values["as_json"] or "-" in values["outputs"]
     if values["resume"]:
         invocation.files.reads(values["resume"])
@@ -130,11 +126,8 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
         runner.close()
     if known:
         invocation.note(f"{run.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
-    print_result(_FORMATS[".json"](sweep) if to_stdout else _terminal(sweep))
-    contents = [(path, render(sweep)) for path, render in writers]
-    sys.stdout.flush()
-    for path, content in contents:
-        write_file(path, content, invocation)
+    print_result(as_json(Subject.SWEEP, sweep) if to_stdout else _terminal(sweep))
+    write_all(targets, sweep, invocation)
     return _exit_code(sweep, finished)
 
 
@@ -201,20 +194,10 @@ def _conclude(
         return make(complete=False)
 
 
-def _format_of(path: str) -> Callable[["Sweep"], str | bytes]:
-    """Renders the file, by its suffix. Checked before the work, which may be long."""
-    found = by_suffix(path, _FORMATS)
-    if found is _FORMATS[".parquet"]:
-        from spillprof.report.sweep.data import require_parquet
-
-        require_parquet()
-    return found
-
-
 def _terminal(sweep: "Sweep") -> str:
-    from spillprof.report.sweep.terminal import WIDTH, render
+    from spillprof.report.sweep.terminal import render
 
-    return render(sweep, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH)
+    return render(sweep, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
 
 
 def _exit_code(sweep: "Sweep", finished: bool) -> int:

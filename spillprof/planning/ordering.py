@@ -62,27 +62,27 @@ Key = Callable[[int, int, int], tuple[float, ...]]
 """(step, net growth of the bytes in use, steps done when it became ready) -> its priority, smallest first."""
 
 
-def grow_least_latest(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
+def _grow_least_latest(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
     """Least growth; ties: the one that became ready last, so that a chain is followed to its end."""
     return growth, -ready_since, step
 
 
-def grow_least_first(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
+def _grow_least_first(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
     """Least growth; ties: the first in the present order."""
     return growth, step
 
 
-def shrink_first(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
+def _shrink_first(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
     """Steps that free memory first; else the present order."""
     return growth >= 0, step
 
 
-def follow_chains(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
+def _follow_chains(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
     """Steps that do not grow memory first; else the one that became ready last."""
     return growth > 0, -ready_since, growth, step
 
 
-KEYS: tuple[Key, ...] = (grow_least_latest, grow_least_first, shrink_first, follow_chains)
+KEYS: tuple[Key, ...] = (_grow_least_latest, _grow_least_first, _shrink_first, _follow_chains)
 
 
 def noisy(seed: int, spread: float = 0.5) -> Key:
@@ -154,7 +154,7 @@ class _Partial:
     last: "tuple[int, object] | None"  # linked list of the steps, latest first
 
 
-MOST_LOOKS = 200_000
+_MOST_LOOKS = 200_000
 """Extensions of partial orders that a beam search looks at before it gives up."""
 
 
@@ -170,7 +170,7 @@ def beam_order(graph: Dependencies, capacity_bytes: int, width: int) -> tuple[in
     looks = 0
     for _ in range(n):
         looks += sum(len(state.ready) for state in beam)
-        if looks > MOST_LOOKS:
+        if looks > _MOST_LOOKS:
             return None
         best: dict[int, _Partial] = {}
         for state in beam:
@@ -268,7 +268,7 @@ def _changed(order: Sequence[int], rng: Random) -> Key:
     reach, centre = rng.choice((*_WINDOWS, n)), rng.randrange(max(1, n))
     low, high = centre - reach, centre + reach
     if rng.random() < 0.3:
-        inner = noisy(rng.randrange(1 << 30)) if rng.random() < 0.8 else grow_least_latest
+        inner = noisy(rng.randrange(1 << 30)) if rng.random() < 0.8 else _grow_least_latest
 
         def rescheduled(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
             at = rank[step]

@@ -37,7 +37,7 @@ class SimulationSpec:
     moves: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # step before which -> buffer -> next address
 
 
-READ, COMPUTE, WRITE = Phase  # names of a module are looked up faster than members of an enum
+_READ, _COMPUTE, _WRITE = Phase  # names of a module are looked up faster than members of an enum
 
 
 class Need(NamedTuple):
@@ -171,15 +171,15 @@ class _NeedsOfSteps:
         for b in step.reads:
             if (released_at[b] <= i or b in heirs) and (phase := self._given_back(b, i, heirs)) is not None:
                 ends[b] = phase
-        needs = [Need(b, "", size[b], READ, ends.get(b)) for b in loads if b not in slot]
+        needs = [Need(b, "", size[b], _READ, ends.get(b)) for b in loads if b not in slot]
         if step.stream_staging_bytes:
-            needs.append(Need(None, "stream staging", step.stream_staging_bytes, READ, WRITE))
+            needs.append(Need(None, "stream staging", step.stream_staging_bytes, _READ, _WRITE))
         if step.workspaces:
             needs += [Need(None, w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
         elsewhere = {*step.streamed_writes, *heirs.values()}
         for b in step.writes:
             if b not in slot and b not in elsewhere:
-                needs.append(Need(b, "", size[b], COMPUTE, None if released_at[b] > i else WRITE))
+                needs.append(Need(b, "", size[b], _COMPUTE, None if released_at[b] > i else _WRITE))
         if step.workspaces:
             needs.sort(key=lambda need: need.first)
         return StepFacts(
@@ -192,10 +192,10 @@ class _NeedsOfSteps:
         ``heirs``: the result that takes over an operand's space, by operand.
         """
         if b in heirs:
-            return None if self.released_at[heirs[b]] > i else WRITE
+            return None if self.released_at[heirs[b]] > i else _WRITE
         if self.released_at[b] > i:
             return None
-        return WRITE if self.is_output[b] else COMPUTE  # an output is drained after the step
+        return _WRITE if self.is_output[b] else _COMPUTE  # an output is drained after the step
 
 
 def _slot_addresses(reservations: Sequence[Reservation]) -> dict[int, int]:

@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import program, step, target
+from programs import IN_THE_MIDDLE, program, step, target
 from random_programs import random_program
 
 from spillprof.planning.blocks import BlockBuilder, ResidencyBlock, Ticks, covers
@@ -15,8 +15,6 @@ from spillprof.planning.packing import pack
 from spillprof.verify import verify
 
 DEFAULTS = PlanningOptions()
-IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c ->", "-> n", "b ->"], capacity=60)
-"""b lies between a and c, which die; then n takes 40 of 60 while b is idle."""
 
 
 def test_a_block_that_found_no_hole_comes_first_in_the_next_round() -> None:
