@@ -25,13 +25,13 @@ from statistics import geometric_mean, median
 from scale import random_graph
 
 from spillprof.analysis.occupancy import in_use_by_step
-from spillprof.engine.known import bound_of, optimum_of, plans_of
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
 from spillprof.frontends import read_model
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import Graph
-from spillprof.ir.program import Program
-from spillprof.ir.target import Target, load_target
-from spillprof.lowering.fitting import fit, unlimited
+from spillprof.ir.target import load_target
+from spillprof.lowering.fitting import unlimited
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.planning.bounds.covering import planners_covering
@@ -90,11 +90,12 @@ def _case(file: str, graph: Graph, weights: WeightsPolicy, share: float, seconds
     program = lower(graph, target, lowering)
     peak = int(live_bytes_by_step(program, stored=True).max(initial=0))
     target = target.with_overrides(sram_bytes=max(1, int(peak * share)))
-    fitted = fit(program, target, lowering)
+    engine, run = Engine(), Run(graph=graph, target=target, lowering=lowering, planning=planning)
+    fitted = engine.fitted(run)
     start = time.process_time()
-    bound = bound_of(fitted, planning)
-    spilled = {s: _spilled(fitted, target, s, planning) for s in CHEAP_STRATEGIES}
-    optimum = optimum_of(fitted, target, planning)
+    bound = engine.bound(fitted, run)
+    spilled = {s: _spilled(engine, run, s) for s in CHEAP_STRATEGIES}
+    optimum = engine.optimum(fitted, run)
     cpu_s = time.process_time() - start
     for plan in optimum.plans:
         assert verify(fitted, plan) == ()
@@ -113,10 +114,11 @@ def _case(file: str, graph: Graph, weights: WeightsPolicy, share: float, seconds
     return dict(zip(HEADS, map(str, values), strict=True))
 
 
-def _spilled(program: Program, target: Target, strategy: str, planning: PlanningOptions) -> int:
-    plan = plans_of(program, target, strategy, planning)[0][0]
-    assert verify(program, plan) == ()
-    return count_traffic(program, plan).spill_bytes
+def _spilled(engine: Engine, run: Run, strategy: str) -> int:
+    fitted = engine.fitted(run)
+    plan = engine.plans(fitted, run, strategy)[0][0]
+    assert verify(fitted, plan) == ()
+    return count_traffic(fitted, plan).spill_bytes
 
 
 def random_row(n: int, seconds: float | None) -> str:
@@ -127,13 +129,14 @@ def random_row(n: int, seconds: float | None) -> str:
     ideal = make_plan(boundless, target, "none", planning)
     demand = max(step_demand_bytes(boundless, step) for step in boundless.steps)
     target = target.with_overrides(sram_bytes=max(int(in_use_by_step(boundless, ideal).max()) // 3, demand))
-    fitted = fit(lower(graph, target, lowering), target, lowering)
+    engine, run = Engine(), Run(graph=graph, target=target, lowering=lowering, planning=planning)
+    fitted = engine.fitted(run)
     start = time.process_time()
-    bound = bound_of(fitted, planning)
+    bound = engine.bound(fitted, run)
     bound_s = time.process_time() - start
-    spilled = {s: _spilled(fitted, target, s, planning) for s in CHEAP_STRATEGIES}
+    spilled = {s: _spilled(engine, run, s) for s in CHEAP_STRATEGIES}
     start = time.process_time()
-    optimum = optimum_of(fitted, target, planning)
+    optimum = engine.optimum(fitted, run)
     optimum_s = time.process_time() - start
     assert verify(fitted, optimum.plans[0]) == ()
     best = count_traffic(fitted, optimum.plans[0]).spill_bytes

@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
 from spillprof.ir.target import load_target
 from spillprof.lowering.fitting import fit, unlimited

@@ -21,8 +21,8 @@ import onnx
 from onnx import TensorProto, helper
 
 from spillprof.cli.analyze import FEW_STRATEGIES
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.frontends import read_model
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.target import load_target

@@ -2,7 +2,7 @@
 
 from programs import target
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.plan import Plan, Traffic
 from spillprof.ir.program import Program
 from spillprof.planning.options import PlanningOptions

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spillprof.analysis.attribution import Charge, bytes_by_kind
+from spillprof.analysis.attribution import Charge, bytes_by_kind, evictions
 from spillprof.analysis.causes import Rung, added_up, causes_by_step
 from spillprof.analysis.events import list_events, run_times, spill_arcs
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
@@ -13,7 +13,7 @@ from spillprof.analysis.occupancy import in_use_by_step, residencies
 from spillprof.analysis.roofline import roofline
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import Program
-from spillprof.ir.result import Breakdown, EnergyParts, Result
+from spillprof.ir.result import Breakdown, EnergyParts, Result, Totals
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.planning.liveness import lifetimes
@@ -23,6 +23,23 @@ from spillprof.timing.idle import idle_stretches
 
 _ROUNDING = 1e-9
 """Relative excess over a flow's time alone that counts as rounding error."""
+
+
+def totals_of(program: Program, plan: Plan, timeline: Timeline) -> Totals:
+    """What a plan of the program costs as it was played."""
+    traffic = count_traffic(program, plan)
+    return Totals(
+        spill_bytes=traffic.spill_bytes,
+        spill_write_bytes=traffic.spill_write_bytes,
+        spill_read_bytes=traffic.spill_read_bytes,
+        streamed_bytes=traffic.streamed_bytes,
+        spill_count=len(evictions(program, plan)),
+        reload_count=sum(t.kind is TransferKind.RELOAD for t in plan.transfers),
+        compaction_count=len(plan.moves),
+        peak_bytes=int(in_use_by_step(program, plan).max(initial=plan.reserved_bytes)),
+        latency_s=timeline.makespan_s,
+        energy_j=timeline.energy_j,
+    )
 
 
 def result_of(

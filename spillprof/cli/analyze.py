@@ -98,7 +98,10 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
         stage(0, 1, "reading the model")
         graph = load_graph(model, values, invocation)
 
-    from spillprof.explain import pipeline, plan_files
+    from spillprof.engine.engine import Engine
+    from spillprof.explain.analyze import analyze, tensor_ranks
+    from spillprof.explain.options import run_of
+    from spillprof.explain.plan_files import plan_file
 
     few = next((names for above, names in FEW_STRATEGIES if len(graph.operators) > above), ())
     if few and not strategies:
@@ -109,20 +112,22 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
         options = replace(options, strategies=few)
     if wants_default and model == "-":
         targets.append(destination(Subject.PROFILE, default_report(model, graph.name), invocation))
+    engine = Engine()
     if plan_path is not None:
         import json
 
-        plan = plan_files.plan_file(graph, target, options, strategies[0])
+        plan = plan_file(engine, run_of(graph, target, options), strategies[0])
         write_file(plan_path, json.dumps(plan, indent=1) + "\n", invocation)
     if order_path is not None:
-        from spillprof.frontends.onnx.node_order import in_node_order
+        from spillprof.frontends.onnx.rewriting import in_node_order
 
-        write_file(order_path, in_node_order(model, pipeline.tensor_ranks(graph, target, options)), invocation)
+        write_file(order_path, in_node_order(model, tensor_ranks(engine, run_of(graph, target, options))), invocation)
     with stages(sys.stderr, shown=not invocation.quiet) as stage:
-        profile = pipeline.analyze(
+        profile = analyze(
             graph,
             target,
             options,
+            engine=engine,
             command=reproduce(invocation, command, values["config"]),
             smaller_batch=_smaller_batch(model, values, invocation),
             why=values["why"],

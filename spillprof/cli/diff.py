@@ -211,7 +211,7 @@ def _is_typed(name: str) -> bool:
 
 
 def _simulated(command: click.Command, invocation: Invocation, side: _Side, strategies: Sequence[str]) -> "Profile":
-    from spillprof.explain import pipeline
+    from spillprof.explain.analyze import analyze
 
     with _context(
         command, invocation, side
@@ -223,7 +223,7 @@ def _simulated(command: click.Command, invocation: Invocation, side: _Side, stra
         if values["plan"] is not None:
             return _of_plan(graph, target, options, values["plan"])
         with stages(sys.stderr, shown=not invocation.quiet) as stage:
-            return pipeline.analyze(
+            return analyze(
                 graph,
                 target,
                 options,
@@ -232,10 +232,14 @@ def _simulated(command: click.Command, invocation: Invocation, side: _Side, stra
 
 
 def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: str) -> "Profile":
-    """The profile of a model with the result of a plan file in place of strategies."""
-    from spillprof.explain import pipeline, plan_files
+    """The profile of a model with the result of a plan, whoever made it, in place of strategies."""
+    from spillprof.engine.engine import Engine
+    from spillprof.explain.analyze import analyze
+    from spillprof.explain.options import run_of
+    from spillprof.explain.plan_files import check_plan
 
-    check = plan_files.check_plan(graph, target, options, read_json(path, PLAN))
+    engine = Engine()
+    check = check_plan(engine, run_of(graph, target, options), read_json(path, PLAN))
     if check.result is None:
         first = check.violations[:_MAX_VIOLATIONS]
         raise PlanError(
@@ -243,7 +247,7 @@ def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: 
             where=(path, *(v.message if v.step is None else f"step {v.step}: {v.message}" for v in first)),
             hint="'spillprof verify' lists all of them; give the options with which the plan was made",
         )
-    profile = pipeline.analyze(graph, target, replace(options, strategies=(IDEAL,)))
+    profile = analyze(graph, target, replace(options, strategies=(IDEAL,)), engine=engine)
     config = {**profile.config, "strategies": [check.result.strategy]}
     return replace(profile, results=(check.result,), config=config)
 

@@ -39,8 +39,9 @@ from spillprof.report.exports.registry import Subject
 from spillprof.studies.sweep.axes import parse_dtypes, parse_orders, parse_variation
 
 if TYPE_CHECKING:
+    from spillprof.studies.sweep.grid import Grid
     from spillprof.studies.sweep.result import Sweep
-    from spillprof.studies.sweep.rows import Case, Row
+    from spillprof.studies.sweep.rows import Row, SweepCase
     from spillprof.studies.sweep.work import Runner, Study
 
 
@@ -111,35 +112,35 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
     if OPTIMAL in strategies and values["optimize_seconds"] is not None:
         invocation.note("where --optimize-seconds cuts a search off, the figures of optimal depend on this machine")
 
+    from spillprof.studies.sweep.grid import Grid
     from spillprof.studies.sweep.resume import read_rows
-    from spillprof.studies.sweep.run import Run
 
     known = read_rows(values["resume"]) if values["resume"] else {}
-    run = Run(cases, list(product(placements, strategies)), known)
+    grid = Grid(cases, list(product(placements, strategies)), known)
     runner = _runner(study, values)
     try:
-        finished = _simulate(run, values, runner, invocation)
+        finished = _simulate(grid, values, runner, invocation)
         config = _configuration(values, strategies, placements)
         written = reproduce(invocation, command, values["config"])
-        sweep = _conclude(run.rows(), study, cases, values, config, written, runner, finished)
+        sweep = _conclude(grid.rows(), study, cases, values, config, written, runner, finished)
     finally:
         runner.close()
     if known:
-        invocation.note(f"{run.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
+        invocation.note(f"{grid.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
     print_result(as_json(Subject.SWEEP, sweep) if to_stdout else _terminal(sweep))
     write_all(targets, sweep, invocation)
     return _exit_code(sweep, finished)
 
 
-def _simulate(run: Any, values: Mapping[str, Any], runner: "Runner", invocation: Invocation) -> bool:
-    """Simulate every point. False if Ctrl-C stopped it."""
+def _simulate(grid: "Grid", values: Mapping[str, Any], runner: "Runner", invocation: Invocation) -> bool:
+    """Do the work; whether it came to its end, or the user stopped it."""
     progress = ProgressBar(sys.stderr, shown=not invocation.quiet)
     try:
         with raised():
             if values["sram"] == AUTO:
-                run.around_the_bends(runner, progress)
+                grid.around_the_bends(runner, progress)
             else:
-                run.at(values["sram"], runner, progress)
+                grid.at(values["sram"], runner, progress)
             check()
     except KeyboardInterrupt:
         return False
@@ -176,7 +177,7 @@ def _configuration(
 
 
 def _conclude(
-    rows: Sequence["Row"], study: "Study", cases: Sequence["Case"], values: Mapping[str, Any],
+    rows: Sequence["Row"], study: "Study", cases: Sequence["SweepCase"], values: Mapping[str, Any],
     config: Mapping[str, Any], written: str, runner: "Runner", complete: bool,
 ) -> "Sweep":  # fmt: skip
     """The sweep's conclusions from its rows. Ctrl-C during the search for the causes of cliffs leaves those out."""

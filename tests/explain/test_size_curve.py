@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.explain.whatif.size_curve import MOST_SIZES
 from spillprof.frontends import read_model
 from spillprof.ir.graph import Graph

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import make_profile, without_spills
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.frontends import read_model
 from spillprof.ir.errors import ProfileError, SpillprofError
 from spillprof.ir.profile import Profile

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from programs import IN_THE_MIDDLE, program, target
 from random_programs import random_program
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.blocks import BlockBuilder, Ticks
 from spillprof.planning.bounds.covering import planners_covering

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from programs import program, target
 from random_programs import random_program
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.plan import COMPLETE
 from spillprof.ir.program import Program
 from spillprof.planning.bounds.covering import Covering, covering, planners_covering

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from programs import target
 from random_programs import planning_options, random_program
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
 from spillprof.planning.interval import choose_gaps

@@ -12,8 +12,8 @@ from corpus_models import graph_of
 from profiles import make_profile, without_spills
 from trace_rules import check_trace
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.frontends import read_model
 from spillprof.frontends.minimalloc import read_minimalloc
 from spillprof.ir.errors import ProfileError

@@ -5,8 +5,8 @@ import json
 import pytest
 from graphs import MACHINE, graph
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.profile import Profile
 from spillprof.report.json_text import profile_json
 from spillprof.report.profile.html import render as render_html

@@ -1,6 +1,7 @@
-"""The order in which a program's steps run: as the file has them, or the one found that spills least here."""
+"""Quick trials that choose what runs: the order of steps, and the algorithms of convolutions."""
 
 from collections.abc import Sequence
+from math import inf
 
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
@@ -8,22 +9,17 @@ from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.transforms import reordered
-from spillprof.planning.options import Order, PlanningOptions
+from spillprof.planning.options import PlanningOptions
 from spillprof.planning.ordering import dependencies, least_order, order_effort
 from spillprof.planning.planner import make_plan
 from spillprof.planning.traffic import count_traffic
+from spillprof.timing.timeline import simulate
 
 JUDGE = "cost"
 """The strategy whose spill bytes decide between orders: quick, and seldom far from the best."""
 
+_TIMED_UNDER = ("cost", "interval")
 _INFERENCES = 6
-
-
-def scheduled(program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions) -> Program:
-    """The (not yet fitted) program in the order that the options ask for."""
-    if planning.order is Order.FILE:
-        return program
-    return reordered(program, memory_order(program, target, lowering, planning))
 
 
 def steps_to_judge(program: Program) -> int:
@@ -36,8 +32,8 @@ def memory_order(
 ) -> tuple[int, ...]:
     """Positions of the present steps in the order that spills least under ``JUDGE``; never more than the present one.
 
-    Of orders that spill alike, the one that moves less inside of SRAM. An order in which no plan is possible is
-    never taken, unless the present one is such.
+    Of orders that spill alike, the one that moves less inside SRAM. An order in which no plan is possible is never
+    taken, unless the present one is such.
     """
 
     def judge(order: Sequence[int]) -> tuple[float, ...]:
@@ -45,7 +41,25 @@ def memory_order(
             fitted = fit(reordered(program, order), target, lowering)
             traffic = count_traffic(fitted, make_plan(fitted, target, JUDGE, planning))
         except CapacityError:
-            return (float("inf"), 0.0)
+            return (inf, 0.0)
         return float(traffic.spill_bytes), float(traffic.moved_bytes)
 
     return least_order(dependencies(program), judge, target.sram_bytes, order_effort(steps_to_judge(program)))
+
+
+def latency_on_demand_s(program: Program, target: Target, options: LoweringOptions) -> float:
+    """Seconds that an unfitted program takes, transfers on demand, under the faster of two strategies.
+
+    Infinite where it cannot run.
+    """
+    best_s = inf
+    try:
+        fitted = fit(program, target, options)
+        for strategy in _TIMED_UNDER:
+            plan = make_plan(fitted, target, strategy, PlanningOptions())
+            best_s = min(best_s, simulate(fitted, plan, target).makespan_s)
+            if not plan.spills and not plan.moves:
+                break  # any other does the same
+    except CapacityError:
+        pass
+    return best_s

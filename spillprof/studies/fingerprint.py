@@ -1,7 +1,15 @@
-"""The fingerprint of an entry: every setting that shapes its figures and differs from its default."""
+"""The fingerprint of a result: every setting that shapes its figures and differs from its default.
 
-from collections.abc import Mapping
+A gate's baseline stores it; a sweep's rows are keyed by a digest of it. A field or option that a later version adds at
+its default changes neither. A default that changes makes other figures, and with them another simulator revision.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from spillprof.explain.options import AnalyzeOptions, configuration
@@ -18,9 +26,14 @@ _NOT_COMPARED = ("name", "sources")
 """Fields of a target that shape no figure."""
 
 
-def fingerprint(target: Target, config: Mapping[str, Any], bindings: Bindings) -> Fingerprint:
-    """Everything besides the model that shapes the figures. Numbers that are not whole are texts."""
-    machine = changed_fields(target, without=_NOT_COMPARED)
+def fingerprint(
+    target: Target, config: Mapping[str, Any], bindings: Bindings, *, without: Collection[str] = ()
+) -> Fingerprint:
+    """Everything besides the model that shapes the figures. Numbers that are not whole are texts.
+
+    ``config``: the options, as ``configuration`` names them. ``without``: target fields to be left out.
+    """
+    machine = changed_fields(target, without=(*_NOT_COMPARED, *without))
     return without_defaults(
         {
             "simulator": SIMULATOR_REVISION,
@@ -84,3 +97,33 @@ def _written(value: Any) -> str | int | bool | None:
         return int(value) if value.is_integer() and abs(value) < 2**53 else repr(value)
     found: str | int | bool | None = value
     return found
+
+
+def digest(value: Any) -> str:
+    """16 hexadecimal digits of the SHA-256 of JSON values."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def source_digest() -> str:
+    """A digest of the code that figures come from: a row of other code, a changed strategy say, is never reused.
+
+    Empty where the package has no source files.
+    """
+    root = files("spillprof")
+    found = hashlib.sha256()
+    for room in _SIMULATING:
+        for path, text in sorted(_sources(root / room, room)):
+            found.update(f"{path}\0{len(text)}\0".encode() + text)
+    return found.hexdigest()[:16]
+
+
+_SIMULATING = ("ir", "frontends", "lowering", "planning", "timing", "engine")
+
+
+def _sources(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        path = f"{name}/{entry.name}"
+        if entry.is_dir():
+            yield from _sources(entry, path)
+        elif path.endswith(".py"):
+            yield path, entry.read_bytes().replace(b"\r\n", b"\n")

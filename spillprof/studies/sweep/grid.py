@@ -4,19 +4,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from spillprof.studies.sweep.auto import next_sizes
-from spillprof.studies.sweep.rows import FIGURES, Case, Row, make_row
+from spillprof.studies.sweep.rows import FIGURES, Row, SweepCase, make_row
 from spillprof.studies.sweep.work import BUG, LOST, OUT_OF_MEMORY, Runner, Task
 
-Pairs = Sequence[tuple[str, str]]
+_Pairs = Sequence[tuple[str, str]]
 """(placement, strategy), in the order of the rows."""
-Progress = Callable[[int, int], None]
-"""Told after each task: points done, points known to be needed."""
+
+_Progress = Callable[[int, int], None]
+"""Called after each task: points done, points known to be needed."""
 
 
-class Run:
+class Grid:
     """Rows found so far, by key. ``rows`` may be asked for at any time: after an interruption it has what is there."""
 
-    def __init__(self, cases: Sequence[Case], pairs: Pairs, known: Mapping[str, Row]) -> None:
+    def __init__(self, cases: Sequence[SweepCase], pairs: _Pairs, known: Mapping[str, Row]) -> None:
         self._cases, self._pairs = tuple(cases), tuple(pairs)
         self._known = {key: row for key, row in known.items() if _is_settled(row)}
         self._found: dict[str, Row] = {}
@@ -24,9 +25,9 @@ class Run:
         self._tasks = 0
         self.reused = 0  # points that were known
 
-    def at(self, sizes: Iterable[int], runner: Runner, progress: Progress) -> None:
+    def at(self, sizes: Iterable[int], runner: Runner, progress: _Progress) -> None:
         """Simulate every case at these sizes of the SRAM."""
-        wanted: dict[int, tuple[Case, Task]] = {}
+        wanted: dict[int, tuple[SweepCase, Task]] = {}
         for position, case in enumerate(self._cases):
             for sram_bytes in sorted(set(sizes) - self._sizes):
                 task = self._task(position, case, sram_bytes)
@@ -37,7 +38,7 @@ class Run:
         total = done + sum(len(task.pairs) for _, task in wanted.values())
         for number, outcomes in runner.run([task for _, task in wanted.values()]):
             case, task = wanted[number]
-            sram_bytes = task.target.sram_bytes
+            sram_bytes = task.sram_bytes
             for (placement, strategy), outcome in zip(task.pairs, outcomes, strict=True):
                 figures = {name: getattr(outcome.totals, name) for name in FIGURES} if outcome.totals else {}
                 self._add(
@@ -49,7 +50,7 @@ class Run:
                 )  # fmt: skip
             progress(len(self._found), total)
 
-    def around_the_bends(self, runner: Runner, progress: Progress) -> None:
+    def around_the_bends(self, runner: Runner, progress: _Progress) -> None:
         """Choose the sizes: from the smallest without tiling to what the ideal uses, close together at bends."""
         while sizes := next_sizes(self._cases, self.rows()):
             self.at(sizes, runner, progress)
@@ -68,26 +69,22 @@ class Run:
                 )
         return tuple(ordered)
 
-    def _task(self, position: int, case: Case, sram_bytes: int) -> Task | None:
+    def _task(self, position: int, case: SweepCase, sram_bytes: int) -> Task | None:
         """What is still to be done for a case at a size; None if nothing is."""
         missing = []
         for placement, strategy in self._pairs:
             known = self._known.get(case.row_key(sram_bytes, placement, strategy))
-            if case.graph is None:
+            if case.run is None:
                 self._add(make_row(case, sram_bytes, placement, strategy, status=case.error))
             elif known is not None:
                 self._add(_as_of(case, sram_bytes, placement, strategy, known))
                 self.reused += 1
             else:
                 missing.append((placement, strategy))
-        if case.graph is None or not missing:
+        if case.run is None or not missing:
             return None
         self._tasks += 1
-        target = case.target.with_overrides(sram_bytes=sram_bytes)
-        return Task(
-            number=self._tasks, case=position, graph=case.graph, lowering=case.lowering,
-            planning=case.planning, target=target, pairs=tuple(missing),
-        )  # fmt: skip
+        return Task(number=self._tasks, run=case.run, sram_bytes=sram_bytes, pairs=tuple(missing))
 
     def _add(self, row: Row) -> None:
         self._found[row.key] = row
@@ -105,7 +102,7 @@ def _with_spill_time(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _as_of(case: Case, sram_bytes: int, placement: str, strategy: str, known: Row) -> Row:
+def _as_of(case: SweepCase, sram_bytes: int, placement: str, strategy: str, known: Row) -> Row:
     """A row of an earlier run under the names of this one: a file may have been moved. Its key alone is trusted."""
     return replace(
         known, model=case.model, target=case.target.name, dims=case.dims, settings=case.settings,
