@@ -1,6 +1,6 @@
 """Parts of a run's time and energy in the order of reports, and what each means."""
 
-from spillprof.ir.result import Breakdown, EnergyParts
+from spillprof.ir.result import Breakdown, Energy
 
 TIME_WORDS = {
     "compute": "a compute unit is at work, whatever else goes on",
@@ -25,6 +25,6 @@ def time_parts(breakdown: Breakdown) -> tuple[tuple[str, float], ...]:
     return tuple((part, float(getattr(breakdown, f"{part}_s"))) for part in TIME_WORDS)
 
 
-def energy_parts(energy: EnergyParts) -> tuple[tuple[str, float], ...]:
+def energy_parts(energy: Energy) -> tuple[tuple[str, float], ...]:
     """(level in words, joules); they add up to the energy of the run."""
     return tuple((words, float(getattr(energy, f"{part}_j"))) for part, words in ENERGY_WORDS.items())
