@@ -17,8 +17,8 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 from scale import random_graph
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.target import load_target
 from spillprof.report.profile.html import render
 

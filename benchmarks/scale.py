@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
 from spillprof.ir.target import load_target
 from spillprof.lowering.fitting import fit, unlimited
@@ -26,7 +26,7 @@ from spillprof.planning.liveness import step_demand_bytes
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import CHEAP_STRATEGIES
-from spillprof.report.json_text import render
+from spillprof.report.json_text import profile_json
 from spillprof.timing.issue_times import earliest_issues, reissued
 from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
@@ -79,7 +79,7 @@ def measure(n: int, strategies: list[str]) -> dict[str, float]:
         timed("timeline", lambda p=plan: simulate(fitted, p, target))
     whole = AnalyzeOptions(strategies=tuple(strategies))
     profile = timed("analyze (all of it)", lambda: analyze(graph, target, whole))
-    timed("json", lambda: render(profile, events=False))
+    timed("json", lambda: profile_json(profile, events=False))
     return seconds
 
 

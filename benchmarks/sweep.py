@@ -20,17 +20,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
+from spillprof.ir.graph import Bindings, Graph, Operator, Tensor, TensorKind
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.report.sweep.data import render_json
-from spillprof.studies.sweep.cases import Source, make_study
+from spillprof.studies.sweep.cases import SweepModel, make_study
 from spillprof.studies.sweep.cluster import Cluster
+from spillprof.studies.sweep.grid import Grid
 from spillprof.studies.sweep.local import InProcess
 from spillprof.studies.sweep.result import conclude
-from spillprof.studies.sweep.run import Run
 from spillprof.studies.sweep.work import Runner
 
 SAMPLES = Path(__file__).parents[1] / "sample_models"
@@ -105,13 +105,16 @@ def loopback() -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]]]:
 
 def on_dask() -> dict[str, float]:
     """The second benchmark."""
-    sources = [Source(model=f"chain{w}", graph=chain(w), dims={}, binding={"width": w}) for w in range(1, 11)]
+    sources = [
+        SweepModel(model=f"chain{w}", graph=chain(w), dims={}, bindings=Bindings(dims={"width": w}))
+        for w in range(1, 11)
+    ]
     study, cases = make_study(sources, load_target("generic-npu"), [{}], LoweringOptions(), PlanningOptions())
     pairs = [("best-fit", strategy) for strategy in CHEAP_STRATEGIES]
     sizes = [1024 * n for n in range(16, 36)]
 
     def swept(runner: Runner, after: "subprocess.Popen[bytes] | None") -> tuple[float, str, int]:
-        run, killed = Run(cases, pairs, {}), False
+        run, killed = Grid(cases, pairs, {}), False
 
         def progress(done: int, total: int) -> None:
             nonlocal killed

@@ -15,8 +15,8 @@ from typing import Any
 
 from scale import random_graph
 
-from spillprof.analysis.breakdown import breakdown
 from spillprof.analysis.occupancy import in_use_by_step
+from spillprof.analysis.results import breakdown
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target, load_target

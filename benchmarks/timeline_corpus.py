@@ -24,14 +24,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
-from spillprof.analysis.breakdown import breakdown
-from spillprof.engine.simulation import Machine, on_machine, planned, prepare, sram_limits
+from spillprof.analysis.results import breakdown
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
 from spillprof.frontends import read_model
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.result import Breakdown
 from spillprof.ir.target import Target, load_target
-from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import Dma, PlanningOptions
+from spillprof.planning.options import Dma
 from spillprof.verify import recount
 
 SHARES = (0.25, 0.5, 0.75)
@@ -40,7 +40,7 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Measured:
     """One strategy on one model in one memory."""
 
     file: str
@@ -73,39 +73,41 @@ class Run:
         return found
 
 
-def runs(folder: Path, file: str, dims: dict[str, int], target: Target, strategies: Sequence[str]) -> Iterator[Run]:
+def runs(
+    folder: Path, file: str, dims: dict[str, int], target: Target, strategies: Sequence[str]
+) -> Iterator[Measured]:
     """Every memory and strategy of one model."""
     graph = read_model(folder / "models" / file, dims=dims)
-    lowering, prefetch = LoweringOptions(), PlanningOptions()
-    prepared = prepare(graph, target, lowering)
-    smallest, most = sram_limits(prepared, target, prefetch)
+    engine, run = Engine(), Run(graph=graph, target=target)
+    smallest, most = engine.sram_limits(run)
     memories = {f"{share:.0%} of the peak": max(smallest, int(most * share)) for share in SHARES}
     memories["below the smallest"] = int(smallest * BELOW)
     for memory, nbytes in memories.items():
         unit = target.alignment_bytes
-        sized = target.with_overrides(sram_bytes=max(nbytes // unit, 1) * unit)
+        sized = run.at(max(nbytes // unit, 1) * unit)
         try:
-            machine = on_machine(prepared, sized, prefetch)
+            ideal_s = engine.ideal_s(sized)
         except CapacityError:
             continue  # too small even with every operand streamed
-        played = [_run(file, memory, machine, strategy) for strategy in strategies]
-        ideal_s = min([machine.ideal_s, *(run.prefetch_s for run in played)])
-        yield from (replace(run, ideal_s=ideal_s) for run in played)
+        played = [_measured(file, memory, engine, sized, strategy) for strategy in strategies]
+        ideal_s = min([ideal_s, *(each.prefetch_s for each in played)])
+        yield from (replace(each, ideal_s=ideal_s) for each in played)
 
 
-def _run(file: str, memory: str, machine: Machine, strategy: str) -> Run:
-    fitted, target = machine.fitted, machine.target
-    _, on_demand = planned(fitted, target, strategy, PlanningOptions(dma=Dma.DEMAND))
-    plan, timeline = planned(fitted, target, strategy, PlanningOptions())
+def _measured(file: str, memory: str, engine: Engine, run: Run, strategy: str) -> Measured:
+    fitted, target = engine.fitted(run), run.target
+    on_demand = engine.play(fitted, run.planned(dma=Dma.DEMAND), strategy).timeline
+    played = engine.play(fitted, run, strategy)
+    plan, timeline = played.plan, played.timeline
     traffic = recount(fitted, plan)
     read = traffic.compulsory_read_bytes + traffic.spill_read_bytes + traffic.streamed_read_bytes
     write = traffic.compulsory_write_bytes + traffic.spill_write_bytes + traffic.streamed_write_bytes
-    return Run(
+    return Measured(
         file=file,
         memory=memory,
         sram_bytes=target.sram_bytes,
         strategy=strategy,
-        ideal_s=machine.ideal_s,
+        ideal_s=engine.ideal_s(run),
         demand_s=on_demand.makespan_s,
         prefetch_s=timeline.makespan_s,
         bound_s=max(
@@ -120,7 +122,7 @@ def _run(file: str, memory: str, machine: Machine, strategy: str) -> Run:
     )
 
 
-def table(found: Sequence[Run]) -> str:
+def table(found: Sequence[Measured]) -> str:
     """A Markdown table: one row for each memory and strategy, medians and extremes over the models."""
     rows = [
         "| memory | strategy | runs | over the ideal | over the bound | prefetch saves of demand | most |",
@@ -155,7 +157,7 @@ def main() -> int:
     parser.add_argument("-o", dest="output", type=Path, help="write the table there too")
     args = parser.parse_args()
     rows = list(csv.DictReader((args.folder / "models.csv").read_text("utf-8").splitlines()))
-    found: list[Run] = []
+    found: list[Measured] = []
     broken = 0
     for row in sorted(rows, key=lambda row: int(row["nodes"])):
         if int(row["nodes"]) > args.most_operators:

@@ -21,12 +21,12 @@ import onnx
 from onnx import TensorProto, helper
 
 from spillprof.cli.analyze import FEW_STRATEGIES
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.frontends import read_model
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.target import load_target
-from spillprof.report import json_text as json_report
+from spillprof.report.json_text import profile_json
 from spillprof.report.profile import html, terminal
 
 OPSETS = (helper.make_opsetid("", 17), helper.make_opsetid("own", 1))
@@ -182,7 +182,7 @@ def measure(data: bytes, sram_bytes: int) -> tuple[dict[str, float], str]:
         strategies = next((few for many, few in FEW_STRATEGIES if n > many), ())  # as the command does
         options = AnalyzeOptions(strategies=strategies, what_if=True)
         profile = timed("analyze", lambda: analyze(graph, target, options))
-        text = timed("json", lambda: json_report.render(profile, events=True))
+        text = timed("json", lambda: profile_json(profile, events=True))
         timed("html", lambda: html.render(profile))
         timed("text", lambda: terminal.render(profile, color=False))
     except SpillprofError as error:

@@ -14,10 +14,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
 from spillprof.ir.graph import Assumption, Graph, Operator, Tensor, TensorKind, TripBasis, Trips
 from spillprof.ir.program import Buffer, Program
 from spillprof.ir.target import Target
-from spillprof.lowering.lower import lower
 from spillprof.lowering.options import Control, Fuse, LoweringOptions, Views
 
 Spec = tuple[int, ...] | tuple[str, tuple[int, ...]]
@@ -126,7 +127,7 @@ PLAIN = LoweringOptions(fuse=Fuse.NONE, inplace=False, views=Views.COPY, fold=Fa
 
 def lowered(g: Graph, target: Target = MACHINE, **options: Any) -> Program:
     """The Program of a graph, defaults but for what is given."""
-    return lower(g, target, LoweringOptions(**options))
+    return Engine().lowered(Run(graph=g, target=target, lowering=LoweringOptions(**options)))
 
 
 def picture(program: Program) -> list[str]:

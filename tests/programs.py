@@ -11,9 +11,13 @@ n-th segment of its buffer (0 if left out).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spillprof.engine.run import Run
+from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
 from spillprof.ir.program import Buffer, BufferKind, Phase, Program, Reservation, Step, Update, Workspace
 from spillprof.ir.target import Target
+from spillprof.lowering.options import LoweringOptions
+from spillprof.planning.options import PlanningOptions
 
 
 def step(operands: str, **fields: Any) -> tuple[str, dict[str, Any]]:
@@ -144,6 +148,18 @@ def target(**changes: Any) -> Target:
         "sram_bytes_per_s": 1e9, "macs_per_s": {"default": 1.0},
     }  # fmt: skip
     return Target(**{**fields, **changes})
+
+
+def run_on(machine: Target, lowering: LoweringOptions | None = None, **planning: Any) -> Run:
+    """A run of no model: for what is asked about literal programs."""
+    nothing = Graph(name="", operators=(), tensors={}, inputs=(), outputs=())
+    return Run(
+        graph=nothing, target=machine, lowering=lowering or LoweringOptions(), planning=PlanningOptions(**planning)
+    )
+
+
+IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c ->", "-> n", "b ->"], capacity=60)
+"""b lies between a and c, which die; then n takes 40 of 60 while b is idle."""
 
 
 def two_loads() -> tuple[Program, Plan]:

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 from corpus_models import MODELS, graph_of, needs_models
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.graph import TensorKind
 from spillprof.ir.profile import Profile

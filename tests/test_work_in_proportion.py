@@ -7,13 +7,12 @@ from types import FrameType
 
 import pytest
 
-from spillprof.engine.simulation import on_machine, planned, prepare
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
 from spillprof.frontends import read_model
 from spillprof.ir.program import Phase
 from spillprof.ir.target import load_target
-from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.memory import StepBlock, compact
-from spillprof.planning.options import PlanningOptions
 
 SMALL = 300
 
@@ -45,12 +44,13 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], Callable[
         data, kind = KINDS[name].build(n), KINDS[name]
         target = load_target("generic-npu").with_overrides(sram_bytes=kind.sram(n))
 
-        def run() -> None:
+        def simulate() -> None:
             graph = read_model(data, name=f"{name}.onnx")
-            machine = on_machine(prepare(graph, target, LoweringOptions()), target, PlanningOptions())
-            planned(machine.fitted, target, "lru", PlanningOptions())
+            engine, run = Engine(), Run(graph=graph, target=target)
+            engine.ideal_s(run)
+            engine.play(engine.fitted(run), run, "lru")
 
-        return run
+        return simulate
 
     return prepared
 

@@ -1,4 +1,4 @@
-"""Who pays for each spilled byte: bytes of every spill, its kind, and the step that forced it."""
+"""Attribution of spilled bytes: the bytes of every spill, its kind, and the step that forced it."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ CAPACITY, LIFETIME, FRAGMENTATION, OVERSIZED = "capacity", "lifetime", "fragment
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What one spill moves beyond the compulsory."""
+    """The bytes that one spill moves beyond the compulsory ones."""
 
     spill: Spill
     write_bytes: int  # 0 for a clean buffer, and for a graph output whose compulsory write it was
     read_bytes: int
     kind: str  # "capacity", "lifetime", "fragmentation" or "oversized"
-    evicted: bool  # a buffer that is still wanted left SRAM (a streamed one was never there)
+    evicted: bool  # a buffer left SRAM before its last use (a streamed one was never there)
 
     @property
     def total_bytes(self) -> int:
@@ -64,14 +64,14 @@ def charges(program: Program, plan: Plan, options: PlanningOptions) -> tuple[Cha
 
 
 def evictions(program: Program, plan: Plan) -> list[Spill]:
-    """The spills that took a buffer out of SRAM that was still wanted, in the order of ``plan.spills``."""
+    """The spills that evicted a buffer before its last use, in the order of ``plan.spills``."""
     streamed = {(s.buffer, s.step) for s in plan.streamed}
     held = held_until(program)
     return [spill for spill in plan.spills if _is_eviction(spill, streamed, held)]
 
 
 def bytes_by_kind(charged: Sequence[Charge], streamed_bytes: int) -> KindBytes:
-    """The charges and the streamed bytes added up by kind."""
+    """Sums of the charges and the streamed bytes by kind."""
     total = dict.fromkeys((CAPACITY, LIFETIME, FRAGMENTATION, OVERSIZED), 0)
     total[OVERSIZED] = streamed_bytes
     for charge in charged:
@@ -85,7 +85,7 @@ def bytes_by_kind(charged: Sequence[Charge], streamed_bytes: int) -> KindBytes:
 
 
 def _is_eviction(spill: Spill, streamed: Set[tuple[int, int]], held: Sequence[int]) -> bool:
-    """Whether something is to be read, or held, that left SRAM.
+    """Whether a buffer left SRAM that is read or held later.
 
     ``streamed``: (buffer, step) of each streamed use, after which a buffer is off-chip without having left; ``held``:
     the last step that holds each buffer.

@@ -1,9 +1,9 @@
-"""Why each spilled byte spilled: one cause a byte, from re-simulations that take one disturbance away after another.
+"""One cause for each spilled byte, from re-simulations that remove one disturbance after another.
 
 The strategy's plan is compared with a ladder of counterfactual plans, each without one more disturbance: addresses,
-late release, the policy, the order. A rung that spills less says how many bytes its disturbance cost (never less than
-none: the ladder counts the least so far). Which bytes: those of spills that the rung does without, then others, the
-later first. What the last rung still spills is for want of capacity.
+late release, the policy, the order. The bytes that a rung saves, compared with the least so far, are the cost of its
+disturbance. They are taken first from spills that the counterfactual plan avoids, then from the rest, latest first.
+What the last rung still spills is caused by capacity.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,23 +14,23 @@ from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.result import CauseBytes
 
-Place = tuple[str, str]
-"""A spill whatever the numbering: (buffer, operator of the use before it)."""
+SpillSite = tuple[str, str]
+"""A spill, independent of step numbers: (buffer, operator of its last use before the spill)."""
 
 FRAGMENTATION, LATE_RELEASE, POLICY, ORDER, CAPACITY = "fragmentation", "late release", "policy", "order", "capacity"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """A re-simulation without one more disturbance."""
+    """A counterfactual plan: the run without one more disturbance."""
 
-    cause: str  # what it is without
+    cause: str  # the disturbance that it removes
     spill_bytes: int
-    spills: frozenset[Place]  # those that it still has
+    spills: frozenset[SpillSite]  # those that it still has
 
 
-def places(program: Program, plan: Plan) -> frozenset[Place]:
-    """The spills of a plan, by name."""
+def spill_sites(program: Program, plan: Plan) -> frozenset[SpillSite]:
+    """The sites of a plan's spills."""
     return frozenset((program.buffers[s.buffer].name, _last_use(program, s.last_use_step)) for s in plan.spills)
 
 
@@ -39,7 +39,7 @@ def causes_by_step(
 ) -> dict[int, CauseBytes]:
     """Spill bytes of each step by cause; together they are all charged and streamed bytes.
 
-    ``streamed``: bytes beyond the compulsory by (buffer, step). They come last: only tiling finer could save them.
+    ``streamed``: bytes beyond the compulsory by (buffer, step). They come last: only finer tiling could save them.
     """
     spills = [
         (
@@ -50,7 +50,7 @@ def causes_by_step(
         for c in charged
         if c.total_bytes
     ]
-    own: list[tuple[Place | None, int, int]] = [(None, step, nbytes) for (_, step), nbytes in streamed.items()]
+    own: list[tuple[SpillSite | None, int, int]] = [(None, step, nbytes) for (_, step), nbytes in streamed.items()]
     own += spills
     left = [nbytes for *_, nbytes in own]
     found: dict[int, dict[str, int]] = {}
@@ -77,7 +77,7 @@ def causes_by_step(
 
 
 def added_up(parts: Sequence[CauseBytes]) -> CauseBytes:
-    """The sum of several."""
+    """The sum of several breakdowns by cause."""
     return CauseBytes(
         capacity_bytes=sum(p.capacity_bytes for p in parts),
         order_bytes=sum(p.order_bytes for p in parts),
@@ -88,7 +88,7 @@ def added_up(parts: Sequence[CauseBytes]) -> CauseBytes:
 
 
 def main_cause(parts: CauseBytes) -> str | None:
-    """The cause of most bytes; of equal ones the one that is hardest to change. None if there are no bytes."""
+    """The cause of most bytes, on ties the one that is hardest to change; None without bytes."""
     by_cause = {
         CAPACITY: parts.capacity_bytes,
         ORDER: parts.order_bytes,

@@ -1,14 +1,15 @@
-"""Every event of a run with its times, and when each step ran."""
+"""Every event of a run with its times, when each step ran, and the stretches that buffers spend off-chip."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from spillprof.analysis.attribution import evictions
+from spillprof.analysis.attribution import Charge, evictions
 from spillprof.analysis.hotspots import STREAMED_WEIGHTS
-from spillprof.ir.plan import Plan
+from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import Program
-from spillprof.ir.result import Event, RunTimes
+from spillprof.ir.result import Event, RunTimes, SpillArc
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Indices, JobKind, Timeline
 from spillprof.timing.bus import bus_curve
@@ -16,7 +17,7 @@ from spillprof.timing.bus import bus_curve
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Listing:
-    """The events of a run by step, then kind; and where each job of the timeline is among them."""
+    """The events of a run by step, then kind, and the position of each job of the timeline among them."""
 
     events: tuple[Event, ...]
     of_job: Indices  # shape (n_jobs,): position in ``events``, or -1
@@ -36,7 +37,7 @@ def list_events(program: Program, plan: Plan, timeline: Timeline) -> Listing:
 
 
 def run_times(timeline: Timeline, target: Target, listing: Listing) -> RunTimes:
-    """When each step ran, what it waited for, and what the bus carried."""
+    """Times of each step, what it waited for, and the traffic of the bus."""
     bus = bus_curve(timeline, target)
     n = len(timeline.step_start_s)
     waited_for = timeline.step_cause - n
@@ -57,7 +58,7 @@ def run_times(timeline: Timeline, target: Target, listing: Listing) -> RunTimes:
 
 
 _Found = tuple[Event, int]
-"""An event, and the job that does it (or -1)."""
+"""An event, and the job that performs it (or -1)."""
 
 
 def _key(event: Event) -> tuple[int, str, int, str]:
@@ -87,7 +88,7 @@ def _transfers(program: Program, plan: Plan, timeline: Timeline) -> list[_Found]
 
 
 def _evictions(program: Program, plan: Plan) -> list[_Found]:
-    """Evictions that need no write: they move nothing, and take no time."""
+    """Evictions that need no write: they take no time."""
     return [
         (
             Event(
@@ -108,7 +109,7 @@ def _evictions(program: Program, plan: Plan) -> list[_Found]:
 
 
 def _moves(program: Program, plan: Plan, timeline: Timeline) -> list[_Found]:
-    """The moves of a step happen together."""
+    """Compaction moves; those of a step are one job."""
     jobs = timeline.jobs
     job_of = {int(jobs.step[j]): int(j) for j in np.flatnonzero(jobs.kind == JobKind.MOVE)}
     found = []
@@ -130,7 +131,7 @@ def _moves(program: Program, plan: Plan, timeline: Timeline) -> list[_Found]:
 
 
 def _streams(program: Program, plan: Plan, timeline: Timeline) -> list[_Found]:
-    """Streamed operands, and streamed weights in one piece or two: what came before the step, and the rest."""
+    """Streamed operands, and streamed weights in one part or two: what loads before the step, and the rest."""
     jobs = timeline.jobs
     kinds, steps, sizes = jobs.kind.tolist(), jobs.step.tolist(), jobs.size_bytes.tolist()
     issued, start, end = jobs.queued_s.tolist(), jobs.start_s.tolist(), jobs.end_s.tolist()
@@ -169,4 +170,44 @@ def _streams(program: Program, plan: Plan, timeline: Timeline) -> list[_Found]:
             issued_s=at_s if job < 0 else issued[job],
         )
         found.append((event, job))
+    return found
+
+
+def spill_arcs(program: Program, plan: Plan, charged: Sequence[Charge], timeline: Timeline) -> tuple[SpillArc, ...]:
+    """Stretches off-chip of buffers that come back within the run, in the order of ``plan.spills``."""
+    starts, ends = timeline.step_start_s.tolist(), timeline.step_end_s.tolist()
+    waited = _waited(plan, timeline)
+    n = len(program.steps)
+    arcs = []
+    for charge in charged:
+        spill = charge.spill
+        if spill.needed_step is None or spill.needed_step >= n or spill.last_use_step < 0:
+            continue
+        moves = ((TransferKind.WRITE_BACK, spill.evict_step), (TransferKind.RELOAD, spill.needed_step))
+        arcs.append(
+            SpillArc(
+                buffer=program.buffers[spill.buffer].name,
+                size_bytes=program.buffers[spill.buffer].size_bytes,
+                last_use_step=spill.last_use_step,
+                evict_step=spill.evict_step,
+                needed_step=spill.needed_step,
+                written=spill.written,
+                reloaded=spill.reloaded,
+                cause=charge.kind,
+                idle_s=starts[spill.needed_step] - ends[spill.last_use_step],
+                wait_s=sum(waited.get((kind, spill.buffer, step), 0.0) for kind, step in moves),
+                evicted=charge.evicted,
+            )
+        )
+    return tuple(arcs)
+
+
+def _waited(plan: Plan, timeline: Timeline) -> dict[tuple[TransferKind, int, int], float]:
+    """Seconds of stalls by (kind, buffer, step that needs it or evicts it) of the plan's transfers."""
+    found: dict[tuple[TransferKind, int, int], float] = {}
+    for k, stall_s in zip(timeline.stall_transfer.tolist(), timeline.stall_s.tolist(), strict=True):
+        if k >= 0 and stall_s > 0:
+            t = plan.transfers[k]
+            key = t.kind, t.buffer, t.needed_step
+            found[key] = found.get(key, 0.0) + stall_s
     return found

@@ -1,4 +1,4 @@
-"""What a Profile says of the model, the machine and the operators that do not fit it."""
+"""Facts of a Profile about the model, its buffers, convolutions, operator times and oversized operators."""
 
 from functools import partial
 
@@ -24,11 +24,11 @@ from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.recorder import streamed_operands
 
 _MOST_LISTED = 200
-"""Names without a partner that a profile lists, of each side."""
+"""Unmatched names that a profile lists, of each side."""
 
 
 def oversized_operators(program: Program, fitted: Program) -> tuple[StreamedOperator, ...]:
-    """Operators that cannot fit: what passes through DRAM whole, and what infinite SRAM would not move of it."""
+    """Oversized operators: the bytes that they stream through DRAM, and how many are beyond the compulsory."""
     streams = {i for i, step in enumerate(fitted.steps) if step.streamed_reads or step.streamed_writes}
     if not streams:
         return ()
@@ -59,7 +59,7 @@ def oversized_operators(program: Program, fitted: Program) -> tuple[StreamedOper
 
 
 def cold_notes(fitted: Program, planning: PlanningOptions) -> tuple[str, ...]:
-    """What spill bytes of a first inference hold beyond their definition; empty if that is nothing."""
+    """A note on weights that a cold run counts as spilled although their first load is compulsory, if any."""
     if planning.start is not Start.COLD or not fitted.weights_persist:
         return ()
     read: set[int] = set()
@@ -83,7 +83,7 @@ def model_facts(
     options: LoweringOptions,
     planning: PlanningOptions,
 ) -> ModelFacts:
-    """The model as analysed."""
+    """Facts of the model as lowered."""
     peak = live_peak(program)
     smallest, smallest_step = min_sram(program, target, options, partial(locked_bytes, options=planning))
     return ModelFacts(
@@ -113,7 +113,7 @@ def model_facts(
 
 
 def _outputs(graph: Graph, program: Program) -> dict[str, str | None]:
-    """Where each output of the graph is: outputs that are views are in the buffer of what they view."""
+    """The buffer of each graph output; a view's is the one that it shares."""
     names = frozenset(graph.outputs)
     held = {name: buffer.name for buffer in program.buffers for name in buffer.tensors if name in names}
     return {name: held.get(name) for name in graph.outputs}
@@ -152,7 +152,7 @@ def convolution_facts(program: Program) -> tuple[ConvolutionFacts, ...]:
 
 
 def op_time_facts(program: Program, options: LoweringOptions) -> OpTimeFacts | None:
-    """What became of the measured times; None if there are none."""
+    """How many steps have measured times, and which names match nothing; None without measured times."""
     times = options.op_times
     if times is None:
         return None

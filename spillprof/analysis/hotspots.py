@@ -1,4 +1,4 @@
-"""Operators and buffers ranked by what they cost."""
+"""Operators and buffers ranked by cost."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ def operator_costs(
     causes: Mapping[int, CauseBytes] | None = None,
     under: Roofline | None = None,
 ) -> tuple[OperatorCost, ...]:
-    """Steps that force spills, stream operands, wait for a spill transfer or for compaction moves, dearest first.
+    """Steps that force spills, stream operands, or wait for spill transfers or compaction, in order of cost.
 
-    ``causes``: spill bytes of each step by cause; None if they are not known. ``under``: where each step stands.
+    ``causes``: spill bytes of each step by cause; None if not known. ``under``: DRAM bytes and limit of each step.
     """
     forced: defaultdict[int, list[Charge]] = defaultdict(list)
     for charge in charged:
@@ -76,7 +76,7 @@ def _cause(kind: str | None, causes: CauseBytes | None) -> str | None:
 def buffer_costs(
     program: Program, plan: Plan, charged: Sequence[Charge], lives: Sequence[Lifetime]
 ) -> tuple[BufferCost, ...]:
-    """Buffers that were spilled or streamed, dearest first."""
+    """Buffers that were spilled or streamed, in order of bytes moved."""
     moved: defaultdict[int, int] = defaultdict(int)
     counts: defaultdict[int, int] = defaultdict(int)
     for (buffer, _), nbytes in streamed_beyond_compulsory(program, plan).items():
@@ -118,7 +118,7 @@ def streamed_beyond_compulsory(program: Program, plan: Plan) -> dict[tuple[int, 
 
 
 def _waits_for(program: Program, plan: Plan, transfer: int, kind: int) -> str | None:
-    """The buffer whose transfer came last, or what else came last; None if the step waited for nothing."""
+    """The buffer whose transfer ended last, or the name of other traffic that did; None without a wait."""
     if transfer >= 0:
         return program.buffers[plan.transfers[transfer].buffer].name
     return {JobKind.WEIGHTS: STREAMED_WEIGHTS, JobKind.MOVE: COMPACTION}.get(JobKind(kind)) if kind >= 0 else None

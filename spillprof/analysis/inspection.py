@@ -1,4 +1,4 @@
-"""What a model is, before any memory is planned: its tensors, operators, peak and smallest SRAM."""
+"""Inspection of a model before planning: its tensors, operators, peak of live bytes and smallest SRAM."""
 
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace

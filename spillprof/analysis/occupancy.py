@@ -1,4 +1,4 @@
-"""SRAM in use over the run, and what lives at the peak."""
+"""SRAM in use over the run, and the buffers live at its peak."""
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ def residencies(program: Program, plan: Plan, timeline: Timeline) -> tuple[Resid
 
 
 def _segment_times(program: Program, plan: Plan, timeline: Timeline) -> tuple[list[float], list[float]]:
-    """(from when on each segment's place is taken, when it is free), in seconds. Two never hold one place at a time."""
+    """(start, end) of each segment in seconds. Segments that share addresses do not overlap in time."""
     begun = np.append(timeline.step_start_s, timeline.makespan_s)
     start, end = (np.array([getattr(s, at) for s in plan.segments], dtype=np.int64) for at in ("start", "end"))
     starts = np.where(start > 0, begun[start // PHASES_PER_STEP], 0.0)
@@ -71,7 +71,7 @@ def _segment_times(program: Program, plan: Plan, timeline: Timeline) -> tuple[li
 
 
 def _cut_short(program: Program, plan: Plan, starts: Seconds, ends: Seconds) -> None:
-    """Several cores: a buffer may have left before the step began that its space waited for."""
+    """Ends segments no later than the next owner of their addresses starts, which several cores need."""
     owners = AddressMap()
     for k in sorted(range(len(plan.segments)), key=lambda k: plan.segments[k].start):
         s = plan.segments[k]
@@ -82,9 +82,9 @@ def _cut_short(program: Program, plan: Plan, starts: Seconds, ends: Seconds) -> 
 
 
 def live_bytes(program: Program) -> tuple[int, ...]:
-    """What is live at each step as it is stored, at its fullest phase, with workspaces. By step.
+    """Live bytes by step as stored, at the fullest phase, with workspaces.
 
-    A shared workspace block counts whole at every step: no tensor gets it, whoever works.
+    A shared workspace block counts whole at every step: no tensor can use it.
     """
     block = sum(r.size_bytes for r in program.reservations if r.what == "shared workspace")
     return tuple((block + live_bytes_by_step(program, stored=True)).tolist())

@@ -1,4 +1,4 @@
-"""Where each step stands under the roofline: how many MACs it makes of a byte, and what bounds it."""
+"""The roofline of each step: its arithmetic intensity, and the resource that bounds it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ COMPUTE, SRAM, DRAM, LAUNCH = "compute", "SRAM", "DRAM", "launch"
 
 
 def step_facts(program: Program, ideal: Plan, target: Target) -> tuple[StepFact, ...]:
-    """Every step as infinite SRAM runs it: what spills is not in its DRAM bytes."""
+    """Facts of every step with infinite SRAM: its DRAM bytes are the compulsory ones."""
     reads, writes = dram_bytes_by_step(program, ideal, ())
     dram, dram_s = (reads + writes).tolist(), _dram_s(target, reads, writes).tolist()
     computing, limits = step_times_s(program, target).tolist(), step_limits(program, target, reads, writes)
@@ -44,23 +44,23 @@ def step_facts(program: Program, ideal: Plan, target: Target) -> tuple[StepFact,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roofline:
-    """Where each step stands under a plan."""
+    """DRAM bytes and limiting resource of each step under a plan."""
 
     dram_bytes: list[int]  # that it causes
-    bound: list[str]  # what would take it longest if it were alone
+    bound: list[str]  # the resource that takes longest
 
 
 def roofline(program: Program, plan: Plan, charged: Sequence[Charge], target: Target) -> Roofline:
-    """The DRAM bytes that each step causes under a plan, and what then bounds it."""
+    """The DRAM bytes that each step causes under a plan, and the resource that bounds it."""
     reads, writes = dram_bytes_by_step(program, plan, charged)
     return Roofline(dram_bytes=(reads + writes).tolist(), bound=step_limits(program, target, reads, writes))
 
 
 def dram_bytes_by_step(program: Program, plan: Plan, charged: Sequence[Charge]) -> tuple[Ints, Ints]:
-    """DRAM bytes (read, written) that each step causes; all steps together cause all traffic of the plan.
+    """DRAM bytes (read, written) that each step causes; they add up to the traffic of the plan.
 
-    A first load belongs to the step that needs it, the first write of an output to the step that makes it, weights and
-    streamed operands to the step that they pass, spills to the step that forces them out. Shapes (n_steps,), int64.
+    A first load belongs to the step that needs it, the first write of an output to the step that computes it, weights
+    and streamed operands to the step that reads them, spills to the step that forces them. Shapes (n_steps,), int64.
     """
     n = len(program.steps)
     reads, writes = [step.weight_stream_bytes for step in program.steps], [0] * n
@@ -82,9 +82,9 @@ def dram_bytes_by_step(program: Program, plan: Plan, charged: Sequence[Charge]) 
 
 
 def step_limits(program: Program, target: Target, reads: Ints, writes: Ints) -> list[str]:
-    """What would take a step longest if it were alone: its MACs, its SRAM bytes, its DRAM bytes or its launches.
+    """The resource that takes each step longest by itself: MACs, SRAM bytes, DRAM bytes or launches.
 
-    A measured time counts as computing. Of equal times, the first named.
+    A measured time counts as computing. On ties, the first named.
     """
     steps = program.steps
     rates = {dtype: target.macs_rate(dtype) for dtype in {step.mac_dtype for step in steps}}
@@ -101,7 +101,7 @@ def step_limits(program: Program, target: Target, reads: Ints, writes: Ints) -> 
 
 
 def _dram_s(target: Target, reads: Ints, writes: Ints) -> Seconds:
-    """Seconds that so many bytes take at the bandwidth, both directions at once as far as the bus carries them."""
+    """Seconds of the DRAM bytes at full bandwidth, both directions in parallel as far as the bus allows."""
     each = np.maximum(reads / target.dram_read_bytes_per_s, writes / target.dram_write_bytes_per_s)
     bus = target.dram_bus_bytes_per_s
     return each if bus is None else np.maximum(each, (reads + writes) / bus)

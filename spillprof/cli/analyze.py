@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, option, switch
-from spillprof.cli.formats import destination, write_all
+from spillprof.cli.formats import completing_suffixes, destination, destinations, suffix_list, write_all
 from spillprof.cli.inputs import load_graph, read_simulation, read_target
 from spillprof.cli.invocation import Invocation, reproduce
 from spillprof.cli.options import (
@@ -29,6 +29,7 @@ from spillprof.cli.progress import stages
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.ir.units import format_size_exact
 from spillprof.planning.strategies import OPTIMAL, STRATEGIES
+from spillprof.report.exports.registry import Subject
 
 if TYPE_CHECKING:
     from spillprof.explain.whatif.change import SmallerBatch
@@ -62,8 +63,8 @@ FEW_STRATEGIES = ((50_000, ("lru",)), (10_000, ("lru", "cost", "interval")))
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write a report: .html, .json, .md, .csv, .trace.json (Perfetto), .speedscope.json, .netron.json, .spill.onnx "
-    "(the model with notes), .TABLE.csv, .minimalloc.csv; '-' for JSON on stdout. Repeatable.",
+    shell_complete=completing_suffixes(Subject.PROFILE),
+    help=f"Write a report: {suffix_list(Subject.PROFILE)}; '-' for JSON on stdout. Repeatable.",
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the summary.")
 @switch("--what-if", True, "Simulate changes one at a time, and list those that help.")
@@ -87,17 +88,20 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
     plan_path = _plan_path(values["plan"], strategies, invocation)
     order_path = _order_path(values, model, invocation)
     to_stdout = values["as_json"] or "-" in values["outputs"]
-    destinations = [destination(path, invocation, events=values["events"]) for path in values["outputs"] if path != "-"]
+    targets = destinations(Subject.PROFILE, values["outputs"], invocation)
     wants_default = not (values["outputs"] or values["as_json"] or values["no_report"])
     if wants_default and model != "-":
-        destinations.append(destination(default_report(model, ""), invocation, events=False))
+        targets.append(destination(Subject.PROFILE, default_report(model, ""), invocation))
     target = read_target(values)
     options = read_simulation(values, strategies, what_if=values["what_if"] == "on")
     with stages(sys.stderr, shown=not invocation.quiet) as stage:
         stage(0, 1, "reading the model")
         graph = load_graph(model, values, invocation)
 
-    from spillprof.explain import pipeline, plan_files
+    from spillprof.engine.engine import Engine
+    from spillprof.explain.analyze import analyze, tensor_ranks
+    from spillprof.explain.options import run_of
+    from spillprof.explain.plan_files import plan_file
 
     few = next((names for above, names in FEW_STRATEGIES if len(graph.operators) > above), ())
     if few and not strategies:
@@ -107,29 +111,30 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
         )
         options = replace(options, strategies=few)
     if wants_default and model == "-":
-        destinations.append(destination(default_report(model, graph.name), invocation, events=False))
+        targets.append(destination(Subject.PROFILE, default_report(model, graph.name), invocation))
+    engine = Engine()
     if plan_path is not None:
         import json
 
-        plan = plan_files.plan_file(graph, target, options, strategies[0])
+        plan = plan_file(engine, run_of(graph, target, options), strategies[0])
         write_file(plan_path, json.dumps(plan, indent=1) + "\n", invocation)
     if order_path is not None:
-        from spillprof.frontends.onnx.node_order import in_node_order
+        from spillprof.frontends.onnx.rewriting import in_node_order
 
-        write_file(order_path, in_node_order(model, pipeline.tensor_ranks(graph, target, options)), invocation)
+        write_file(order_path, in_node_order(model, tensor_ranks(engine, run_of(graph, target, options))), invocation)
     with stages(sys.stderr, shown=not invocation.quiet) as stage:
-        profile = pipeline.analyze(
+        profile = analyze(
             graph,
             target,
             options,
+            engine=engine,
             command=reproduce(invocation, command, values["config"]),
             smaller_batch=_smaller_batch(model, values, invocation),
             why=values["why"],
             stage=stage,
         )
     print_profile(profile, invocation, as_json=to_stdout, events=values["events"], top=values["top"])
-    sys.stdout.flush()
-    write_all(destinations, profile, invocation)
+    write_all(targets, profile, invocation, events=values["events"])
     if not any(result.feasible for result in profile.results):
         raise CapacityError(
             "no strategy can be planned in this memory",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, option
+from spillprof.cli.formats import as_json, completing_suffixes, destinations, suffix_list, write_all
 from spillprof.cli.inputs import load_graph, read_json, read_saved_profile, read_simulation, read_target
 from spillprof.cli.invocation import Invocation, reproduce
 from spillprof.cli.options import (
@@ -22,12 +23,13 @@ from spillprof.cli.options import (
     target_options,
     verbosity_options,
 )
-from spillprof.cli.output import by_suffix, print_result, renderer, write_file
+from spillprof.cli.output import print_result
 from spillprof.cli.progress import stages
 from spillprof.ir.errors import CapacityError, PlanError, SpillprofError, UsageError
 from spillprof.ir.side_files.kinds import PLAN
 from spillprof.ir.units import format_size_exact
 from spillprof.planning.strategies import STRATEGIES
+from spillprof.report.exports.registry import Subject
 from spillprof.report.text import count_of, label
 
 if TYPE_CHECKING:
@@ -43,12 +45,6 @@ _OF_BOTH = (
     "before_options", "after_options", "outputs", "as_json", "top", "config", "quiet", "verbose", "color"
 )  # fmt: skip
 """Options that do not belong to one side."""
-
-_FORMATS = {
-    ".html": renderer("spillprof.report.diff.html:render"),
-    ".json": renderer("spillprof.report.diff.json_format:render"),
-    ".md": renderer("spillprof.report.diff.markdown:render"),
-}
 
 
 @click.command(
@@ -81,7 +77,8 @@ _FORMATS = {
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write the comparison: .html, .json or .md; '-' for JSON on stdout. Repeatable.",
+    shell_complete=completing_suffixes(Subject.DIFF),
+    help=f"Write the comparison: {suffix_list(Subject.DIFF)}; '-' for JSON on stdout. Repeatable.",
 )
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the page.")
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N",
@@ -99,7 +96,7 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
     """
     invocation = ctx.ensure_object(Invocation)
     to_stdout = values["as_json"] or "-" in values["outputs"]
-    writers = [(invocation.files.writes(path), by_suffix(path, _FORMATS)) for path in values["outputs"] if path != "-"]
+    targets = destinations(Subject.DIFF, values["outputs"], invocation)
     if before == "-" and after == "-":
         raise UsageError("both runs cannot be read from stdin", hint="save one of the models to a file")
     old, new = _read_sides(
@@ -112,11 +109,8 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
     from spillprof.studies.diff import compare
 
     comparison = compare(old, new, command=reproduce(invocation, command, values["config"]))
-    print_result(_FORMATS[".json"](comparison) if to_stdout else _terminal(comparison, values["top"]))
-    texts = [(path, write(comparison)) for path, write in writers]
-    sys.stdout.flush()
-    for path, text in texts:
-        write_file(path, text, invocation)
+    print_result(as_json(Subject.DIFF, comparison) if to_stdout else _terminal(comparison, values["top"]))
+    write_all(targets, comparison, invocation)
     if not any(result.feasible for profile in (old, new) for result in profile.results):
         raise CapacityError(
             "neither run can be planned in its memory",
@@ -217,7 +211,7 @@ def _is_typed(name: str) -> bool:
 
 
 def _simulated(command: click.Command, invocation: Invocation, side: _Side, strategies: Sequence[str]) -> "Profile":
-    from spillprof.explain import pipeline
+    from spillprof.explain.analyze import analyze
 
     with _context(
         command, invocation, side
@@ -229,7 +223,7 @@ def _simulated(command: click.Command, invocation: Invocation, side: _Side, stra
         if values["plan"] is not None:
             return _of_plan(graph, target, options, values["plan"])
         with stages(sys.stderr, shown=not invocation.quiet) as stage:
-            return pipeline.analyze(
+            return analyze(
                 graph,
                 target,
                 options,
@@ -238,10 +232,14 @@ def _simulated(command: click.Command, invocation: Invocation, side: _Side, stra
 
 
 def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: str) -> "Profile":
-    """The profile of a model with the result of a plan file in place of strategies."""
-    from spillprof.explain import pipeline, plan_files
+    """The profile of a model with the result of a plan, whoever made it, in place of strategies."""
+    from spillprof.engine.engine import Engine
+    from spillprof.explain.analyze import analyze
+    from spillprof.explain.options import run_of
+    from spillprof.explain.plan_files import check_plan
 
-    check = plan_files.check_plan(graph, target, options, read_json(path, PLAN))
+    engine = Engine()
+    check = check_plan(engine, run_of(graph, target, options), read_json(path, PLAN))
     if check.result is None:
         first = check.violations[:_MAX_VIOLATIONS]
         raise PlanError(
@@ -249,7 +247,7 @@ def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: 
             where=(path, *(v.message if v.step is None else f"step {v.step}: {v.message}" for v in first)),
             hint="'spillprof verify' lists all of them; give the options with which the plan was made",
         )
-    profile = pipeline.analyze(graph, target, replace(options, strategies=("none",)))
+    profile = analyze(graph, target, replace(options, strategies=("none",)), engine=engine)
     config = {**profile.config, "strategies": [check.result.strategy]}
     return replace(profile, results=(check.result,), config=config)
 

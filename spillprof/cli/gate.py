@@ -11,24 +11,24 @@ import click
 
 from spillprof.cli.config_keys import parse_budget, parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed, unknown_name
+from spillprof.cli.formats import completing_suffixes, destination, suffix_list, write_all
 from spillprof.cli.inputs import is_given, read_bindings, read_simulation, read_target
 from spillprof.cli.invocation import Invocation
 from spillprof.cli.options import binding_options, config_options, simulation_options, target_options, verbosity_options
-from spillprof.cli.output import by_suffix, print_result, write_file
+from spillprof.cli.output import print_result, write_file
 from spillprof.cli.progress import stages
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Bindings
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import parse_energy, parse_share, parse_size, parse_time
 from spillprof.planning.strategies import STRATEGIES
+from spillprof.report.exports.registry import Subject, exports_of, named_export
 from spillprof.report.text import label
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config, ModelEntry
     from spillprof.studies.gate import GateCase, GateReport, Rules
 
-_FORMATS = ("text", "json", "markdown", "junit", "github", "sarif")
-_SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif", ".txt": "text"}
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
@@ -74,10 +74,11 @@ def _limit(parse: Callable[[str], Any]) -> Callable[..., Any]:
 @option("--max-peak", metavar="SIZE", callback=_limit(parse_size), help="Budget of live activations, as stored.")
 @option("--max-energy", metavar="ENERGY", callback=_limit(parse_energy), help="Budget of energy.")
 @simulation_options
-@option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True,
-        help="What goes to stdout; github also writes the job summary.")  # fmt: skip
+@option("--format", "form", type=click.Choice([each.name for each in exports_of(Subject.GATE)]), default="text",
+        show_default=True, help="What goes to stdout; github also writes the job summary.")  # fmt: skip
 @option("-o", "--output", "outputs", multiple=True, metavar="FILE",
-        help="Also write .json, .md, .xml (JUnit), .sarif or .txt. Repeatable.")  # fmt: skip
+        shell_complete=completing_suffixes(Subject.GATE),
+        help=f"Also write {suffix_list(Subject.GATE)}. Repeatable.")  # fmt: skip
 @option("--record", metavar="FILE", help="Append the figures to a history; see 'spillprof history'.")
 @option("--commit", metavar="ID", help="What --record calls this state. Default: the commit checked out.")
 @config_options(lambda config: {**config.settings, **config.gate})
@@ -95,7 +96,7 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
         raise UsageError("--update writes the baseline in the folder, --against reads another", hint="drop one of them")
     config: Config = values["config"]
     path = Path(values["baseline"] if is_given("baseline") else os.path.relpath(config.baseline))
-    writers = [(invocation.files.writes(name), _format_of(name)) for name in values["outputs"]]
+    targets = [destination(Subject.GATE, name, invocation) for name in values["outputs"]]
     _name_updated(values, path, invocation)
     cases = _cases(models, config, path.parent, values)
     for case in cases:
@@ -116,10 +117,8 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
         report = _updated(report, baseline, path, invocation)
     elif not baseline:
         invocation.note(f"there is no baseline in {shown}: 'spillprof gate --update' makes one")
-    texts = [(target, _render(report, form)) for target, form in writers]
     _print(report, values["form"])
-    for target, text in texts:
-        write_file(target, text, invocation)
+    write_all(targets, report, invocation)
     if values["record"]:
         _record(report, values["record"], commit, invocation)
     return 0 if report.exit_code == 1 and values["exit_zero"] else report.exit_code
@@ -263,27 +262,13 @@ def _updated(report: "GateReport", baseline: Mapping[str, Any], path: Path, invo
     return accepted
 
 
-def _format_of(name: str) -> str:
-    return by_suffix(name, _SUFFIXES, of=" of a gate", also="")
-
-
-def _render(report: "GateReport", form: str) -> str:
-    from spillprof.report import gate as formats
-
-    renderers: dict[str, Callable[[GateReport], str]] = {
-        "text": formats.text, "json": formats.json, "markdown": formats.markdown, "junit": formats.junit,
-        "github": formats.github, "sarif": formats.sarif,
-    }  # fmt: skip
-    return renderers[form](report)
-
-
 def _print(report: "GateReport", form: str) -> None:
-    print_result(_render(report, form))
+    print_result(str(named_export(Subject.GATE, form).render(report)))
     summary = os.environ.get(_SUMMARY_VARIABLE)
     if form == "github" and summary:
         try:
             with open(summary, "a", encoding="utf-8", newline="\n") as file:
-                file.write(_render(report, "markdown"))
+                file.write(str(named_export(Subject.GATE, "markdown").render(report)))
         except OSError as error:
             raise UsageError("cannot write the job summary", where=(f"{summary}: {error.strerror or error}",)) from None
 

@@ -7,11 +7,13 @@ import click
 
 from spillprof.cli.config_keys import parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed
+from spillprof.cli.formats import completing_suffixes, destination, suffix_list, write_all
 from spillprof.cli.invocation import Invocation
 from spillprof.cli.options import config_options, verbosity_options
-from spillprof.cli.output import by_suffix, print_result, write_file
+from spillprof.cli.output import print_result
 from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
+from spillprof.report.exports.registry import Subject
 
 
 @click.command(
@@ -41,7 +43,8 @@ from spillprof.ir.metric import Metric
     metavar="N",
     help="Changes to list for each figure.",
 )
-@option("-o", "--output", metavar="FILE", help="Also write the trend as .html.")
+@option("-o", "--output", metavar="FILE", shell_complete=completing_suffixes(Subject.HISTORY),
+        help=f"Also write the trend as {suffix_list(Subject.HISTORY)}.")  # fmt: skip
 @option("--json", "as_json", is_flag=True, help="Every row and change as JSON.")
 @config_options()
 @verbosity_options
@@ -54,10 +57,8 @@ def command(invocation: Invocation, /, file: str, **values: Any) -> None:
     from spillprof.report.gate import history
     from spillprof.studies.history import read_history
 
-    output = None
-    if values["output"] is not None:
-        by_suffix(values["output"], {".html": None}, of=" of a history", also="")
-        output = invocation.files.writes(values["output"])
+    paths = [] if values["output"] is None else [values["output"]]
+    targets = [destination(Subject.HISTORY, path, invocation) for path in paths]
     series = [s for s in read_history(Path(file)) if values["model"] is None or values["model"] in s.model]
     if not series:
         raise UsageError("the history holds no such model", where=(file,), hint="leave out --model to see them all")
@@ -65,5 +66,4 @@ def command(invocation: Invocation, /, file: str, **values: Any) -> None:
         print_result(history.json_text(series, values["metrics"]))
     else:
         print_result(history.text(series, values["metrics"], top=values["top"]))
-    if output is not None:
-        write_file(output, history.html(series, values["metrics"]), invocation)
+    write_all(targets, series, invocation, metrics=values["metrics"])

@@ -4,11 +4,10 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from spillprof.cli.files import descriptor_of, real_path
 from spillprof.cli.invocation import Invocation
@@ -20,7 +19,6 @@ from spillprof.ir.units import format_size
 if TYPE_CHECKING:
     from spillprof.ir.profile import Profile
 
-Format = TypeVar("Format")
 _RESERVED_ON_WINDOWS = {"CON", "PRN", "AUX", "NUL", *(f"{port}{i}" for port in ("COM", "LPT") for i in range(1, 10))}
 _MAX_STEM = 100
 _MOST_TRIES = 100
@@ -67,12 +65,12 @@ def print_result(text: str) -> None:
     say(shown if shown.endswith("\n") else shown + "\n")
 
 
-def print_profile(profile: "Profile", invocation: Invocation, *, as_json: bool, events: bool, top: int) -> None:
+def print_profile(profile: "Profile", invocation: Invocation, *, as_json: bool, events: bool | None, top: int) -> None:
     """The profile on stdout: as JSON, or as a summary, as wide as the terminal. ``events``: JSON has times."""
     if as_json:
-        from spillprof.report.json_text import render
+        from spillprof.report.json_text import profile_json
 
-        print_result(render(profile, events=events))
+        print_result(profile_json(profile, events=events))
     else:
         import shutil
 
@@ -80,25 +78,6 @@ def print_profile(profile: "Profile", invocation: Invocation, *, as_json: bool, 
 
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print_result(terminal.render(profile, top=top, width=width, color=invocation.colored(sys.stdout)))
-
-
-def renderer(function: str) -> Callable[..., Any]:
-    """The function of a report at ``module:function``, imported at the first call: few commands need it."""
-
-    def call(*arguments: Any, **settings: Any) -> Any:
-        module, _, name = function.partition(":")
-        return getattr(import_module(module), name)(*arguments, **settings)
-
-    return call
-
-
-def by_suffix(path: str, formats: Mapping[str, Format], *, of: str = "", also: str = "; or '-' for JSON") -> Format:
-    """The format that a file's suffix names. ``UsageError`` if it names none."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in formats:
-        what = f"'{path}' has no suffix that names a format{of}"
-        raise UsageError(what, hint=f"end it with {', '.join(formats)}{also}")
-    return formats[suffix]
 
 
 def _replace(real: str, pieces: Iterable[bytes]) -> int:

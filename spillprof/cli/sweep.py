@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import product
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spillprof.cli.declaring import completing, examples, names_of_list, option, options_of, parsed
+from spillprof.cli.formats import as_json, completing_suffixes, destinations, suffix_list, write_all
 from spillprof.cli.invocation import Invocation, reproduce
 from spillprof.cli.options import config_options, machine_options, shape_options, verbosity_options
-from spillprof.cli.output import by_suffix, print_result, renderer, write_file
+from spillprof.cli.output import print_result
 from spillprof.cli.progress import ProgressBar
 from spillprof.cli.sweep_cases import (
     AUTO,
@@ -34,19 +35,14 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.strategies import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES
+from spillprof.report.exports.registry import Subject
 from spillprof.studies.sweep.axes import parse_dtypes, parse_orders, parse_variation
 
 if TYPE_CHECKING:
+    from spillprof.studies.sweep.grid import Grid
     from spillprof.studies.sweep.result import Sweep
-    from spillprof.studies.sweep.rows import Case, Row
+    from spillprof.studies.sweep.rows import Row, SweepCase
     from spillprof.studies.sweep.work import Runner, Study
-
-_FORMATS = {
-    ".csv": renderer("spillprof.report.sweep.data:render_csv"),
-    ".json": renderer("spillprof.report.sweep.data:render_json"),
-    ".parquet": renderer("spillprof.report.sweep.data:render_parquet"),
-    ".html": renderer("spillprof.report.sweep.html:render"),
-}
 
 
 @click.command(
@@ -90,7 +86,8 @@ _FORMATS = {
 @option("--dask", metavar="ADDRESS", help="Simulate on a Dask cluster, given the ADDRESS of its scheduler.")
 @option("--resume", metavar="FILE", help="Keep the points of an earlier sweep, from its .json or .csv.")
 @option("-o", "--output", "outputs", multiple=True, metavar="FILE",
-        help="Write the result: .csv, .json, .parquet or .html; '-' for JSON on stdout. Repeatable.")  # fmt: skip
+        shell_complete=completing_suffixes(Subject.SWEEP),
+        help=f"Write the result: {suffix_list(Subject.SWEEP)}; '-' for JSON on stdout. Repeatable.")  # fmt: skip
 @option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the table.")
 @machine_options
 @shape_options
@@ -107,7 +104,7 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
     """
     strategies = names_of_list(values["strategy"], (*STRATEGIES, "none"), "strategy")
     placements = names_of_list(values["placement"], PLACEMENTS, "placement")
-    writers = [(invocation.files.writes(path), _format_of(path)) for path in values["outputs"] if path != "-"]
+    targets = destinations(Subject.SWEEP, values["outputs"], invocation)
     to_stdout = values["as_json"] or "-" in values["outputs"]
     if values["resume"]:
         invocation.files.reads(values["resume"])
@@ -115,38 +112,35 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
     if OPTIMAL in strategies and values["optimize_seconds"] is not None:
         invocation.note("where --optimize-seconds cuts a search off, the figures of optimal depend on this machine")
 
+    from spillprof.studies.sweep.grid import Grid
     from spillprof.studies.sweep.resume import read_rows
-    from spillprof.studies.sweep.run import Run
 
     known = read_rows(values["resume"]) if values["resume"] else {}
-    run = Run(cases, list(product(placements, strategies)), known)
+    grid = Grid(cases, list(product(placements, strategies)), known)
     runner = _runner(study, values)
     try:
-        finished = _simulate(run, values, runner, invocation)
+        finished = _simulate(grid, values, runner, invocation)
         config = _configuration(values, strategies, placements)
         written = reproduce(invocation, command, values["config"])
-        sweep = _conclude(run.rows(), study, cases, values, config, written, runner, finished)
+        sweep = _conclude(grid.rows(), study, cases, values, config, written, runner, finished)
     finally:
         runner.close()
     if known:
-        invocation.note(f"{run.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
-    print_result(_FORMATS[".json"](sweep) if to_stdout else _terminal(sweep))
-    contents = [(path, render(sweep)) for path, render in writers]
-    sys.stdout.flush()
-    for path, content in contents:
-        write_file(path, content, invocation)
+        invocation.note(f"{grid.reused:,} of {len(sweep.rows):,} points taken from {values['resume']}")
+    print_result(as_json(Subject.SWEEP, sweep) if to_stdout else _terminal(sweep))
+    write_all(targets, sweep, invocation)
     return _exit_code(sweep, finished)
 
 
-def _simulate(run: Any, values: Mapping[str, Any], runner: "Runner", invocation: Invocation) -> bool:
-    """Simulate every point. False if Ctrl-C stopped it."""
+def _simulate(grid: "Grid", values: Mapping[str, Any], runner: "Runner", invocation: Invocation) -> bool:
+    """Do the work; whether it came to its end, or the user stopped it."""
     progress = ProgressBar(sys.stderr, shown=not invocation.quiet)
     try:
         with raised():
             if values["sram"] == AUTO:
-                run.around_the_bends(runner, progress)
+                grid.around_the_bends(runner, progress)
             else:
-                run.at(values["sram"], runner, progress)
+                grid.at(values["sram"], runner, progress)
             check()
     except KeyboardInterrupt:
         return False
@@ -183,7 +177,7 @@ def _configuration(
 
 
 def _conclude(
-    rows: Sequence["Row"], study: "Study", cases: Sequence["Case"], values: Mapping[str, Any],
+    rows: Sequence["Row"], study: "Study", cases: Sequence["SweepCase"], values: Mapping[str, Any],
     config: Mapping[str, Any], written: str, runner: "Runner", complete: bool,
 ) -> "Sweep":  # fmt: skip
     """The sweep's conclusions from its rows. Ctrl-C during the search for the causes of cliffs leaves those out."""
@@ -201,20 +195,10 @@ def _conclude(
         return make(complete=False)
 
 
-def _format_of(path: str) -> Callable[["Sweep"], str | bytes]:
-    """Renders the file, by its suffix. Checked before the work, which may be long."""
-    found = by_suffix(path, _FORMATS)
-    if found is _FORMATS[".parquet"]:
-        from spillprof.report.sweep.data import require_parquet
-
-        require_parquet()
-    return found
-
-
 def _terminal(sweep: "Sweep") -> str:
-    from spillprof.report.sweep.terminal import WIDTH, render
+    from spillprof.report.sweep.terminal import render
 
-    return render(sweep, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH)
+    return render(sweep, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
 
 
 def _exit_code(sweep: "Sweep", finished: bool) -> int:

@@ -15,7 +15,7 @@ from spillprof.studies.sweep.axes import LOWERING_AXES, OPTION_AXES, lowering_wi
 
 if TYPE_CHECKING:
     from spillprof.ir.target import Target
-    from spillprof.studies.sweep.rows import Case
+    from spillprof.studies.sweep.rows import SweepCase
     from spillprof.studies.sweep.work import Study
 
 AUTO = "auto"
@@ -53,15 +53,15 @@ def parse_sizes(text: str) -> str | tuple[int, ...]:
 
 def read_study(
     models: Sequence[str], values: Mapping[str, Any], invocation: Invocation
-) -> tuple["Study", list["Case"]]:
-    """The study and its cases: each model is read once per binding. Raises the first error if no model can be read."""
-    from spillprof.studies.sweep.cases import Source, make_study
+) -> tuple["Study", list["SweepCase"]]:
+    """Every model read once for each binding of its dimensions, and all cases. The first error, if none is readable."""
+    from spillprof.studies.sweep.cases import SweepModel, make_study
 
     target, lowering, planning = base_target(values), first_lowering(values), first_planning(values)
     bindings = settings_of(values["dims"])
     if "-" in models and len(bindings) > 1:
         raise UsageError("a model on stdin can be read only once", hint="save it to a file to sweep its dimensions")
-    sources: list[Source] = []
+    sources: list[SweepModel] = []
     errors: list[SpillprofError] = []
     for model in models:
         for dims in bindings:
@@ -74,15 +74,7 @@ def read_study(
                 message = error.message
             swept = {name: dims[name] for name, sizes in values["dims"] if len(sizes) > 1}
             given = read_bindings(fixed)
-            binding = {
-                "shape": given.shapes,
-                "batch": given.batch,
-                "dim": dims,
-                "assume": given.assume,
-                "branch": given.branches,
-                "trips": given.trips,
-            }
-            sources.append(Source(model=model, graph=graph, dims=swept, binding=binding, error=message))
+            sources.append(SweepModel(model=model, graph=graph, dims=swept, bindings=given, error=message))
     if len(errors) == len(sources):
         raise errors[0]
     for failed in errors:

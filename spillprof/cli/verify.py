@@ -41,18 +41,20 @@ def command(invocation: Invocation, /, model: str, plan: str | None, **values: A
     Give the options with which the plan was made. The exit code is 0 for a legal plan and 2 for one that breaks a
     rule; violations are listed. A certificate is checked in integer arithmetic, without a solver.
     """
-    from spillprof.explain import plan_files
+    from spillprof.engine.engine import Engine
+    from spillprof.explain.options import run_of
+    from spillprof.explain.plan_files import check_bound, check_plan
 
     if plan is None and values["certificate"] is None:
         raise UsageError("there is nothing to check", hint="give a plan, or --certificate FILE")
     target = read_target(values)
     options = read_simulation(values)
-    graph = load_graph(model, values, invocation)
+    engine, run = Engine(), run_of(load_graph(model, values, invocation), target, options)
     lower = None
     if values["certificate"] is not None:
         certificate = certificate_from_json(read_json(values["certificate"], CERTIFICATE))
-        lower = plan_files.check_bound(graph, target, options, certificate)
-    check = None if plan is None else plan_files.check_plan(graph, target, options, read_json(plan, PLAN))
+        lower = check_bound(engine, run, certificate)
+    check = None if plan is None else check_plan(engine, run, read_json(plan, PLAN))
     name = label(values["certificate"] if plan is None else plan)
     if values["as_json"]:
         print_result(json.dumps(_as_json(check, lower), indent=1))

@@ -1,19 +1,18 @@
 """Re-simulations that tell why a strategy spills: without addresses, released in time, planned and ordered better."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from spillprof.analysis.causes import FRAGMENTATION, LATE_RELEASE, ORDER, POLICY, Rung, places
-from spillprof.engine.case import Case
-from spillprof.engine.known import plans_of
-from spillprof.engine.scheduling import memory_order, steps_to_judge
+from spillprof.analysis.causes import FRAGMENTATION, LATE_RELEASE, ORDER, POLICY, Rung, spill_sites
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
+from spillprof.engine.trials import steps_to_judge
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
-from spillprof.lowering.fitting import fit
 from spillprof.lowering.transforms import reordered
 from spillprof.planning.bounds.any_order import any_order_bytes
-from spillprof.planning.options import Order, PlanningOptions, Release
+from spillprof.planning.options import Order, Release
 from spillprof.planning.placements import PERFECT
 from spillprof.planning.traffic import count_traffic
 
@@ -34,7 +33,10 @@ _NEVER = 1 << 62  # bytes: more than any plan spills
 class Counterfactuals:
     """What a fitted program would spill under other circumstances. Each is simulated once, when first asked for."""
 
-    case: Case
+    engine: Engine
+    run: Run
+    program: Program  # what runs, not fitted
+    fitted: Program
     plans: tuple[Plan, ...]  # known plans of the fitted program: none of them beats the best policy
 
     def ladder(self, strategy: str | None, spill_bytes: int) -> tuple[Rung, ...] | None:
@@ -44,17 +46,15 @@ class Counterfactuals:
         """
         if not spill_bytes:
             return ()
-        if len(self.case.fitted.steps) > MOST_STEPS:
+        if len(self.fitted.steps) > MOST_STEPS:
             return None
         rungs: list[Rung] = []
         if strategy is not None:
-            undisturbed = replace(self.case.planning, placement=PERFECT)
-            rungs.append(self._simulated(FRAGMENTATION, self.case.fitted, strategy, undisturbed))
-            if self.case.planning.release is not Release.LAST_USE:
+            undisturbed = self.run.planned(placement=PERFECT)
+            rungs.append(self._simulated(FRAGMENTATION, self.fitted, strategy, undisturbed))
+            if self.run.planning.release is not Release.LAST_USE:
                 rungs.append(
-                    self._simulated(
-                        LATE_RELEASE, self.case.fitted, strategy, replace(undisturbed, release=Release.LAST_USE)
-                    )
+                    self._simulated(LATE_RELEASE, self.fitted, strategy, undisturbed.planned(release=Release.LAST_USE))
                 )
         rungs.append(self.best_policy)
         if self.best_order is not None:
@@ -64,49 +64,49 @@ class Counterfactuals:
     @cached_property
     def best_policy(self) -> Rung:
         """The least that is known in this order, without addresses and released in time."""
-        known = [_rung(POLICY, self.case.fitted, plan) for plan in self.plans]
-        return min((*known, *self._policies(POLICY, self.case.fitted)), key=lambda rung: rung.spill_bytes)
+        known = [_rung(POLICY, self.fitted, plan) for plan in self.plans]
+        return min((*known, *self._policies(POLICY, self.fitted)), key=lambda rung: rung.spill_bytes)
 
     @cached_property
     def best_order(self) -> Rung | None:
         """The least that is known in the best order found; None if that is this one."""
         if self.better_order is None:
             return None
-        fitted = fit(reordered(self.case.program, self.better_order), self.case.target, self.case.lowering)
+        fitted = self.engine.fit(reordered(self.program, self.better_order), self.run)
         return min(self._policies(ORDER, fitted), key=lambda rung: rung.spill_bytes)
 
     @cached_property
     def better_order(self) -> tuple[int, ...] | None:
         """Positions of the steps in an order that spills less; None if none was found, or none is looked for."""
-        if not self.order_is_searched or self.case.planning.order is not Order.FILE:
+        if not self.order_is_searched or self.run.planning.order is not Order.FILE:
             return None
         if self.best_policy.spill_bytes <= (self.unavoidable_bytes or 0):
             return None
-        order = memory_order(self.case.program, self.case.target, self.case.lowering, self.case.planning)
+        order = self.engine.best_order(self.program, self.run)
         return None if order == tuple(range(len(order))) else order
 
     @property
     def order_is_searched(self) -> bool:
         """Whether what a better order would save is known: looked for here, or because the options asked for one."""
-        return self.case.planning.order is not Order.FILE or steps_to_judge(self.case.program) <= MOST_STEPS_TO_ORDER
+        return self.run.planning.order is not Order.FILE or steps_to_judge(self.program) <= MOST_STEPS_TO_ORDER
 
     @cached_property
     def unavoidable_bytes(self) -> int | None:
         """Proven: what every policy spills in every order, streamed operands left out. None if it is not known."""
-        if len(self.case.program.steps) > MOST_STEPS_IN_ANY_ORDER:
+        if len(self.program.steps) > MOST_STEPS_IN_ANY_ORDER:
             return None
-        return any_order_bytes(self.case.fitted, self.case.planning)
+        return any_order_bytes(self.fitted, self.run.planning)
 
     def _policies(self, cause: str, fitted: Program) -> list[Rung]:
-        options = replace(self.case.planning, placement=PERFECT, release=Release.LAST_USE)
-        return [self._simulated(cause, fitted, strategy, options) for strategy in _POLICIES]
+        undisturbed = self.run.planned(placement=PERFECT, release=Release.LAST_USE)
+        return [self._simulated(cause, fitted, strategy, undisturbed) for strategy in _POLICIES]
 
-    def _simulated(self, cause: str, fitted: Program, strategy: str, options: PlanningOptions) -> Rung:
+    def _simulated(self, cause: str, fitted: Program, strategy: str, run: Run) -> Rung:
         try:
-            return _rung(cause, fitted, plans_of(fitted, self.case.target, strategy, options)[0][0])
+            return _rung(cause, fitted, self.engine.plans(fitted, run, strategy)[0][0])
         except CapacityError:
             return Rung(cause=cause, spill_bytes=_NEVER, spills=frozenset())
 
 
 def _rung(cause: str, fitted: Program, plan: Plan) -> Rung:
-    return Rung(cause=cause, spill_bytes=count_traffic(fitted, plan).spill_bytes, spills=places(fitted, plan))
+    return Rung(cause=cause, spill_bytes=count_traffic(fitted, plan).spill_bytes, spills=spill_sites(fitted, plan))

@@ -3,7 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from spillprof.engine.run import Run
+from spillprof.ir.graph import Graph
 from spillprof.ir.option_rows import config_json, option_field
+from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.strategies import OPTIMAL
@@ -37,3 +40,8 @@ def configuration(options: AnalyzeOptions) -> dict[str, Any]:
     if OPTIMAL not in options.strategies and options.planning.recompute is Recomputing.OFF:
         found.pop("optimize_seconds", None)  # nothing is searched
     return {name: found[name] for name in (*_FIRST, *found) if name in found}
+
+
+def run_of(graph: Graph, target: Target, options: AnalyzeOptions) -> Run:
+    """The run that the options describe."""
+    return Run(graph=graph, target=target, lowering=options.lowering, planning=options.planning)

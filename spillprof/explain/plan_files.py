@@ -6,16 +6,13 @@ from typing import Any
 
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.results import against_ideal, result_of
-from spillprof.engine.case import Case
-from spillprof.engine.simulation import on_machine, planned, prepare, terms_of
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run, terms_of
 from spillprof.explain.counterfactuals import Counterfactuals
-from spillprof.explain.options import AnalyzeOptions
 from spillprof.ir.certificate import Certificate
 from spillprof.ir.errors import PlanError
-from spillprof.ir.graph import Graph
 from spillprof.ir.plan_json import plan_from_json, plan_to_json
 from spillprof.ir.result import Result
-from spillprof.ir.target import Target
 from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.timeline import simulate
@@ -31,38 +28,31 @@ class PlanCheck:
     result: Result | None
 
 
-def plan_file(graph: Graph, target: Target, options: AnalyzeOptions, strategy: str) -> dict[str, Any]:
+def plan_file(engine: Engine, run: Run, strategy: str) -> dict[str, Any]:
     """The plan of one strategy as JSON values (see docs/file-formats.md)."""
-    fitted = on_machine(prepare(graph, target, options.lowering), target, options.planning).fitted
-    plan, _ = planned(fitted, target, strategy, options.planning)
-    return plan_to_json(fitted, plan)
+    played = engine.play(engine.fitted(run), run, strategy)
+    return plan_to_json(played.program, played.plan)
 
 
-def check_plan(graph: Graph, target: Target, options: AnalyzeOptions, plan_json: Mapping[str, Any]) -> PlanCheck:
+def check_plan(engine: Engine, run: Run, plan_json: Mapping[str, Any]) -> PlanCheck:
     """Verify a plan, whoever made it, and cost it. ``PlanError`` if it cannot be read as a plan of this model."""
-    machine = on_machine(prepare(graph, target, options.lowering), target, options.planning)
-    fitted = machine.fitted
-    terms = terms_of(options.planning)
+    fitted, terms = engine.fitted(run), terms_of(run.planning)
     plan = plan_from_json(fitted, plan_json, inputs_resident=terms.inputs_resident, steady_state=not terms.cold)
     violations = verify(fitted, plan, terms)
     if violations:
         return PlanCheck(violations=violations, result=None)
-    case = Case(
-        program=machine.program, fitted=fitted, target=target, lowering=options.lowering, planning=options.planning
-    )
     ours = plan.strategy if plan.strategy in STRATEGIES else None
-    causes = Counterfactuals(case=case, plans=(plan,))
+    causes = Counterfactuals(engine=engine, run=run, program=engine.program(run), fitted=fitted, plans=(plan,))
     ladder = causes.ladder(ours, count_traffic(fitted, plan).spill_bytes)
-    charged = charges(fitted, plan, options.planning)
-    result = result_of(fitted, target, plan, simulate(fitted, plan, target), charged, ladder)
+    charged = charges(fitted, plan, run.planning)
+    result = result_of(fitted, run.target, plan, simulate(fitted, plan, run.target), charged, ladder)
     result = replace(result, order_searched=causes.order_is_searched)
-    return PlanCheck(violations=(), result=against_ideal(min(machine.ideal_s, result.latency_s), result))
+    return PlanCheck(violations=(), result=against_ideal(min(engine.ideal_s(run), result.latency_s), result))
 
 
-def check_bound(graph: Graph, target: Target, options: AnalyzeOptions, certificate: Certificate) -> int:
+def check_bound(engine: Engine, run: Run, certificate: Certificate) -> int:
     """The lower bound on spill bytes that a certificate proves. ``PlanError`` if it does not prove what it claims."""
-    fitted = on_machine(prepare(graph, target, options.lowering), target, options.planning).fitted
-    wrong = check_certificate(fitted, certificate, terms_of(options.planning))
+    wrong = check_certificate(engine.fitted(run), certificate, terms_of(run.planning))
     if wrong:
         hint = "give the options with which it was made; otherwise its bound is not proven"
         raise PlanError("the certificate does not hold", where=wrong, hint=hint)

@@ -2,26 +2,26 @@
 
 from collections.abc import Sequence
 
-from spillprof.engine.case import Case
-from spillprof.engine.known import bound_of, search_end
-from spillprof.engine.simulation import PICOSECONDS_PER_S, picoseconds
+from spillprof.engine.engine import PICOSECONDS_PER_S, Engine, picoseconds
+from spillprof.engine.run import Run
 from spillprof.explain.counterfactuals import Counterfactuals
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.profile import Bounds
 from spillprof.ir.result import Result
 from spillprof.planning.bounds.methods import lower_cost
 from spillprof.planning.bounds.rows import certificate_of
-from spillprof.planning.strategies import IDEAL
+from spillprof.planning.strategies import IDEAL, OPTIMAL
 
 
-def bounds_facts(case: Case, results: Sequence[Result], causes: Counterfactuals) -> Bounds | None:
+def bounds_facts(engine: Engine, run: Run, results: Sequence[Result], causes: Counterfactuals) -> Bounds | None:
     """The proven bounds beside the least that a strategy reached; None where no plan is possible.
 
     The run in infinite SRAM is no plan of the fitted program.
     """
-    fitted, planning = case.fitted, case.planning
+    fitted, planning = engine.fitted(run), run.planning
+    searched = any(r.feasible and r.strategy == OPTIMAL for r in results)
     try:
-        bound = bound_of(fitted, planning)
+        bound = engine.bound(fitted, run, searched=searched)
     except CapacityError:
         return None
     lower = bound.cost
@@ -34,8 +34,8 @@ def bounds_facts(case: Case, results: Sequence[Result], causes: Counterfactuals)
         proven_by=bound.proven_by,
         certified_bytes=bound.certified_cost,
         certified_by=bound.certified_by,
-        serial_cost_s_lower=lower_cost(fitted, planning, picoseconds(case.target), bound) / PICOSECONDS_PER_S,
+        serial_cost_s_lower=lower_cost(fitted, planning, picoseconds(run.target), bound) / PICOSECONDS_PER_S,
         certificate=certificate_of(fitted, planning, bound.problem, bound.certificate, bound.certified_cost),
-        search=search_end(fitted, case.target, planning),
+        search=engine.optimum(fitted, run).search if searched else "",
         any_order_bytes=0 if best == 0 else causes.unavoidable_bytes,
     )

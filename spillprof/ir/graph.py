@@ -4,8 +4,9 @@ Every tensor of a Graph has a concrete shape: front ends resolve symbolic and co
 """
 
 import hashlib
+import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 from spillprof.ir.dtypes import tensor_bytes
@@ -114,6 +115,17 @@ class Graph:
     dims: Mapping[str, int] = field(default_factory=dict)  # the bindings that were used
     assumptions: tuple[Assumption, ...] = ()
     notes: tuple[str, ...] = ()  # for the user: stale value_info overruled, weights repeated as inputs, ...
+    _digest: str = field(default="", init=False, repr=False, compare=False)
+
+    @property
+    def digest(self) -> str:
+        """Of the contents, computed when first asked for: graphs with one digest are equal, in this process."""
+        if not self._digest:
+            contents = tuple(getattr(self, f.name) for f in fields(self) if f.init)
+            object.__setattr__(
+                self, "_digest", hashlib.sha256(pickle.dumps(contents, pickle.HIGHEST_PROTOCOL)).hexdigest()
+            )
+        return self._digest
 
     @property
     def fingerprint(self) -> str:

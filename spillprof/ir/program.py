@@ -7,7 +7,7 @@ ticks are half-open. An operand that a step reads is held ``[3i, 3i + 2)``, one 
 """
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum, StrEnum
 from typing import Any
 
@@ -203,7 +203,17 @@ class Program:
         if self.memo_of_steps.steps is not self.steps or self.memo_of_steps.buffers is not self.buffers:
             object.__setattr__(self, "memo_of_steps", Memo(self.steps, self.buffers))
 
+    def __hash__(self) -> int:
+        values = self.memo.values
+        if "hash" not in values:
+            values["hash"] = hash(tuple([getattr(self, name) for name in _COMPARED]))
+        found: int = values["hash"]
+        return found
+
     @property
     def reserved_bytes(self) -> int:
         """Bytes taken off before the pool: the pool is ``[reserved_bytes, capacity_bytes)``."""
         return sum(r.size_bytes for r in self.reservations)
+
+
+_COMPARED = tuple(f.name for f in fields(Program) if f.compare)

@@ -3,15 +3,13 @@
 ``auto`` takes the fastest algorithm whose workspace stays under a limit. A large workspace pushes tensors out, in every
 step where one block is shared, so that the fastest convolutions need not make the fastest run. A few limits are
 tried: half of the SRAM and half of that again and again, what is free of it, and nothing, which is direct convolution
-everywhere. Each program is fitted, planned and played with transfers on demand, under the better of two strategies;
-the fastest run counts, of equally fast ones that with fewer launches, then with smaller workspaces.
+everywhere. The caller times each candidate program; the fastest is taken, of equally fast ones that with fewer
+launches, then with smaller workspaces.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 
-from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Convolution, Phase, Program, Step, Workspace, largest_phase_bytes
 from spillprof.ir.target import Target
 from spillprof.lowering.convolution import (
@@ -24,7 +22,6 @@ from spillprof.lowering.convolution import (
     workspaces,
 )
 from spillprof.lowering.draft import Draft
-from spillprof.lowering.fitting import fit
 from spillprof.lowering.im2col import free_bytes, with_matrices
 from spillprof.lowering.layout import align
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
@@ -32,19 +29,26 @@ from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
 _SHARES = (2, 4, 8, 16)
 """Of the SRAM, the parts that a workspace may take; the first is the most for any algorithm that is chosen."""
 
-_JUDGES = ("cost", "interval")
-
 Limits = Mapping[int, int]
 """Bytes that a workspace may take, by step."""
 
+RunTime = Callable[[Program], float]
+"""Seconds that an unfitted program takes on the target; infinite where it cannot run."""
 
-def with_algorithms(program: Program, draft: Draft, target: Target, options: LoweringOptions) -> Program:
-    """The program of a draft, whose steps have no workspaces yet, with those of its operators and algorithms."""
+
+def with_algorithms(
+    program: Program, draft: Draft, target: Target, options: LoweringOptions, run_s: RunTime | None
+) -> Program:
+    """The program of a draft, whose steps have no workspaces yet, with those of its operators and algorithms.
+
+    ``run_s`` tells the candidates of ``auto`` apart; ``ValueError`` if it is missing there.
+    """
     forms = {i: found for i, task in enumerate(draft.tasks) if (found := conv_forms(task, draft))}
     bare = _Bare(program=program, draft=draft, target=target, options=options, forms=forms)
     if options.conv is not ConvAlgorithm.AUTO or not forms:
         chosen = {i: asked_form(found, options.conv) for i, found in forms.items()}
-        return bare.formed(chosen, chosen, bare.equal_limits(_SHARES[0]))
+        is_cut = options.conv is ConvAlgorithm.IM2COL
+        return bare.formed(chosen, chosen, bare.equal_limits(_SHARES[0]) if is_cut else {})
     fastest = bare.fastest(None)
     tried: dict[tuple[Step, ...], Program] = {}
     for limits in bare.limits():
@@ -52,7 +56,9 @@ def with_algorithms(program: Program, draft: Draft, target: Target, options: Low
         tried.setdefault(tuple(made.steps[i] for i in forms), made)
     if len(tried) == 1:
         return next(iter(tried.values()))
-    return min(tried.values(), key=lambda made: (_run_s(made, target, options), *_effort(made)))
+    if run_s is None:
+        raise ValueError("algorithms chosen by run time need a run time")
+    return min(tried.values(), key=lambda made: (run_s(made), *_effort(made)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,25 +132,6 @@ class _Bare:
         block = self.draft.control_steps.get(self.draft.tasks[i].lead.name)
         nbytes = 0 if block is None else align(block.workspace_bytes, self.target.alignment_bytes)
         return (Workspace(purpose="body", size_bytes=nbytes, first=Phase.READ, last=Phase.WRITE),) if nbytes else ()
-
-
-def _run_s(program: Program, target: Target, options: LoweringOptions) -> float:
-    """Seconds that the program takes on the target, transfers on demand; infinite where it cannot run."""
-    from spillprof.planning.options import PlanningOptions
-    from spillprof.planning.planner import make_plan
-    from spillprof.timing.timeline import simulate
-
-    best_s = inf
-    try:
-        fitted = fit(program, target, options)
-        for strategy in _JUDGES:
-            plan = make_plan(fitted, target, strategy, PlanningOptions())
-            best_s = min(best_s, simulate(fitted, plan, target).makespan_s)
-            if not plan.spills and not plan.moves:
-                break  # any other does the same
-    except CapacityError:
-        pass
-    return best_s
 
 
 def _effort(program: Program) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Storage that tensors share: views, and results written in place."""
+"""Tensors that share storage: views, and results written in place."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,11 +13,11 @@ _REPLACEABLE = frozenset({BufferKind.ACTIVATION, BufferKind.INPUT})
 
 
 def share_views(draft: Draft, target: Target) -> Draft:
-    """The draft without the tasks that only rename storage; what they write becomes views of what they read.
+    """The draft without the tasks that only rename storage: their results become views of their first operands.
 
     Reshape, Squeeze, Unsqueeze, Flatten, Identity, Dropout at inference and Cast to the same type; Slice, Split and
-    Transpose too on a target that reads strided views. Concat always copies. Chains of views end at the tensor that
-    was written first. Of a Dropout whose mask is read the mask alone is written, and nothing is read for it.
+    Transpose too on a target that reads strided views. Concat always copies. Chains of views resolve to the tensor that
+    was written first. A Dropout whose mask is read writes only the mask, and reads nothing.
     """
     if all(facts_of(task.lead).view is None for task in draft.tasks):
         return draft
@@ -42,9 +42,9 @@ def share_views(draft: Draft, target: Target) -> Draft:
 
 
 def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft: Draft) -> tuple[int, ...]:
-    """Buffers that a task may overwrite with its result, should they die there; in operand order.
+    """Buffers that a task may overwrite with its result if their live range ends there; in operand order.
 
-    Only elementwise tasks write in place, and those that stack slices.
+    Only elementwise tasks and those that stack slices write in place.
 
     ``operands`` are the distinct buffers that it reads. Graph outputs, weights, dedicated buffers and buffers of
     another size are never overwritten, nor is one that the task reads through a strided view.
@@ -72,7 +72,7 @@ def _is_view(task: Task, draft: Draft, target: Target) -> bool:
         return False
     is_dropout = is_type(task.lead, "Dropout")
     if is_dropout and task.outputs[0] in task.lead.outputs[1:]:
-        return False  # the mask alone
+        return False  # it writes only the mask
     tensors = draft.graph.tensors
     source, result = tensors[task.inputs[0]], tensors[task.outputs[0]]
     if kind is ViewKind.PART:
@@ -81,5 +81,5 @@ def _is_view(task: Task, draft: Draft, target: Target) -> bool:
         return target.strided_views and all(tensors[name].dtype == source.dtype for name in task.outputs)
     if (source.dtype, source.nbytes) != (result.dtype, result.nbytes):
         return False
-    # A Graph holds no values: a Dropout that is told whether it trains might.
+    # A Graph holds no values, so a Dropout with a training_mode input may train.
     return not (is_dropout and len(task.lead.inputs) > 2 and task.lead.inputs[2])

@@ -15,7 +15,7 @@ from spillprof.ir.program import (
     Update,
 )
 from spillprof.ir.target import Target
-from spillprof.lowering.algorithms import with_algorithms
+from spillprof.lowering.algorithms import RunTime, with_algorithms
 from spillprof.lowering.aliasing import overwritable
 from spillprof.lowering.convolution import convolution_notes
 from spillprof.lowering.draft import Draft, Task
@@ -26,12 +26,12 @@ from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.storing import buffers_of
 from spillprof.lowering.transforms import Touched, updates_of
 
-WEIGHT, CACHED = BufferKind.WEIGHT, WeightsPolicy.CACHED  # a name of a module is found faster than an enum's member
+WEIGHT, CACHED = BufferKind.WEIGHT, WeightsPolicy.CACHED  # module names are looked up faster than enum members
 UNCOSTED = "operators of unknown cost are timed by bytes alone"
 
 
-def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
-    """Steps and buffers of a draft. Buffers are numbered in the order in which the steps first touch them."""
+def assemble(draft: Draft, target: Target, options: LoweringOptions, run_s: RunTime | None = None) -> Program:
+    """Steps and buffers of a draft, buffers numbered in the order of first touch. ``run_s``: see ``lower``."""
     parts = [parts_read(task, draft.graph) for task in draft.tasks]
     weights = [weight_reads(task, draft, part) for task, part in zip(draft.tasks, parts, strict=True)]
     counts = [_task_macs(task, draft) for task in draft.tasks]
@@ -61,7 +61,7 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions) -> Program:
         notes=draft.notes,
     )
     if draft.control_steps or any(facts_of(task.lead).leads for task in draft.tasks):
-        program = with_algorithms(program, draft, target, options)
+        program = with_algorithms(program, draft, target, options, run_s)
     notes = convolution_notes(program)
     return replace(program, notes=(*program.notes, *notes)) if notes else program
 
@@ -84,7 +84,7 @@ def _operands(
     by_name: Mapping[str, Buffer],
     options: LoweringOptions,
 ) -> tuple[Touched, int]:
-    """What a task touches, and payload bytes that it reads of it, weights left out."""
+    """The buffers that a task touches, and the payload bytes that it reads, without weights."""
     views, known = draft.views, draft.weights
     read: dict[str, Buffer] = {}  # by storage, in operand order
     for name in task.operands:
@@ -107,7 +107,7 @@ def _operands(
 
 
 def _holds(task: Task, draft: Draft, by_name: Mapping[str, Buffer]) -> tuple[int, ...]:
-    """Buffers that a task holds without reading them."""
+    """Buffers that must stay until the task has run although it does not read them."""
     if not task.lead.holds:
         return ()
     storages = dict.fromkeys(map(draft.storage, task.lead.holds))
@@ -116,7 +116,7 @@ def _holds(task: Task, draft: Draft, by_name: Mapping[str, Buffer]) -> tuple[int
 
 
 def _bytes_read_of(read: Mapping[str, Buffer], task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> int:
-    """Payload of the distinct tensors read, weights left out, no buffer counted for more than it holds."""
+    """Payload bytes of the distinct tensors read, without weights, each buffer at most once whole."""
     by_storage: dict[str, int] = {}
     for name in dict.fromkeys(task.operands):
         storage = draft.storage(name)
@@ -160,7 +160,7 @@ def _step(
 
 
 def _is_repeatable(task: Task, draft: Draft) -> bool:
-    """Whether it gives the same result again: no chance, no effects, nothing written over, no control flow inside."""
+    """Whether it can be recomputed: no randomness, no side effects, no operand overwritten, no control flow inside."""
     for op in task.members:
         facts = facts_of(op)
         if op.name in draft.control_steps or facts.stacks or facts.random is not None or not folds_where_inputs_do(op):
@@ -169,7 +169,7 @@ def _is_repeatable(task: Task, draft: Draft) -> bool:
 
 
 def _written_bytes(task: Task, touched: Touched, buffers: Sequence[Buffer], draft: Draft) -> int:
-    """Payload written by a task: of a stack of slices only the new one."""
+    """Payload bytes written by a task; one that stacks slices writes only the new slice."""
     if facts_of(task.lead).stacks:
         return draft.graph.tensors[task.inputs[-1]].nbytes if task.inputs else 0
     return sum([buffers[b].payload_bytes for b in touched.writes])
@@ -186,7 +186,7 @@ def _task_macs(task: Task, draft: Draft) -> MacCount:
 
 
 def _mac_dtype(task: Task, draft: Draft, options: LoweringOptions) -> str:
-    """Element type of the first input; of control flow in one step that of the first that holds numbers to multiply."""
+    """Element type of the first input; for control flow in one step, that of the first floating-point operand."""
     tensors, is_control = draft.graph.tensors, task.lead.name in draft.control_steps
     for names in (task.inputs, task.outputs):
         for name in names:
@@ -197,7 +197,7 @@ def _mac_dtype(task: Task, draft: Draft, options: LoweringOptions) -> str:
 
 
 def _assumptions(draft: Draft, counts: Iterable[MacCount]) -> tuple[Assumption, ...]:
-    """Those of the graph and those of the costs, one entry a text."""
+    """Assumptions of the graph and of the operators' costs, one entry per text."""
     total: Counter[str] = Counter()
     for assumption in draft.graph.assumptions:
         total[assumption.what] += assumption.count

@@ -1,4 +1,4 @@
-"""The bodies of If, Loop and Scan: what each costs, which of them run (decided innermost first), what reports say."""
+"""The bodies of If, Loop and Scan: the cost of each, which of them run, and how reports describe them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from spillprof.ir.units import format_size
 from spillprof.lowering.operators.table import count_macs
 
 UNFOLD_LIMIT = 20_000
-"""Operators that the loops of a model may unfold to, all together."""
+"""Most operators that all loops of a model together may unfold to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +22,10 @@ class BodyCost:
     uncosted: int = 0  # operators whose multiplications are not counted
     touched_bytes: int = 0  # payload read and written, weights included
     beside_bytes: int = 0  # largest sum of live activations beside the operands of the operator, payload
-    peak_live_bytes: int = 0  # the same of all that lives for the body: outputs, and captures that nothing reads later
+    peak_live_bytes: int = 0  # likewise of all that is live for the body: outputs, and captures that are not read later
 
     def times(self, count: int) -> "BodyCost":
-        """So many runs, one after the other."""
+        """The cost of ``count`` runs, one after the other."""
         return replace(
             self,
             operators=self.operators * count,
@@ -41,13 +41,13 @@ class BodyChoice:
     """How one operator with bodies runs."""
 
     costs: tuple[BodyCost, ...]  # one run of each subgraph
-    taken: tuple[int, ...]  # subgraphs that run; those of a loop in order of its trips, the last for all further ones
+    taken: tuple[int, ...]  # subgraphs that run; those of a loop in trip order, the last for all further trips
     trips: Trips  # of an If: once
     total: BodyCost
-    fits: bool  # it can be unfolded, as far as it alone is concerned
+    fits: bool  # this operator by itself can be unfolded
 
     def subgraph(self, trip: int) -> int:
-        """Which subgraph runs in a trip."""
+        """The subgraph that runs in a trip."""
         return self.taken[min(trip, len(self.taken) - 1)]
 
 
@@ -56,11 +56,11 @@ Choices = Mapping[int, BodyChoice]
 
 
 def choose(graph: Graph) -> Choices:
-    """The choice for every operator with bodies, at any depth.
+    """The choice for every operator with bodies, at any depth, innermost first.
 
-    Of the branches of an If the one with the higher peak of live bytes runs; of equals the one with more
-    multiply-accumulates, then ``then_branch``. What is captured counts for the branch that reads it last, at
-    whatever depth: it could leave earlier if the other ran.
+    The branch of an If with the higher peak of live bytes runs; on ties the one with more multiply-accumulates, then
+    ``then_branch``. A captured tensor counts for the branch that reads it last, at any depth: it could leave earlier
+    if the other branch ran.
     """
     choices: dict[int, BodyChoice] = {}
     order = list(_innermost_first(graph))
@@ -72,10 +72,10 @@ def choose(graph: Graph) -> Choices:
 
 
 def _dying(graph: Graph, innermost_first: Sequence[tuple[Operator, Graph]]) -> dict[int, Mapping[str, int]]:
-    """By identity of each operator: bytes of the tensors that it captures and that nothing reads later.
+    """By identity of each operator: bytes of the tensors whose live range ends with it as a capture.
 
-    What comes from further outside dies in a body if it dies in the operator around it. A loop that may run twice
-    keeps its captures for the next trip.
+    A tensor from further outside dies in a body if it dies in the operator around it. A loop that may run twice keeps
+    its captures for the next trip.
     """
     outside: dict[int, Mapping[str, int]] = {id(graph): {}}  # by body: what dies in it of graphs further outside
     positions: dict[int, _Positions] = {}
@@ -91,7 +91,7 @@ def _dying(graph: Graph, innermost_first: Sequence[tuple[Operator, Graph]]) -> d
 
 
 def _innermost_first(graph: Graph) -> Iterator[tuple[Operator, Graph]]:
-    """Every operator with bodies once, after those inside of it, with the graph that it stands in."""
+    """Every operator with bodies once, after those inside of it, with the graph that contains it."""
     seen: set[int] = set()
     owners: list[tuple[Operator, Graph]] = []
     stack = [iter([(op, graph) for op in graph.operators if op.subgraphs])]
@@ -109,14 +109,14 @@ def _innermost_first(graph: Graph) -> Iterator[tuple[Operator, Graph]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Positions:
-    """Where the operators of one graph stand, and where its tensors are read for the last time."""
+    """Positions of the operators of one graph, and of the last reads of its tensors."""
 
     position: Mapping[int, int]  # by identity of the operator
     last_read: Mapping[str, int]
-    die_here: Mapping[str, int]  # bytes of the activations that nobody needs once this graph has run
+    die_here: Mapping[str, int]  # bytes of the activations that are dead once this graph has run
 
     def dying(self, op: Operator) -> dict[str, int]:
-        """Bytes of the tensors that the operator captures and that nothing reads later."""
+        """Bytes of the captured tensors whose last read is in the operator."""
         here, sizes = self.position[id(op)], self.die_here
         return {name: sizes[name] for name in op.captures if name in sizes and self.last_read[name] == here}
 
@@ -149,7 +149,7 @@ def _stacked(op: Operator) -> list[str]:
 
 
 def _trips(op: Operator, around: Graph) -> Trips:
-    """How often a loop runs, by the model or by what it stacks."""
+    """Trips of a loop, from the model or from the size of what it stacks."""
     trips = op.trips or Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)
     stacked = _stacked(op)
     if trips.basis is TripBasis.ASSUMED and stacked and around.tensors[stacked[0]].shape:
@@ -160,7 +160,7 @@ def _trips(op: Operator, around: Graph) -> Trips:
 def _loop(op: Operator, around: Graph, costs: tuple[BodyCost, ...]) -> BodyChoice:
     trips, stacked = _trips(op, around), _stacked(op)
     if trips.basis is TripBasis.AT_MOST and not stacked and trips.count * max(costs[-1].steps, 1) > UNFOLD_LIMIT:
-        trips = Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)  # a limit so high is none
+        trips = Trips(count=ASSUMED_TRIPS, basis=TripBasis.ASSUMED)  # so high a limit is no information
     total = _all_trips(costs, trips.count)
     fits = total.steps <= UNFOLD_LIMIT and _is_regular(op)
     return BodyChoice(
@@ -173,7 +173,7 @@ def _loop(op: Operator, around: Graph, costs: tuple[BodyCost, ...]) -> BodyChoic
 
 
 def _all_trips(costs: tuple[BodyCost, ...], count: int) -> BodyCost:
-    """All trips, one step of the operator's own for each."""
+    """The cost of all trips, with one control step each."""
     runs = [*costs[:count], costs[-1].times(max(count - len(costs), 0))]
     return BodyCost(
         operators=sum(c.operators for c in runs) + 1,
@@ -187,7 +187,7 @@ def _all_trips(costs: tuple[BodyCost, ...], count: int) -> BodyCost:
 
 
 def _is_regular(op: Operator) -> bool:
-    """Whether the inputs of the body are those of the operator: the first version of Scan has a batch besides."""
+    """Whether the inputs of the body match those of the operator; the first version of Scan has a batch input too."""
     extra = 2 - min(len(op.inputs), 2) if op.op_type == "Loop" else 0  # trailing absent inputs are left out
     return all(len(body.inputs) == len(op.inputs) + extra for body in op.subgraphs)
 
@@ -214,7 +214,7 @@ def _touched_bytes(op: Operator, body: Graph) -> int:
 
 
 def _peak_beside(body: Graph, choices: Choices, *, skip: frozenset[str]) -> int:
-    """Largest sum of live bytes in file order of the activations that are written here, but for ``skip``."""
+    """Largest sum of live bytes, in file order, of the activations written here, without those of ``skip``."""
     expiring, sizes = _expiring(body), dict[str, int]()
     live = peak = 0
     for i, op in enumerate(body.operators):
@@ -228,10 +228,10 @@ def _peak_beside(body: Graph, choices: Choices, *, skip: frozenset[str]) -> int:
 
 
 def _peak_live(body: Graph, choices: Choices, dying: Mapping[int, Mapping[str, int]], held: Mapping[str, int]) -> int:
-    """Largest sum of live bytes in file order: activations written here, and captures up to their last read.
+    """Largest sum of live bytes, in file order: activations written here, and captures up to their last read.
 
-    ``held``: the captures that nobody needs later, this body's among them. What an If inside captures is there until
-    its condition is known; then what its branch reads last, up to its last read, beside the results.
+    ``held``: the captures that die in the owner of this body. Captures of an If inside are live until its condition is
+    known; then those that its branch reads last, up to their last read, beside the results.
     """
     expiring = _expiring(body)
     sizes = {name: held[name] for name in body.captures if name in held}
@@ -251,7 +251,7 @@ def _peak_live(body: Graph, choices: Choices, dying: Mapping[int, Mapping[str, i
 
 
 def _expiring(body: Graph) -> dict[int, list[str]]:
-    """Names that are needed for the last time by each operator. Outputs are needed to the end."""
+    """Names by the operator that uses them last. Outputs are live to the end."""
     last = {name: i for i, op in enumerate(body.operators) for name in (*op.inputs, *op.captures, *op.outputs) if name}
     kept = set(body.outputs)
     expiring: dict[int, list[str]] = {}
@@ -266,13 +266,13 @@ def _written(op: Operator, body: Graph, skip: frozenset[str]) -> Iterable[str]:
 
 
 def role_of(op: Operator, index: int) -> str:
-    """What a subgraph is to its operator: "then", "else" or "body"."""
+    """The role of a subgraph in its operator: "then", "else" or "body"."""
     name = op.subgraph_names[index] if index < len(op.subgraph_names) else ""
     return name.removesuffix("_branch") or f"body {index}"
 
 
 def fact_of(op: Operator, choice: BodyChoice, prefix: str, *, is_unfolded: bool) -> ControlFlow:
-    """The operator for the reports; ``prefix`` is the path of those around it."""
+    """Facts of the operator for reports; ``prefix`` is the path of those around it."""
     return ControlFlow(
         name=op.name,
         inside=prefix.removesuffix("/"),
@@ -293,7 +293,7 @@ def fact_of(op: Operator, choice: BodyChoice, prefix: str, *, is_unfolded: bool)
 
 
 def assumption_of(op: Operator, choice: BodyChoice, *, is_unfolded: bool) -> Assumption | None:
-    """What is taken as true so that the operator can be simulated; None if nothing is."""
+    """The assumption under which the operator is simulated; None if none is needed."""
     if op.op_type == "If":
         words = _branch_words(op, choice) if len(op.subgraphs) > 1 else ""
     else:

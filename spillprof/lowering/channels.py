@@ -1,9 +1,8 @@
-"""Which axis of a tensor holds channels: what a target with ``channel_align`` stores in whole groups.
+"""The axis of a tensor that holds channels, which a target with ``channel_align`` stores in whole groups.
 
-Convolutions, poolings and what else works on maps by definition say it of their image and their result. It holds on
-from there, in both directions, through operators that leave the axes where they are: elementwise ones,
-normalisations, Concat, Resize, ... A product of matrices, a Reshape or a Transpose ends it, so that the heads of an
-attention are no channels.
+Convolutions, pooling and other operators on maps define it for their image and their result. It propagates from there,
+in both directions, through operators that keep the axes: elementwise ones, normalisations, Concat, Resize, ... Matrix
+products, Reshape and Transpose stop it, so that the heads of an attention are no channels.
 """
 
 from collections import defaultdict, deque
@@ -19,12 +18,12 @@ _NHWC_DOMAIN = "com.ms.internal.nhwc"
 
 
 def holds_channels_last(op: Operator) -> bool:
-    """Whether the operator works on maps in NHWC."""
+    """Whether the operator's maps are in NHWC layout."""
     return op.domain == _NHWC_DOMAIN or facts_of(op).channels_last or bool(op.attributes.get("channels_last"))
 
 
 def channel_axes(draft: Draft) -> Mapping[str, int]:
-    """The axis of the channels of each tensor that holds some, by name. All have rank 3 at least."""
+    """The channel axis of each tensor that has one, by name. All have rank 3 at least."""
     return _Axes(draft).found
 
 
@@ -40,7 +39,7 @@ class _Axes:
             self._spread()
 
     def _stated(self, task: Task) -> Iterator[tuple[str, int]]:
-        """Tensors of which the task's operator says by definition where the channels are."""
+        """Tensors whose channel axis the task's operator defines."""
         op, image = task.lead, task.inputs[:1]
         rule = facts_of(op).channel_rule
         if rule is Channels.MAP:
@@ -55,7 +54,7 @@ class _Axes:
                 yield name, self._rank(name) - 1 if last and op.op_type == "ReorderOutput" else 1
 
     def _spread(self) -> None:
-        """To all that shares an operator which leaves the axes where they are. Each is looked at once."""
+        """Propagates to all operands and results of operators that keep the axes. Each task is visited once."""
         tasks_of: dict[str, list[int]] = defaultdict(list)
         for i, task in enumerate(self._draft.tasks):
             if self._leaves_axes(task):
@@ -85,7 +84,7 @@ class _Axes:
                         self._hold(other, axis)
 
     def _leaves_axes(self, task: Task) -> bool:
-        """Whether operands and results have their channels on the same axis. What a convolution takes in has too."""
+        """Whether operands and results have their channels on the same axis, as operands of a fused activation have."""
         lead, *rest = map(facts_of, task.members)
         if lead.channel_rule is Channels.MAP:
             return any(facts.in_place for facts in rest)

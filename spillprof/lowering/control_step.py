@@ -1,4 +1,4 @@
-"""Control flow that stays one step: what the step needs of the bodies that would run in it."""
+"""Control flow that stays one step: the costs and operands of the bodies that run in it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ _LONGEST_PREFIX = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlStep:
-    """All trips of an operator with bodies, as one step."""
+    """An operator with bodies as one step, all its trips included."""
 
     macs: int
     uncosted: int  # operators inside whose multiplications are not counted
     touched_bytes: int  # payload read and written inside
     workspace_bytes: int  # largest sum of live activations beside the operands
     weights: Mapping[str, int]  # payload bytes of those that the bodies bring along
-    captures: tuple[str, ...]  # tensors outside that the bodies read
-    stated: tuple[str, ...]  # what the cost rules of operators inside take as true, as often as it is
-    is_pure: bool  # the same operands always give the same results, and nothing else happens
+    captures: tuple[str, ...]  # outer tensors that the bodies read
+    stated: tuple[str, ...]  # assumptions of the cost rules of operators inside, repeated as often as made
+    is_pure: bool  # a function of its operands, without side effects
 
 
 def control_step(op: Operator, choices: Choices) -> ControlStep:
@@ -56,7 +56,7 @@ def control_step(op: Operator, choices: Choices) -> ControlStep:
 
 
 def _executed(op: Operator, choices: Choices) -> Iterator[tuple[Graph, str]]:
-    """Every body that runs, after those around it, with a prefix that tells its weights from those of others."""
+    """Every body that runs, after those around it, with a unique prefix for its weights."""
     stack = [(op, "")]
     while stack:
         owner, prefix = stack.pop()
@@ -70,7 +70,7 @@ def _executed(op: Operator, choices: Choices) -> Iterator[tuple[Graph, str]]:
 
 
 def _reads(body: Graph, choices: Choices, reads: Mapping[int, Mapping[str, None]]) -> Iterator[str]:
-    """Names that a body reads, may repeat; ``reads`` are those of the bodies inside."""
+    """Names that a body reads, with repeats; ``reads`` are those of the bodies inside."""
     for op in body.operators:
         yield from filter(None, op.inputs)
         if op.subgraphs:

@@ -1,4 +1,4 @@
-"""Algorithms of a convolution: the memory that each needs besides the operands, and which of them is taken."""
+"""Algorithms of a convolution: the workspace of each, and which one is chosen."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,17 +32,17 @@ class Matrix:
     dtype: str
 
     def nbytes(self, blocks: int) -> int:
-        """Bytes of the largest of so many blocks of rows, as equal as they can be."""
+        """Bytes of the largest block if the rows are split into ``blocks`` as evenly as possible."""
         return tensor_bytes((-(-self.rows // blocks), self.row_elements), self.dtype)
 
     def fewest_blocks(self, limit_bytes: int) -> int:
-        """The fewest blocks that stay under a limit; one a row where a row alone passes it."""
+        """The fewest blocks that stay under a limit; one block per row if a single row exceeds it."""
         return -(-self.rows // max(1, min(self.rows, limit_bytes // max(1, self.nbytes(self.rows)))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A convolution in one algorithm. Either some workspaces of a fixed size, or a matrix that may be cut."""
+    """A convolution in one algorithm: workspaces of a fixed size, or a matrix that can be split into blocks."""
 
     algorithm: ConvAlgorithm
     spaces: tuple[tuple[str, int, Phase, Phase], ...] = ()  # purpose, bytes, first and last phase
@@ -50,12 +50,12 @@ class Form:
 
     @property
     def whole_bytes(self) -> int:
-        """What all of its workspaces hold, in one piece."""
+        """Bytes of all its workspaces, the matrix unsplit."""
         return sum(nbytes for _, nbytes, _, _ in self.spaces) + (0 if self.matrix is None else self.matrix.nbytes(1))
 
     @property
     def passing_bytes(self) -> int:
-        """What passes its workspaces: everything in them is written once and read once."""
+        """Bytes moved through its workspaces: each is written once and read once."""
         return 2 * self.whole_bytes
 
 
@@ -78,7 +78,7 @@ def conv_forms(task: Task, draft: Draft) -> tuple[Form, ...]:
 
 
 def asked_form(forms: Iterable[Form], conv: ConvAlgorithm) -> Form:
-    """The algorithm that is asked for, or direct where it does not apply."""
+    """The form of the given algorithm, or direct where it does not apply."""
     by_algorithm = {form.algorithm: form for form in forms}
     return by_algorithm.get(conv, by_algorithm[ConvAlgorithm.DIRECT])
 
@@ -86,7 +86,7 @@ def asked_form(forms: Iterable[Form], conv: ConvAlgorithm) -> Form:
 def fastest_form(
     forms: Sequence[Form], target: Target, *, macs_s: float, touched_bytes: int, limit_bytes: int | None
 ) -> Form:
-    """The fastest algorithm whose workspace stays within a limit (None: whatever its workspace), direct at worst.
+    """The fastest algorithm whose workspace stays within a limit (None: no limit); direct has no workspace.
 
     The matrix of im2col may come in blocks, one launch each. Of equally fast ones, the one with the smaller workspace.
     ``macs_s``: the time of its multiply-accumulates at the target's rate; ``touched_bytes``: what it touches without
@@ -103,7 +103,7 @@ def fastest_form(
 
 
 def conv_time_factor(target: Target, algorithm: ConvAlgorithm | None) -> float:
-    """What the multiply-accumulates of a task take, relative to the target's rate."""
+    """Time of the multiply-accumulates of a task, relative to the target's rate."""
     return 1.0 if algorithm is None else target.conv_time_factors.get(str(algorithm), 1.0)
 
 
@@ -181,7 +181,7 @@ def _accumulator(task: Task, draft: Draft, target: Target) -> tuple[tuple[str, i
 
 
 def convolution_notes(program: Program) -> tuple[str, ...]:
-    """Which convolutions memory made slower than they could be, and which make their matrix in blocks."""
+    """Notes on convolutions that memory limits to a slower algorithm, and on those with their matrix in blocks."""
     found = [(step.name, step.convolution) for step in program.steps if step.convolution is not None]
     notes = [f"convolutions: {_algorithms(found)}"] if any(c.algorithm != "direct" for _, c in found) else []
     slower = [(name, c) for name, c in found if c.algorithm != c.fastest]

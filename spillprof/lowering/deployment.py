@@ -1,4 +1,4 @@
-"""A float model in the element types that it will be deployed in."""
+"""Conversion of a float model to the element types of its deployment."""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping
@@ -11,15 +11,15 @@ from spillprof.lowering.operators.table import facts_of
 from spillprof.lowering.options import LoweringOptions
 
 _NARROW_BITS = 16
-"""Below this width weights are quantised: what scales or shifts the result stays as precise as it is."""
+"""Below this width weights are quantised, and biases, norms and scales keep their type."""
 
 
 def as_deployed(graph: Graph, options: LoweringOptions) -> Graph:
     """The graph with its float activations (inputs and outputs too) and weights in the types of the options.
 
     Integers, booleans and everything else stay as they are, and so, where the type of weights is narrower than 16
-    bits, do weights of rank 0 or 1 (biases, norms) and scales of quantised operators. What is computed from weights
-    alone is a weight if constants are folded. A Cast between types that become equal is then a view.
+    bits, do weights of rank 0 or 1 (biases, norms) and scales of quantised operators. Tensors computed
+    from weights alone are weights if constants are folded. A Cast between types that become equal is then a view.
     """
     if options.act_dtype is None and options.weight_dtype is None:
         return graph
@@ -29,7 +29,7 @@ def as_deployed(graph: Graph, options: LoweringOptions) -> Graph:
 
 
 def _retyped(graph: Graph, options: LoweringOptions, captured: Mapping[str, bool], counts: Counter[str]) -> Graph:
-    """One graph and those inside of it. ``captured``: tensors of the graphs around that it reads; whether a weight."""
+    """One graph and its bodies, converted. ``captured``: the outer tensors that it reads; whether each is a weight."""
     weights = _weights(graph, options, captured)
     scales = {name for op in graph.operators if facts_of(op).quantised for name in op.inputs}
     tensors = dict(graph.tensors)
@@ -56,13 +56,13 @@ def _with_bodies(op: Operator, weights: Container[str], options: LoweringOptions
 
 
 def _weights(graph: Graph, options: LoweringOptions, captured: Mapping[str, bool]) -> set[str]:
-    """Names that are known before the run: stored, or computed from such alone if that is folded."""
+    """Names of weights: stored ones, and results computed from weights alone if constants are folded."""
     found = {name for name, tensor in graph.tensors.items() if tensor.kind is TensorKind.WEIGHT}
     found.update(name for name, is_weight in captured.items() if is_weight)
     if not options.fold:
         return found
     readers: dict[str, list[int]] = defaultdict(list)
-    missing: list[int] = []  # by operator: distinct operands that are not known before the run
+    missing: list[int] = []  # by operator: distinct operands that are not weights
     for i, op in enumerate(graph.operators):
         operands = {name for name in (*op.inputs, *op.captures) if name and name not in found}
         missing.append(0 if folds_whatever_it_reads(op) else len(operands))

@@ -15,16 +15,16 @@ from spillprof.lowering.control_step import ControlStep
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Operators that will run as one step, and the tensors that cross its border."""
+    """Operators that run as one step, and the tensors that it reads and writes."""
 
     lead: Operator  # gives the step its name and type
     members: tuple[Operator, ...]  # all that run in it, in order
-    inputs: tuple[str, ...]  # those present, in operand order, captures and what it only holds last; may repeat
+    inputs: tuple[str, ...]  # those present, in operand order, then captures and held tensors; may repeat
     outputs: tuple[str, ...]  # those present
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """Those of ``inputs`` that it reads."""
+        """The ``inputs`` that it reads, without those that it only holds."""
         held = len(self.lead.holds)
         return self.inputs[:-held] if held else self.inputs
 
@@ -35,9 +35,11 @@ class Draft:
 
     graph: Graph
     tasks: tuple[Task, ...]  # topological order
-    weights: Mapping[str, int]  # tensors known before the run: payload bytes as they lie in DRAM
-    views: Mapping[str, str] = field(default_factory=dict)  # view: the tensor whose storage it shares, never a view
-    strided: frozenset[str] = frozenset()  # views that are a part of their storage, or another order of it
+    weights: Mapping[str, int]  # tensors known before the run: payload bytes in DRAM
+    views: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the tensor whose storage each view shares, never itself a view
+    strided: frozenset[str] = frozenset()  # views of a part of their storage, or in another order
     control_steps: Mapping[str, ControlStep] = field(default_factory=dict)  # by operator name
     control_flow: tuple[ControlFlow, ...] = ()
     folded_operators: int = 0
@@ -76,7 +78,7 @@ def first_draft(graph: Graph) -> Draft:
 
 
 def _runs_as_it_is(graph: Graph, tasks: Sequence[Task], present: Set[str]) -> bool:
-    """Whether each task reads only what is there by then, and no tensor is written twice."""
+    """Whether each task reads only tensors written before it, and no tensor is written twice."""
     there = set(present)
     written = 0
     for task in tasks:
@@ -109,7 +111,7 @@ def _check_reads(graph: Graph, tasks: Sequence[Task], writers: dict[str, int], p
 
 
 def _topological_order(tasks: Sequence[Task], writers: dict[str, int]) -> list[int]:
-    """Task indices; among those that are ready, the first of the file goes first (Kahn's algorithm, a heap)."""
+    """Task indices in topological order; among ready tasks, the first of the file (Kahn's algorithm with a heap)."""
     if all(writers.get(name, -1) < i for i, task in enumerate(tasks) for name in task.inputs):
         return list(range(len(tasks)))
     needs = [{writers[name] for name in task.inputs if name in writers} for task in tasks]
@@ -137,7 +139,7 @@ def _topological_order(tasks: Sequence[Task], writers: dict[str, int]) -> list[i
 
 
 def _on_cycle(start: int, needs: Sequence[set[int]], missing: Sequence[int]) -> int:
-    """An operator of a cycle: walk from one that never became ready to one that it waits for, until one repeats."""
+    """An operator of a cycle: follows unmet dependences from one that never became ready until one repeats."""
     seen: set[int] = set()
     while start not in seen:
         seen.add(start)

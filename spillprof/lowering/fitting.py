@@ -1,4 +1,4 @@
-"""Fitting a Program to a memory: what is reserved, and what happens to operators that cannot fit."""
+"""Fitting a Program to a memory: reservations, and tiling of operators that do not fit."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ _STREAM_STAGING_SHARE = 16
 
 
 def fit(program: Program, target: Target, options: LoweringOptions) -> Program:
-    """The program for ``target.sram_bytes``: reservations taken off, operands of oversized steps streamed.
+    """The program for ``target.sram_bytes``: reservations subtracted, operands of oversized steps streamed.
 
     ``CapacityError`` if the reservations do not fit, if a step does not fit with everything streamed, or if a step
     is oversized and the options say that this is an error.
@@ -53,7 +53,7 @@ def fit(program: Program, target: Target, options: LoweringOptions) -> Program:
 
 
 def unlimited(program: Program, target: Target, options: LoweringOptions) -> Program:
-    """The program for infinite SRAM, the ideal: reservations as ``fit`` takes them off, nothing streamed."""
+    """The program for infinite SRAM (the ideal): reservations as in ``fit``, nothing streamed."""
     reservations = reservations_of(program, target, options, target.sram_bytes)
     return replace(_without_shared_workspaces(program, target), capacity_bytes=None, reservations=reservations)
 
@@ -96,7 +96,7 @@ def stream_staging_bytes(target: Target) -> int:
 def reservations_of(
     program: Program, target: Target, options: LoweringOptions, capacity_bytes: int
 ) -> tuple[Reservation, ...]:
-    """What is taken off a memory of that capacity, in address order; nothing of size 0."""
+    """Reservations in a memory of the given capacity, in address order, without those of size 0."""
     weights = program.weight_bytes if options.weights is WeightsPolicy.RESIDENT else 0
     found = [
         Reservation(what="runtime", size_bytes=align(target.reserved_bytes, target.alignment_bytes)),
@@ -117,7 +117,7 @@ def _weight_staging_bytes(program: Program, target: Target, capacity_bytes: int)
     largest = most_weight_stream_bytes(program)
     chosen = target.weight_staging_bytes
     if chosen is None:
-        # From whole alignment units, so that a few bytes more of capacity never leave a smaller pool.
+        # In whole alignment units, so that a slightly larger capacity never leaves a smaller pool.
         chosen = (capacity_bytes - capacity_bytes % target.alignment_bytes) // _WEIGHT_STAGING_SHARE
     return min(align(chosen, target.alignment_bytes), align(largest, target.alignment_bytes))
 
@@ -157,7 +157,7 @@ def _over_reserved(
 
 
 def _oversized(program: Program, fitted: Program, target: Target, options: LoweringOptions) -> CapacityError:
-    """About the step with the largest demand, so that the SRAM it needs is the SRAM that all need."""
+    """The error about the step with the largest demand: the SRAM that it needs is enough for all."""
     smallest, worst = min_sram(program, target, options)
     message, where = _demand(worst, program, fitted, target)
     hint = (

@@ -1,4 +1,4 @@
-"""Constant folding by structure: what depends on weights alone is a weight. No value is computed."""
+"""Constant folding by structure, and dead code: tasks on weights alone are weights. No value is computed."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from spillprof.lowering.options import Fuse, LoweringOptions, Views
 
 
 def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
-    """The draft without the tasks that read weights alone (or nothing); what they write are weights.
+    """The draft without the tasks that read weights alone (or nothing); their results are weights.
 
     ``Shape`` and ``Size`` fold whatever they read, since all shapes are concrete. Random operators and operators
     of unknown domains do not fold. A folded tensor takes its own bytes in DRAM, with these exceptions:
@@ -39,7 +39,7 @@ def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
 
 
 def folds_where_inputs_do(op: Operator) -> bool:
-    """Whether the operator is a function of its inputs alone, by all that is known of it."""
+    """Whether the operator is a pure function of its inputs, as far as known."""
     return is_known(op) and not _is_random(op)
 
 
@@ -92,13 +92,13 @@ def _stored_bytes(
     source = sources[0]
     storage = views.get(source.name, source.name)
     if facts.view in (ViewKind.WHOLE, ViewKind.STRIDED) and storage in weights and source.dtype == result.dtype:
-        # As much of the stored form as the result is of the source: all of it, or a slice.
+        # The share of the stored form that the result is of the source: all of it, or a slice.
         return -(-weights[storage] * result.nbytes // source.nbytes) if source.nbytes > 0 else result.nbytes
     return result.nbytes
 
 
 def remove_dead(draft: Draft) -> Draft:
-    """The draft without tasks that no graph output needs, directly or through others.
+    """The draft without dead tasks: those that no graph output depends on.
 
     A task without outputs exists for its side effect and is kept. A graph without outputs keeps everything.
     """

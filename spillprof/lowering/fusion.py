@@ -1,13 +1,13 @@
 """Fusion: the chains that every NPU runs as one operation, and single pairs that the user names.
 
-A pair is legal if nothing has to be kept of the tensor and nothing computed twice:
+A pair is legal if the tensor need not be stored and nothing is computed twice:
 
-- it is the only result of an operator, no output of the graph, and one other operator alone reads it, in its order;
-- that one works element by element: element ``i`` of its result needs element ``i`` of the tensor, and of each other
-  operand element ``i`` too, or a broadcast one. So it may run on each piece of the tensor as soon as it is made.
+- it is the only result of an operator, no output of the graph, and exactly one operator reads it, in its order;
+- that reader is elementwise: element ``i`` of its result needs element ``i`` of the tensor, and of each other operand
+  element ``i`` too, or a broadcast one. So it may run on each piece of the tensor as soon as the piece is computed.
 
-The pair runs where the second operator stood, as all that it reads is there by then. Apart from that it is what every
-fused step is: it reads what both read, writes what the second writes, does the work of both, and is launched once.
+The pair runs in the position of the second operator, where all its operands exist. Like every fused step it reads what
+both read, writes what the second writes, does the work of both, and is launched once.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ _RULE = "the one operator that reads it must work element by element, on a resul
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Uses:
-    """Who writes and reads each storage: positions in ``draft.tasks``; and the storages that are graph outputs."""
+    """The writer and readers of each storage, as positions in ``draft.tasks``, and the storages of graph outputs."""
 
     draft: Draft
     writer: Mapping[str, int]
@@ -39,9 +39,9 @@ def fuse_chains(draft: Draft) -> Draft:
     """The draft with Conv, Gemm and MatMul joined to the bias, scale, BatchNormalization and activation after them.
 
     A BatchNormalization by itself takes the activation after it. The chain grows while the value between two
-    operators has one reader, is no graph output and keeps its number of elements; the only other thing that a
-    follower may read is weights, so the step runs where its first operator stood. ``x * sigmoid(x)`` counts as one
-    activation. The sums of an integer product take in their conversion to float, and the scale that is known before.
+    operators has one reader, is no graph output and keeps its number of elements; followers read only weights besides,
+    so the step runs in the position of its first operator. ``x * sigmoid(x)`` counts as one
+    activation. The sums of an integer product are fused with their conversion to float, and with a scale known before.
 
     Run after views are resolved: a Reshape inside of a chain does not break it.
     """
@@ -62,7 +62,7 @@ def fuse_chains(draft: Draft) -> Draft:
 
 
 def _uses_in(draft: Draft) -> _Uses:
-    """Who writes and reads each storage of the draft."""
+    """The uses of each storage of the draft."""
     readers: dict[str, list[int]] = defaultdict(list)
     for i, task in enumerate(draft.tasks):
         for storage in dict.fromkeys(map(draft.storage, task.inputs)):
@@ -126,7 +126,7 @@ def _trains(op: Operator) -> bool:
 
 
 def _rescales(task: Task, value: str, first: int, uses: _Uses) -> bool:
-    """Whether the task turns sums of an integer product into floats, or scales them by what is known before it."""
+    """Whether the task converts sums of an integer product to float, or scales them by a value known before it."""
     draft = uses.draft
     if not facts_of(draft.tasks[first].lead).sums_integers or not _same_elements(task, value, draft):
         return False
@@ -165,7 +165,7 @@ def _same_elements(task: Task, value: str, draft: Draft) -> bool:
 
 
 def _joined(lead: Task, followers: Sequence[Task], draft: Draft) -> Task:
-    """One task in place of several, each of which reads the one result of the task before it."""
+    """One task of several, each of which reads the one result of the task before it."""
     tasks = (lead, *followers)
     inner = {name for task in tasks[:-1] for name in task.outputs}
     return Task(
@@ -188,8 +188,8 @@ class Pair:
 def fuse_pairs(draft: Draft, tensors: Sequence[str]) -> Draft:
     """The draft with the operators joined over each of the tensors, one tensor after another.
 
-    A view stands for what it is stored in; a tensor inside of a step is fused over already. ``UsageError`` for a
-    tensor over which no pair is legal. Run after chains are fused: what they made one operator joins as one.
+    A view stands for its storage; a tensor inside of a step is fused already. ``UsageError`` for a tensor over which no
+    pair is legal. Run after chains are fused: a fused chain joins as one operator.
     """
     if not tensors:
         return draft
@@ -200,7 +200,7 @@ def fuse_pairs(draft: Draft, tensors: Sequence[str]) -> Draft:
 
 
 def legal_pairs(draft: Draft) -> tuple[Pair, ...]:
-    """Every pair of the draft that is legal by itself, in the order of the first operators."""
+    """Every pair that is legal by itself, in the order of the first operators."""
     pairs = _Pairs(draft)
     written = [(draft.storage(task.outputs[0]), task) for task in draft.tasks if len(task.outputs) == 1]
     return tuple(
@@ -211,7 +211,7 @@ def legal_pairs(draft: Draft) -> tuple[Pair, ...]:
 
 
 class _Pairs:
-    """Tasks that are joined one pair at a time; each keeps the place of its last."""
+    """Tasks joined one pair at a time; each keeps the position of its last operator."""
 
     def __init__(self, draft: Draft) -> None:
         uses = _uses_in(draft)
@@ -254,7 +254,7 @@ class _Pairs:
         del self._writer[storage], self._readers[storage]
 
     def obstacle(self, storage: str) -> str | None:
-        """Why no pair is legal over a storage; None if one is."""
+        """The reason why no pair is legal over a storage; None if one is."""
         draft = self._draft
         if storage not in self._writer:
             return "no operator of the run makes it"
@@ -280,7 +280,7 @@ class _Pairs:
         return None
 
     def _is_inside(self, name: str) -> bool:
-        """Whether a step makes the tensor on its way to its result."""
+        """Whether the tensor is an intermediate value of a fused step."""
         return any(name in op.outputs for task in self.tasks for op in task.members)
 
 
@@ -291,6 +291,6 @@ def _types(task: Task) -> str:
 
 
 def _is_pointwise(op: Operator) -> bool:
-    """Whether element i of its result needs element i of each operand alone, operands that are broadcast apart."""
+    """Whether element i of its result needs only element i of each operand, broadcast operands excepted."""
     facts = facts_of(op)
     return facts.in_place or (facts.joins is Follower.NORMALISATION and not _trains(op))

@@ -1,15 +1,15 @@
-"""The matrices of im2col: in how many blocks of output positions each is made and multiplied.
+"""The matrices of im2col: the number of blocks of output positions in which each is built and multiplied.
 
-A matrix is large and lives for one step. Sent off-chip it would be missed at once, so what does not fit is made in
-blocks, one after another in the same place, at one launch each. Blocks are cut
+A matrix is large and live for one step, so it cannot be spilled: one that does not fit is built in blocks, one after
+another at the same address, at one launch each. The number of blocks grows
 
-- until they stay under a limit, half of the SRAM at most;
-- further, until nothing has to leave for one: it fits beside all that is live. But no further than a launch more takes
-  less time than it saves: that of the bytes that a block gets smaller by, written back and reloaded once. Of n blocks
-  of M bytes together, those are M / (n - 1) - M / n.
+- until a block stays under a limit, half of the SRAM at most;
+- further, until a block fits beside all live buffers without evictions, as long as one more launch costs less time
+  than it saves: writing back and reloading the bytes by which a block shrinks. For n blocks of M bytes together, those
+  are M / (n - 1) - M / n.
 
-Where all workspaces share one block of memory, that is there for the whole run: blocks are cut by the fullest step,
-and what is smaller than the largest is not cut for nothing. In either case accumulators lie beside the matrix.
+A shared workspace block exists for the whole run: the fullest step decides its size, and smaller matrices are not split
+further than needed for it. In either case accumulators are stored beside the matrix.
 """
 
 import math
@@ -63,7 +63,7 @@ def _in_blocks(convolution: Convolution, spaces: Sequence[Workspace], blocks: in
 
 
 def _beside_bytes(step: Step) -> int:
-    """What the step's other workspaces hold at most while the matrix is there, in READ and COMPUTE."""
+    """Peak bytes of the step's other workspaces in the phases of the matrix, READ and COMPUTE."""
     return max(
         sum(w.size_bytes for w in step.workspaces if w.first <= phase <= w.last)
         for phase in (Phase.READ, Phase.COMPUTE)
@@ -71,9 +71,9 @@ def _beside_bytes(step: Step) -> int:
 
 
 def free_bytes(program: Program, target: Target, options: LoweringOptions) -> list[int]:
-    """What each step leaves for a matrix beside all that is live and its weights; below 0 where something must leave.
+    """Free bytes of each step for a matrix, beside live buffers and weights; negative if something must be evicted.
 
-    A shared block has to be free in every step, and holds the step's other workspaces too.
+    A shared block must be free in every step, and holds the step's other workspaces too.
     """
     reserved = sum(r.size_bytes for r in reservations_of(program, target, options, target.sram_bytes))
     pool = target.sram_bytes - reserved
@@ -91,7 +91,7 @@ def free_bytes(program: Program, target: Target, options: LoweringOptions) -> li
 
 
 def _blocks(matrix: Matrix, limit_bytes: int, free: int, target: Target) -> int:
-    """In how many blocks a matrix is made: see the head of this module."""
+    """The number of blocks of a matrix: see the module's docstring."""
     needed, wanted = matrix.fewest_blocks(limit_bytes), matrix.fewest_blocks(free)
     if target.launch_overhead_s <= 0:
         return max(needed, wanted)

@@ -1,4 +1,4 @@
-"""How a tensor lies in memory: channels padded, sizes rounded up to the alignment."""
+"""Storage of a tensor: channels padded, sizes rounded up to the alignment."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ def align(nbytes: int, alignment_bytes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a tensor takes, in bytes."""
+    """Bytes of a tensor in memory and in transfers."""
 
     payload_bytes: int  # its elements
     moved_bytes: int  # what a transfer of it moves: with padded channels, but not what the alignment adds
@@ -22,7 +22,7 @@ class Extent:
 
 
 def extent(tensor: Tensor, channels: int | None, target: Target) -> Extent:
-    """What an activation takes, of which one axis holds channels (None: it is stored as it is).
+    """The extent of an activation with channels on the given axis (None: it is stored unpadded).
 
     Channels are rounded up to ``target.channel_align``. Elements of a sequence are stored one by one.
     """
@@ -35,7 +35,7 @@ def extent(tensor: Tensor, channels: int | None, target: Target) -> Extent:
 
 
 def plain_extent(nbytes: int, target: Target) -> Extent:
-    """What so many bytes take, stored as they are."""
+    """The extent of unpadded bytes."""
     return Extent(nbytes, nbytes, align(nbytes, target.alignment_bytes))
 
 

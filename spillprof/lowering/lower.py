@@ -8,6 +8,7 @@ from spillprof.ir.op_times import OpTimes, TimeUnit
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.ir.units import LARGEST_SIZE
+from spillprof.lowering.algorithms import RunTime
 from spillprof.lowering.aliasing import share_views
 from spillprof.lowering.assembly import assemble
 from spillprof.lowering.deployment import as_deployed
@@ -19,19 +20,20 @@ from spillprof.lowering.quantisation import absorb_quantisation
 from spillprof.lowering.unfolding import unfold
 
 
-def lower(graph: Graph, target: Target, options: LoweringOptions) -> Program:
+def lower(graph: Graph, target: Target, options: LoweringOptions, run_s: RunTime | None = None) -> Program:
     """The Program of a Graph, not yet fitted to a memory: no capacity, no reservations, no streamed operands.
 
+    ``run_s``: seconds that a candidate program takes, which ``ConvAlgorithm.AUTO`` needs (``Engine.lowered`` gives it).
     ``ModelError`` for a graph that cannot run, ``UsageError`` for a tensor that cannot be pinned or fused
     over, or for measured times of which none belongs to the model.
     """
-    program = assemble(make_draft(graph, target, options), target, options)
+    program = assemble(make_draft(graph, target, options), target, options, run_s)
     _check_total(program)
     return program if options.op_times is None else with_measured_times(program, options.op_times, target)
 
 
 def _check_total(program: Program) -> None:
-    """``ModelError`` if sums of sizes would not stay exact, or would pass for infinite memory."""
+    """Raises ``ModelError`` if the sum of all sizes exceeds the largest exact size."""
     total = sum(b.size_bytes for b in program.buffers)
     total += sum(w.size_bytes for step in program.steps for w in step.workspaces)
     if total > LARGEST_SIZE:
@@ -46,7 +48,7 @@ def _check_total(program: Program) -> None:
 def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
     """All passes up to the assembly: task ``i`` of the draft becomes step ``i``.
 
-    Control flow is unfolded first, so that no other pass has to know of it. Q/DQ pairs are absorbed before folding,
+    Control flow is unfolded first, so that no other pass deals with it. Q/DQ pairs are absorbed before folding,
     or each dequantised weight would fold into its float form; views are shared before chains are fused, so that a
     Reshape does not break a chain.
     """
@@ -69,9 +71,9 @@ def make_draft(graph: Graph, target: Target, options: LoweringOptions) -> Draft:
 
 
 def with_measured_times(program: Program, times: OpTimes, target: Target) -> Program:
-    """The program with ``measured_s`` of each step one of whose operators has a time: the sum of those that have one.
+    """The program with ``measured_s`` of each step that has a measured operator: the sum of the measured times.
 
-    A runtime reports a fused operator under one of its names, so the operators of a step without a time add nothing.
+    A runtime reports a fused operator under one of its names, so operators of a step without a time add nothing.
     ``UsageError`` if no name matches, or if times in cycles meet a target without a clock.
     """
     if times.unit is TimeUnit.CYCLES and target.clock_hz is None:

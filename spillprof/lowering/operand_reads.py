@@ -1,4 +1,4 @@
-"""What a task reads of its operands: all of a tensor or a share of it, and which weights."""
+"""What a task reads of its operands: whole tensors or shares of them, activations and weights."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -15,9 +15,9 @@ _ALL_WHOLE: Mapping[str, Fraction] = {}
 
 
 def parts_read(task: Task, graph: Graph) -> Mapping[str, Fraction]:
-    """Share of a tensor that a task reads, for those that it reads in part: more than one reading adds up.
+    """Shares of the tensors that a task reads in part; several readings of one tensor add up.
 
-    A tensor is never read more than once as a whole: rows that repeat are counted, up to the size of the table.
+    Repeated rows are counted, up to the size of the tensor: a share is at most 1.
     """
     elements = elements_read(task.lead, graph)
     if elements is None:
@@ -25,7 +25,7 @@ def parts_read(task: Task, graph: Graph) -> Mapping[str, Fraction]:
     shares: dict[str, Fraction] = {}
     present = [i for i, name in enumerate(task.lead.inputs) if name]
     for position, name in enumerate(task.inputs):
-        index = present[position] if position < len(present) else None  # behind the lead's: scales, captures
+        index = present[position] if position < len(present) else None  # after the lead's: scales, captures
         share = Fraction(1)
         if index is not None and index in elements:
             held = _held(graph.tensors[task.lead.inputs[index]])
@@ -43,15 +43,15 @@ class WeightReads(NamedTuple):
     """Distinct weights that a task reads, by name: payload bytes that it moves."""
 
     whole: Mapping[str, int]  # operands
-    in_part: Mapping[str, int]  # they only pass through
+    in_part: Mapping[str, int]  # never kept on-chip
 
     @property
     def read_bytes(self) -> int:
-        """What the task reads of all of them."""
+        """Bytes that the task reads of all of them."""
         return sum(self.whole.values()) + sum(self.in_part.values())
 
     def streamed_bytes(self, policy: WeightsPolicy) -> int:
-        """What passes through the weight staging area: all under ``stream``, under ``cached`` what is read in part."""
+        """Bytes through the weight staging area: all under ``stream``, partial reads under ``cached``."""
         if policy is WeightsPolicy.STREAM:
             return self.read_bytes
         return sum(self.in_part.values()) if policy is WeightsPolicy.CACHED else 0
@@ -62,9 +62,9 @@ NO_WEIGHTS = WeightReads(whole=_NOTHING, in_part=_NOTHING)
 
 
 def weight_reads(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> WeightReads:
-    """The weights of a task; of control flow in one step those of its bodies too.
+    """The weights that a task reads, those of its bodies included if it is control flow in one step.
 
-    ``parts``: the share that it reads of tensors, where that is not all.
+    ``parts``: the shares of tensors that it reads in part.
     """
     views, stored = draft.views, draft.weights
     whole: dict[str, int] = {}
@@ -84,7 +84,7 @@ def weight_reads(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> Wei
 
 
 def _in_part(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> dict[str, int]:
-    """Weights that are not read as a whole, in all readings together: bytes of each."""
+    """Bytes of the weights of which all readings together are less than the whole."""
     read: dict[str, int] = {}
     for name in dict.fromkeys(task.inputs):
         storage = draft.storage(name)

@@ -1,4 +1,4 @@
-"""Q/DQ fusion: an operator between DequantizeLinear and QuantizeLinear reads and writes the quantised tensors."""
+"""Q/DQ fusion: an operator between DequantizeLinear and QuantizeLinear reads and writes quantised tensors."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Uses:
-    """Who writes and who reads each tensor: positions in ``tasks``."""
+    """The writer and readers of each tensor, as positions in ``tasks``."""
 
     tasks: Sequence[Task]
     writer: Mapping[str, int]
@@ -26,10 +26,10 @@ class _Uses:
 def absorb_quantisation(draft: Draft) -> Draft:
     """The draft with Q/DQ joined to the operators that they wrap.
 
-    A DequantizeLinear is joined to each operator that reads it, and is no step of its own if all of its readers
-    take it; so is that of a weight, which stays at its quantised size. A QuantizeLinear is joined to the operator
+    A DequantizeLinear is joined to each operator that reads it, and is no step of its own if all its readers absorb it;
+    likewise that of a weight, which keeps its quantised size. A QuantizeLinear is joined to the operator
     before it if nothing else reads the float value. An operator that only moves data (Reshape, Transpose, ...)
-    takes both or neither, so that it can stay a view. Scales and zero points become operands of the step.
+    absorbs both or neither, so that it can stay a view. Scales and zero points become operands of the step.
     """
     if not any(is_type(task.lead, _QUANTIZE, _DEQUANTIZE) for task in draft.tasks):
         return draft
@@ -86,7 +86,7 @@ def _is_dequantised(name: str, uses: _Uses) -> bool:
 
 
 def _only_quantizer(name: str, uses: _Uses) -> int | None:
-    """The QuantizeLinear that is the only reader of the tensor, and whose scale is there before the tensor is."""
+    """The QuantizeLinear that is the only reader of the tensor, if its scale is a weight or a graph input."""
     readers = uses.readers.get(name, ())
     if len(readers) != 1 or name in uses.outputs:
         return None

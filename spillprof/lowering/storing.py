@@ -1,4 +1,4 @@
-"""The buffers of a draft: what its tasks read and write, and how it lies in memory."""
+"""The buffers of a draft: storages that its tasks touch, their sizes, and which are pinned."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
@@ -23,7 +23,7 @@ _WEIGHT_HINTS = {
 def buffers_of(
     draft: Draft, weights: Sequence[WeightReads], target: Target, options: LoweringOptions
 ) -> tuple[Buffer, ...]:
-    """Storages that the tasks touch, in the order in which they first do; weights too under policy ``cached``.
+    """Buffers of the storages that tasks touch, in order of first touch; of weights too under policy ``cached``.
 
     ``weights``: those that each task reads. ``UsageError`` for a tensor that cannot be pinned.
     """
@@ -68,10 +68,10 @@ def buffers_of(
 def _sizes(
     draft: Draft, target: Target, sharing: Mapping[str, Sequence[str]], plain: Container[str]
 ) -> Callable[[str], Extent]:
-    """What a storage takes, worked out once for each shape and type.
+    """A function from storage to extent, memoized by shape and type.
 
-    Channels are padded where the tensor that is written first, or a view of all of it, holds some. What lies in
-    ``plain``, the network's inputs and outputs, is stored as the outside world has it.
+    Channels are padded if the tensor that is written first, or a view of all of it, has a channel axis. Storages in
+    ``plain``, the network's inputs and outputs, keep their outside layout.
     """
     known: dict[tuple[object, ...], Extent] = {}
     tensors = draft.graph.tensors
@@ -96,7 +96,7 @@ def _sizes(
 
 
 def _pinned_storages(draft: Draft, options: LoweringOptions, stored: Collection[str]) -> frozenset[str]:
-    """Storages of the tensors in ``options.pin``. A view pins what it is stored in.
+    """Storages of the tensors in ``options.pin``. A view pins its storage.
 
     ``stored`` are the storages that will have a buffer. ``UsageError`` for a tensor that has none.
     """

@@ -1,4 +1,4 @@
-"""Oversized steps: which operands are tiled through DRAM."""
+"""Oversized steps: the choice of operands that are tiled through DRAM."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from spillprof.ir.program import PHASES_PER_STEP, Phase, Program, Step
 
-EXACT_OPERANDS = 16  # up to here all subsets are looked at
+EXACT_OPERANDS = 16  # up to here all subsets are enumerated
 
 _Bytes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidates:
-    """Operands of a step that could be streamed, and what the rest of the step needs.
+    """Operands of a step that can be streamed, and the bytes that the rest of the step needs.
 
     The greatest phase of ``fixed + held`` must stay within the pool, where an operand that is kept adds ``loads``.
     ``pairs`` are in-place results ``(old, new)``: with both kept, their bytes are needed once.
@@ -29,11 +29,11 @@ class _Candidates:
 
 
 def stream_oversized(program: Program, step: Step, pool_bytes: int, staging_bytes: int) -> Step | None:
-    """The step with the smallest set of operands streamed that makes the rest fit beside the staging buffer.
+    """The step with the fewest bytes of operands streamed such that the rest fits beside the staging buffer.
 
-    Smallest by bytes; of equal sets the one with the earlier operands, reads before writes. Exact up to
-    ``EXACT_OPERANDS`` operands, greedy beyond (see ``_greedy``). Dedicated operands are never streamed. An in-place
-    result of which either side is streamed becomes an ordinary one. None if even all operands streamed are not enough.
+    On ties the set with the earlier operands, reads before writes. Exact up to ``EXACT_OPERANDS``
+    operands, greedy beyond (see ``_greedy``). Dedicated operands are never streamed. An in-place result is written out
+    of place if either side is streamed. None if even streaming all operands is not enough.
     """
     operands = [(b, kind) for kind, side in (("read", step.reads), ("write", step.writes)) for b in side]
     operands = [
@@ -74,7 +74,7 @@ def _candidates(program: Program, step: Step, operands: Sequence[tuple[int, str]
 
 @lru_cache(maxsize=4096)  # a network repeats its layers
 def _exact(candidates: _Candidates, pool_bytes: int) -> tuple[int, ...] | None:
-    """Positions to stream: of all sets that fit, the fewest bytes.
+    """Positions to stream: the set of fewest bytes that fits.
 
     Sets of kept operands are numbered with the first operand as the highest bit, so the first of the best sets is
     the one that streams the earlier operands.
@@ -107,8 +107,8 @@ def _subset_sums(values: Sequence[int]) -> _Bytes:
 def _greedy(candidates: _Candidates, pool_bytes: int) -> tuple[int, ...] | None:
     """Positions to stream, not always the fewest bytes. Time n log n.
 
-    Largest first, stream what does not pass the bytes that are still missing; when nothing does, the smallest that
-    covers them; at last keep again, largest first, what fits after all. In-place results are given up beforehand.
+    Streams, largest first, operands no larger than the bytes still missing; then the smallest that covers them; finally
+    keeps again, largest first, what fits after all. In-place results are given up beforehand.
     """
     held = list(candidates.fixed)
     for load in candidates.loads:

@@ -1,6 +1,6 @@
 """Programs made from programs before they are fitted: in another order, with dedicated slots, with recomputed copies.
 
-All of them decide anew which results are written in place, as where an operand dies depends on the order.
+Each recomputes which results are written in place, because live ranges depend on the order.
 """
 
 import re
@@ -15,9 +15,9 @@ _SUFFIX = re.compile(r" \(recomputed(?: \d+)?\)\Z")
 
 
 def reordered(program: Program, order: Sequence[int]) -> Program:
-    """The (not yet fitted) program with step ``order[i]`` as step ``i``, as if the model listed its operators so.
+    """The (not yet fitted) program with step ``order[i]`` as step ``i``, as if that were the order of the model.
 
-    Buffers are numbered anew, in the order in which the steps first touch them.
+    Buffers are renumbered in order of first touch.
     ``ValueError`` if that is no permutation of the steps, or a step would read what is not written yet.
     """
     if sorted(order) != list(range(len(program.steps))):
@@ -36,7 +36,7 @@ def reordered(program: Program, order: Sequence[int]) -> Program:
 
 
 class Touched(NamedTuple):
-    """What a step touches, as ``Step`` has it."""
+    """The buffers that a step touches, as in ``Step``."""
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -45,7 +45,7 @@ class Touched(NamedTuple):
 
 
 def with_updates(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[Step, ...]:
-    """The steps with their in-place results decided anew."""
+    """The steps with their in-place results recomputed."""
     return tuple(
         step if step.updates == updates else replace(step, updates=updates)
         for step, updates in zip(steps, updates_of(steps, buffers), strict=True)
@@ -53,7 +53,7 @@ def with_updates(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[Step
 
 
 def updates_of(steps: Sequence[Touched | Step], buffers: Sequence[Buffer]) -> list[tuple[Update, ...]]:
-    """The in-place results of each step: of the first operand that may be overwritten and dies there."""
+    """The in-place result of each step: over its first operand that may be overwritten and dies there."""
     last_read = {b: i for i, step in enumerate(steps) for b in (*step.reads, *step.holds)}
     updates: list[tuple[Update, ...]] = [()] * len(steps)
     for i, step in enumerate(steps):
@@ -106,16 +106,16 @@ def with_slots(program: Program, buffers: Collection[int]) -> Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Recompute:
-    """Make a buffer again right before a step that reads it."""
+    """Recompute a buffer right before a step that reads it."""
 
     use_step: int
     buffer: int
 
 
 def producers(program: Program) -> dict[int, int]:
-    """Buffers that may be computed again, and the step that makes each.
+    """Buffers that can be recomputed, and the step that writes each.
 
-    The step has one result, gives it again whenever it runs, and the buffer has no dedicated slot.
+    The step is repeatable and has one result, and the buffer has no dedicated slot.
     """
     return {
         step.writes[0]: i
@@ -127,10 +127,10 @@ def producers(program: Program) -> dict[int, int]:
 def with_recomputed(program: Program, choices: Iterable[Recompute]) -> Program:
     """The (not yet fitted) program with a copy of the producer of each chosen buffer right before the chosen use.
 
-    That use and all later ones, to the next choice of the same buffer, read the copy; so the first buffer's life ends
-    earlier, and what its producer reads lives on to the copy, as the newest copy of it if there is one. Copies before
-    one step run in the order of their producers. Buffers and steps keep their numbers, but for as many steps as stand
-    before them (``moved_to``); new buffers come last. Which results are written in place is decided anew.
+    That use and all later ones, up to the next choice of the same buffer, read the copy: the live range of the original
+    ends earlier, and those of its producer's operands (their newest copies) extend to the copy. Copies before one step
+    run in the order of their producers. Buffers keep their numbers, and steps shift by the copies before them
+    (``moved_to``); new buffers come last. In-place results are recomputed.
 
     ``ValueError`` for a buffer that cannot be computed again, or that the step does not read.
     """
@@ -158,7 +158,7 @@ def with_recomputed(program: Program, choices: Iterable[Recompute]) -> Program:
 
 
 def moved_to(step: int, choices: Iterable[Recompute]) -> int:
-    """The number of an old step in the program with the copies."""
+    """The index of an original step in the program with the copies."""
     return step + sum(choice.use_step <= step for choice in set(choices))
 
 
@@ -175,7 +175,7 @@ def _reading(step: Step, newest: Mapping[int, int]) -> Step:
 
 
 class _Names:
-    """Copies of steps and buffers, each with a name that no other has."""
+    """Copies of steps and buffers with unique names."""
 
     def __init__(self, program: Program) -> None:
         self._steps = dict.fromkeys((step.name for step in program.steps), 1)
@@ -193,7 +193,7 @@ class _Names:
 
 
 def _unused(base: str, taken: dict[str, int]) -> str:
-    """``base (recomputed)``, ``base (recomputed 2)``, ...: the first that is not taken; it is now."""
+    """Takes and returns the first free name of ``base (recomputed)``, ``base (recomputed 2)``, ..."""
     number = taken.get(base, 1)  # of copies, and one for the original
     name = base
     while name in taken:

@@ -1,4 +1,4 @@
-"""The graph that control flow is unfolded into, while it grows: operators, tensors, and names that nobody has yet."""
+"""Builder of the unfolded graph: its operators and tensors, with unique names."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ _LONGEST_PREFIX = 200
 
 
 class UnfoldedGraph:
-    """What was unfolded so far, and how slices, stacks and decisions of loops are written."""
+    """The unfolded graph so far; methods append slices, stacks and decisions of loops."""
 
     def __init__(self, graph: Graph) -> None:
         self.operators: list[Operator] = []
@@ -19,36 +19,36 @@ class UnfoldedGraph:
         self._tensor_names = _Names(graph.tensors)
 
     def name(self, wanted: str) -> str:
-        """A name for an operator."""
+        """Takes a unique operator name."""
         return self._operator_names.take(wanted)
 
     def prefix(self, around: str, name: str, part: str) -> str:
-        """What the names made in a body begin with; one that grows too long is cut, and numbered instead."""
+        """The prefix of names in a body; one that grows too long is truncated and numbered."""
         text = f"{around}{name}/{part}/" if part else f"{around}{name}/"
         if len(text) <= _LONGEST_PREFIX:
             return text
         return self._operator_names.take(f"{text[: _LONGEST_PREFIX // 2]}~") + "/"
 
     def tensor(self, prefix: str, tensor: Tensor) -> str:
-        """The name of a new tensor that is like the given one."""
+        """Adds a copy of a tensor and returns its name."""
         name = self._tensor_names.take(prefix + tensor.name)
         kind = tensor.kind if tensor.kind is TensorKind.WEIGHT else TensorKind.ACTIVATION
         self.tensors[name] = replace(tensor, name=name, kind=kind)
         return name
 
     def scalar(self, prefix: str, name: str, dtype: str, kind: TensorKind) -> str:
-        """The name of a new tensor without axes."""
+        """Adds a scalar and returns its name."""
         return self.tensor(prefix, Tensor(name=name, dtype=dtype, shape=(), kind=kind))
 
     def constant(self, prefix: str, name: str, dtype: str) -> str:
-        """The name of a new scalar that is known before the run."""
+        """Adds a scalar weight and returns its name."""
         return self.scalar(prefix, name, dtype, TensorKind.WEIGHT)
 
     def decide(
         self, op: Operator, name: str, inputs: Iterable[str], outputs: tuple[str, ...], holds: Iterable[str] = ()
     ) -> None:
-        """The step in which control flow decides how it goes on; ``holds`` are kept until then."""
-        own = name == op.name  # at the top the operator itself is gone, and its name free
+        """Adds the step that evaluates a condition; ``holds`` are kept until then."""
+        own = name == op.name  # at the top level the operator itself is gone, so its name is free
         self.operators.append(
             Operator(
                 name=name if own else self._operator_names.take(name),
@@ -61,7 +61,7 @@ class UnfoldedGraph:
         )
 
     def slice_of(self, prefix: str, source: str, part: Tensor, axes: AttributeValue, index: int) -> str:
-        """One trip's part of a scanned tensor: a view where it lies in one piece, else a copy."""
+        """Adds one trip's slice of a scanned tensor, a view if it is contiguous, and returns its name."""
         shape = self.tensors[source].shape
         axis = int(axes[index]) if isinstance(axes, tuple) and index < len(axes) else 0
         is_one_piece = all(size == 1 for size in shape[: axis % max(len(shape), 1)])
@@ -86,7 +86,7 @@ class UnfoldedGraph:
         *,
         is_last: bool,
     ) -> list[str]:
-        """The buffers that collect one slice a trip, each with this trip's slice in it."""
+        """Adds this trip's slices to the buffers that collect them, and returns the names of the results."""
         after = []
         for part, stack, result in zip(slices, stacks, results, strict=False):
             if not result:
@@ -106,7 +106,7 @@ class UnfoldedGraph:
         return after
 
     def pass_on(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Gives results the values of other tensors, which they share unless views are copied."""
+        """Adds an Identity from each source to its result, unless they are the same tensor."""
         for source, result in pairs:
             if result and source != result:
                 self.operators.append(
@@ -121,14 +121,14 @@ class UnfoldedGraph:
 
 
 class _Names:
-    """Gives out names that nobody has yet."""
+    """Names in use, and unique new ones."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = set(taken)
         self._next: dict[str, int] = {}
 
     def take(self, wanted: str) -> str:
-        """The name, or the name with a number behind it."""
+        """Takes the name, with a number appended if it is in use."""
         name = wanted
         while name in self._taken:
             number = self._next.get(wanted, 1)

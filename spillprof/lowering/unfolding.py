@@ -1,8 +1,8 @@
-"""Control flow unfolded: the operators that run, in their order, as if the model had been written without it.
+"""Unfolding of control flow: the operators that run, in order, as if the model had been written without it.
 
-Everything after this pass sees ordinary operators. The bodies of If, Loop and Scan take the place of the operator:
-of an If one branch, of a loop one copy of its body for each trip. State goes from trip to trip by name; what is
-stacked is collected in one buffer, slice by slice. No recursion: bodies may be nested to any depth.
+All later passes see ordinary operators. The bodies of If, Loop and Scan replace the operator: one branch of an If, one
+copy of a loop's body for each trip. State passes from trip to trip by name; stacked outputs are collected in one
+buffer, slice by slice. No recursion: bodies may be nested to any depth.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,23 +19,23 @@ from spillprof.lowering.unfolded import UnfoldedGraph
 
 _LISTED = 20
 _Frame: TypeAlias = Iterator["_Frame"]
-"""A body that is being unfolded; it gives the bodies inside of it, to be done before it goes on."""
+"""A body being unfolded: yields the bodies inside of it, which are unfolded before it continues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfolded:
-    """A graph whose operators have no bodies, and what is known of those that had some."""
+    """A graph whose operators have no bodies, and facts of the control flow that it had."""
 
     graph: Graph
     control_steps: Mapping[str, ControlStep]  # operators that stay one step, by name
     control_flow: tuple[ControlFlow, ...]
-    removed_operators: int = 0  # control flow whose results nobody reads
+    removed_operators: int = 0  # dead control flow
 
 
 def unfold(graph: Graph, options: LoweringOptions) -> Unfolded:
-    """The graph with its control flow unfolded, or with one step an operator where the options or the limit say so.
+    """The graph with its control flow unfolded, or kept as one step where options or the limit require it.
 
-    With folding, control flow whose results nobody reads is left out: its decisions would keep it alive later.
+    With folding, dead control flow is left out: its decisions would keep it alive in later passes.
     """
     if not any(op.subgraphs for op in graph.operators):
         return Unfolded(graph=graph, control_steps={}, control_flow=())
@@ -55,7 +55,7 @@ def unfold(graph: Graph, options: LoweringOptions) -> Unfolded:
 
 
 def _shortened(assumptions: Sequence[Assumption]) -> Iterator[Assumption]:
-    """The first ones, and how many there are more."""
+    """The first assumptions, and the number of the others."""
     yield from assumptions[:_LISTED]
     if len(assumptions) > _LISTED:
         yield Assumption(what="further control flow is decided by the same rules", count=len(assumptions) - _LISTED)
@@ -63,11 +63,11 @@ def _shortened(assumptions: Sequence[Assumption]) -> Iterator[Assumption]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
-    """One run of a graph: what its names are called in the unfolded graph."""
+    """One run of a graph: the names of its tensors in the unfolded graph."""
 
     names: Mapping[str, str] | None  # None: the same
     prefix: str  # of the names made here
-    place: int  # in the file, whichever trip it is: weights are told apart by it
+    place: int  # position in the file, the same for all trips: weights are shared by it
     is_repeated: bool  # inside of a loop that is unfolded
 
     def of(self, name: str) -> str:
@@ -127,7 +127,7 @@ class _Unfolder:
     def _unfolds(self, op: Operator, choice: BodyChoice, scope: _Scope) -> bool:
         if self._options.control is Control.STEP or not choice.fits:
             return False
-        if op.op_type == "If" or scope.is_repeated:  # what is repeated was paid for with the loop around it
+        if op.op_type == "If" or scope.is_repeated:  # the loop around it has counted its steps
             return True
         if choice.total.steps > self._left:
             return False
@@ -200,7 +200,7 @@ class _Unfolder:
         self._finish(op, choice, state, results)
 
     def _finish(self, op: Operator, choice: BodyChoice, state: Sequence[str], results: Sequence[str]) -> None:
-        """What the last trip did not write under the operator's own names."""
+        """Adds the operator's results that the last trip did not write under their own names."""
         self.made.pass_on(zip(state, results, strict=False))
         if choice.trips.count == 0:
             for result in filter(None, results[len(state) :]):
@@ -218,7 +218,7 @@ class _Unfolder:
         given: Mapping[str, str],
         assigned: Mapping[str, str],
     ) -> _Scope:
-        """The scope of one run: captures are the tensors outside, all that the body makes gets a name of its own."""
+        """The scope of one run: captures refer to outer tensors, tensors of the body get unique names."""
         place = self._places.setdefault((around.place, op.name, role), len(self._places) + 1)
         stem = self.made.prefix(around.prefix, op.name, role) if prefix is None else prefix
         names = {name: around.of(name) for name in body.captures}
@@ -268,7 +268,7 @@ class _Unfolder:
 
 
 def _assigned(body: Graph, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Names outside of what the body writes itself; a tensor that is two outputs keeps the first."""
+    """Outer names of the outputs that the body writes itself; a tensor that is two outputs keeps the first."""
     wanted: dict[str, str] = {}
     for inner, outer in pairs:
         wanted.setdefault(inner, outer)
@@ -277,7 +277,7 @@ def _assigned(body: Graph, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _dead_control_flow(body: Graph) -> frozenset[int]:
-    """Identities of the operators with bodies that no output needs, directly or through others, in any order."""
+    """Identities of dead operators with bodies: those that no output depends on."""
     if not body.outputs or not any(op.subgraphs for op in body.operators):
         return frozenset()
     writers = {name: op for op in body.operators for name in op.outputs if name}

@@ -17,9 +17,9 @@ from spillprof.planning.free_list import Fit
 from spillprof.planning.gaps import GapKey, GapOption, WriteBacks
 from spillprof.planning.placements import Owner
 
-Priority = Callable[[ResidencyBlock], tuple[int, ...]]
+_Priority = Callable[[ResidencyBlock], tuple[int, ...]]
 
-PACKING_ORDERS: dict[str, Priority] = {
+PACKING_ORDERS: dict[str, _Priority] = {
     "size": lambda b: (-b.size_bytes, b.start),
     "area": lambda b: (-b.size_bytes * b.duration, b.start),
     "duration": lambda b: (-b.duration, b.start),

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from spillprof.ir.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
 from spillprof.ir.program import PHASES_PER_STEP, Program
 
-Stretch = list[int]
+_Stretch = list[int]
 """[buffer, start tick, end tick, address]: a segment under construction."""
-Issue = tuple[int, int, int, TransferKind, int, int, int]
+_Issue = tuple[int, int, int, TransferKind, int, int, int]
 """A transfer, keyed in queue order: issue step, 1 if it reads DRAM, needed step, kind, buffer, bytes, segment."""
 
 
@@ -16,9 +16,9 @@ class PlanRecorder:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._stretches: list[Stretch] = []
+        self._stretches: list[_Stretch] = []
         self._open: dict[int, int] = {}  # buffer -> position in _stretches
-        self._issues: list[Issue] = []
+        self._issues: list[_Issue] = []
         self._spills: list[Spill] = []
         self._moves: list[Move] = []
         self._scratch: list[Scratch] = []
@@ -60,7 +60,7 @@ class PlanRecorder:
 
     def plan(self, strategy: str, *, inputs_resident: bool = False) -> Plan:
         """The plan of everything recorded, in canonical order. All segments must be closed."""
-        segments, transfers = canonical_order(self._stretches, self._issues)
+        segments, transfers = _in_canonical_order(self._stretches, self._issues)
         return Plan(
             strategy=strategy,
             capacity_bytes=self._program.capacity_bytes,
@@ -75,8 +75,8 @@ class PlanRecorder:
         )
 
 
-def canonical_order(
-    stretches: Sequence[Stretch], issues: Sequence[Issue]
+def _in_canonical_order(
+    stretches: Sequence[_Stretch], issues: Sequence[_Issue]
 ) -> tuple[tuple[Segment, ...], tuple[Transfer, ...]]:
     """Segments by start, then address; transfers in queue order: by issue step, writes first, most urgent first."""
     order = sorted(range(len(stretches)), key=[(start, address) for _, start, _, address in stretches].__getitem__)

@@ -37,7 +37,7 @@ class SimulationSpec:
     moves: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # step before which -> buffer -> next address
 
 
-READ, COMPUTE, WRITE = Phase  # names of a module are looked up faster than members of an enum
+_READ, _COMPUTE, _WRITE = Phase  # names of a module are looked up faster than members of an enum
 
 
 class Need(NamedTuple):
@@ -47,12 +47,12 @@ class Need(NamedTuple):
     purpose: str
     size_bytes: int
     first: Phase
-    given_back: Phase | None  # the phase after which it is freed; None if it stays allocated
+    freed_after: Phase | None  # the phase after which it is freed; None if it stays allocated
 
     @property
     def last(self) -> Phase:
         """The last phase of this step in which it is allocated."""
-        return Phase.WRITE if self.given_back is None else self.given_back
+        return Phase.WRITE if self.freed_after is None else self.freed_after
 
 
 class StepFacts(NamedTuple):
@@ -169,33 +169,33 @@ class _NeedsOfSteps:
             loads = tuple([b for b in step.reads if b not in streamed])
         ends = {}
         for b in step.reads:
-            if (released_at[b] <= i or b in heirs) and (phase := self._given_back(b, i, heirs)) is not None:
+            if (released_at[b] <= i or b in heirs) and (phase := self._freed_after(b, i, heirs)) is not None:
                 ends[b] = phase
-        needs = [Need(b, "", size[b], READ, ends.get(b)) for b in loads if b not in slot]
+        needs = [Need(b, "", size[b], _READ, ends.get(b)) for b in loads if b not in slot]
         if step.stream_staging_bytes:
-            needs.append(Need(None, "stream staging", step.stream_staging_bytes, READ, WRITE))
+            needs.append(Need(None, "stream staging", step.stream_staging_bytes, _READ, _WRITE))
         if step.workspaces:
             needs += [Need(None, w.purpose, w.size_bytes, w.first, w.last) for w in step.workspaces]
         elsewhere = {*step.streamed_writes, *heirs.values()}
         for b in step.writes:
             if b not in slot and b not in elsewhere:
-                needs.append(Need(b, "", size[b], COMPUTE, None if released_at[b] > i else WRITE))
+                needs.append(Need(b, "", size[b], _COMPUTE, None if released_at[b] > i else _WRITE))
         if step.workspaces:
             needs.sort(key=lambda need: need.first)
         return StepFacts(
             step.reads, loads, step.writes, tuple(needs), tuple([end for end in ends.items() if end[0] not in slot])
         )
 
-    def _given_back(self, b: int, i: int, heirs: Mapping[int, int]) -> Phase | None:
+    def _freed_after(self, b: int, i: int, heirs: Mapping[int, int]) -> Phase | None:
         """The phase after which the space of an operand that is read is freed; None if it stays allocated.
 
         ``heirs``: the result that takes over an operand's space, by operand.
         """
         if b in heirs:
-            return None if self.released_at[heirs[b]] > i else WRITE
+            return None if self.released_at[heirs[b]] > i else _WRITE
         if self.released_at[b] > i:
             return None
-        return WRITE if self.is_output[b] else COMPUTE  # an output is drained after the step
+        return _WRITE if self.is_output[b] else _COMPUTE  # an output is drained after the step
 
 
 def _slot_addresses(reservations: Sequence[Reservation]) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""The Profile JSON: integers exact, keys in a fixed order, one line a row so that two files can be compared by line."""
+"""JSON text: integers exact, keys in a fixed order, one line a row, so that files can be compared by line."""
 
 import json
 from collections.abc import Iterator
@@ -9,12 +9,13 @@ from spillprof.ir.profile import Profile
 from spillprof.ir.target import PROFILE_FIELDS, ROWS
 
 
-def render(profile: Profile, *, events: bool) -> str:
+def profile_json(profile: Profile, *, events: bool | None) -> str:
     """The Profile as JSON text (schema ``spillprof-profile/1``), ASCII, newline at the end.
 
-    ``events`` adds each transfer of each result.
+    ``events`` adds the times of steps and transfers; None: if a result has them.
     """
-    return json_text(profile.to_json(events=events))
+    timed = any(result.times is not None for result in profile.results) if events is None else events
+    return json_text(profile.to_json(events=timed))
 
 
 def json_text(data: Any) -> str:
@@ -22,13 +23,14 @@ def json_text(data: Any) -> str:
     return "".join(_pieces(data, 0)) + "\n"
 
 
-def schema() -> dict[str, Any]:
-    """The published JSON Schema (draft 2020-12) of the Profile JSON."""
-    text = (resources.files("spillprof.report") / "profile.schema.json").read_text("utf-8")
+def published_schema(subject: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the JSON of a ``profile``, ``diff``, ``sweep`` or ``gate``."""
+    text = (resources.files("spillprof.report") / f"{subject}.schema.json").read_text("utf-8")
     loaded: dict[str, Any] = json.loads(text)
-    machine = loaded["$defs"]["TargetFacts"]["properties"]
-    for name in PROFILE_FIELDS:
-        machine.setdefault(name, {"description": ROWS[name].doc})
+    if subject == "profile":  # fields of the target are described where they are registered
+        machine = loaded["$defs"]["TargetFacts"]["properties"]
+        for name in PROFILE_FIELDS:
+            machine.setdefault(name, {"description": ROWS[name].doc})
     return loaded
 
 

@@ -3,6 +3,9 @@
 import re
 from unicodedata import category, east_asian_width
 
+DEFAULT_WIDTH = 100
+"""Columns of a page that goes to no terminal."""
+
 BARS = "▁▂▃▄▅▆▇█"
 """Heights of a line of bars. The command line replaces those that stdout cannot encode."""
 
@@ -67,6 +70,11 @@ def shorten_middle(name: str, width: int) -> str:
 def label(name: str, width: int = 80) -> str:
     """What reports call an operator or buffer: printable, shortened, never empty."""
     return shorten_middle(printable(name), width) or "(unnamed)"
+
+
+def spreadsheet_safe(cell: str) -> str:
+    """A cell of CSV that no spreadsheet runs as a formula: what would start one begins with an apostrophe."""
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
 def count_of(count: int, singular: str, plural: str | None = None) -> str:

@@ -14,7 +14,7 @@ from spillprof.ir.errors import UsageError
 from spillprof.ir.metric import Metric
 from spillprof.ir.side_files.kinds import HISTORY
 from spillprof.ir.side_files.opening import check_regular
-from spillprof.studies.gate.fingerprint import without_defaults
+from spillprof.studies.fingerprint import without_defaults
 from spillprof.studies.gate.values import FIGURE_OF, GateCheck
 
 SCHEMA_VERSION = 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from programs import plan, program, step, target
 from random_programs import random_program
 
-from spillprof.analysis.breakdown import breakdown
+from spillprof.analysis.results import breakdown
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.result import Breakdown

@@ -4,19 +4,18 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import program, target
+from programs import program, run_on, target
 from random_programs import random_program
 
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.causes import Rung, added_up, causes_by_step, main_cause
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
-from spillprof.engine.case import Case
+from spillprof.engine.engine import Engine
 from spillprof.explain.counterfactuals import Counterfactuals
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.result import CauseBytes
-from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import Order, PlanningOptions, Release
 from spillprof.planning.planner import make_plan
 from spillprof.planning.strategies import STRATEGIES
@@ -33,14 +32,13 @@ def explained(
     machine = target(sram_bytes=p.capacity_bytes)
     plan = make_plan(p, machine, strategy, options)
     assert verify(p, plan) == ()
-    case = Case(
+    what_if = Counterfactuals(
+        engine=Engine(),
+        run=replace(run_on(machine), planning=options),
         program=replace(p, capacity_bytes=None, reservations=()),
         fitted=p,
-        target=machine,
-        lowering=LoweringOptions(),
-        planning=options,
+        plans=(plan,),
     )
-    what_if = Counterfactuals(case=case, plans=(plan,))
     spill_bytes = count_traffic(p, plan).spill_bytes
     ladder = what_if.ladder(strategy, spill_bytes)
     assert ladder is not None

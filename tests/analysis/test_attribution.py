@@ -9,9 +9,8 @@ from programs import program, target
 from random_programs import planning_options, random_program, streaming_case
 
 from spillprof.analysis.attribution import Charge, bytes_by_kind, charges
-from spillprof.analysis.events import list_events
+from spillprof.analysis.events import list_events, spill_arcs
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
-from spillprof.analysis.spill_timeline import spill_arcs
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import Program

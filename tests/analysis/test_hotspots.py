@@ -3,9 +3,8 @@
 from programs import program, step, target
 
 from spillprof.analysis.attribution import charges
-from spillprof.analysis.events import list_events
+from spillprof.analysis.events import list_events, spill_arcs
 from spillprof.analysis.hotspots import buffer_costs, operator_costs
-from spillprof.analysis.spill_timeline import spill_arcs
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.lowering.fitting import fit

@@ -19,10 +19,10 @@ from spillprof.report.profile import html
 from spillprof.report.sweep import html as sweep_html
 from spillprof.studies.diff import compare
 from spillprof.studies.history import RecordedRun, RunSeries
-from spillprof.studies.sweep.cases import Source, make_study
+from spillprof.studies.sweep.cases import SweepModel, make_study
+from spillprof.studies.sweep.grid import Grid
 from spillprof.studies.sweep.local import InProcess
 from spillprof.studies.sweep.result import conclude
-from spillprof.studies.sweep.run import Run
 
 pytestmark = pytest.mark.browser
 BLOCKS = str(Path(__file__).parents[2] / "sample_models" / "transformer_blocks.onnx")
@@ -43,10 +43,9 @@ INTRUDE = """() => {
 
 
 def _sweep() -> str:
-    graph = read_model(BLOCKS)
-    sources = [Source(model="blocks", graph=graph, dims={}, binding={})]
-    study, cases = make_study(sources, load_target("generic-npu"), [{}], LoweringOptions(), PlanningOptions())
-    run = Run(cases, [("best-fit", "lru")], {})
+    models = [SweepModel(model="blocks", graph=read_model(BLOCKS), dims={})]
+    study, cases = make_study(models, load_target("generic-npu"), [{}], LoweringOptions(), PlanningOptions())
+    run = Grid(cases, [("best-fit", "lru")], {})
     run.at([1 << 19, 1 << 20, 1 << 21], InProcess(study), lambda done, total: None)
     return sweep_html.render(
         conclude(study, cases, run.rows(), within=0.05, complete=True, target={}, config={}, command="spillprof sweep")

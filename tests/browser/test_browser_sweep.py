@@ -11,10 +11,10 @@ from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.report.sweep.html import render
-from spillprof.studies.sweep.cases import Source, make_study
+from spillprof.studies.sweep.cases import SweepModel, make_study
+from spillprof.studies.sweep.grid import Grid
 from spillprof.studies.sweep.local import InProcess
 from spillprof.studies.sweep.result import conclude
-from spillprof.studies.sweep.run import Run
 
 pytestmark = pytest.mark.browser
 BLOCKS = str(Path(__file__).parents[2] / "sample_models" / "transformer_blocks.onnx")
@@ -24,11 +24,11 @@ BLOCKS = str(Path(__file__).parents[2] / "sample_models" / "transformer_blocks.o
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sweep of one model under hostile names, and of one that cannot be read."""
     graph = read_model(BLOCKS)
-    sources = [Source(model=name, graph=graph, dims={name: 1}, binding={"name": name}) for name in HOSTILE_NAMES[:3]]
-    sources.append(Source(model=HOSTILE_NAMES[3], graph=None, dims={}, binding={}, error=HOSTILE_NAMES[4]))
+    sources = [SweepModel(model=name, graph=graph, dims={name: 1}) for name in HOSTILE_NAMES[:3]]
+    sources.append(SweepModel(model=HOSTILE_NAMES[3], graph=None, dims={}, error=HOSTILE_NAMES[4]))
     target = load_target("generic-npu")
     study, cases = make_study(sources, target, [{}], LoweringOptions(), PlanningOptions())
-    run = Run(cases, [("best-fit", "lru"), ("first-fit", "interval")], {})
+    run = Grid(cases, [("best-fit", "lru"), ("first-fit", "interval")], {})
     run.at([1 << 19, 1 << 20, 1200 << 10, 1 << 21], InProcess(study), lambda done, total: None)
     sweep = conclude(
         study, cases, run.rows(), within=0.05, complete=False, target={"name": HOSTILE_NAMES[0]}, config={},

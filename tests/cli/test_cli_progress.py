@@ -8,8 +8,8 @@ from graphs import MACHINE, chain
 
 from spillprof.cli import progress
 from spillprof.cli.progress import stages
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 
 
 class Terminal(io.StringIO):

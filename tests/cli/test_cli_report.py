@@ -10,15 +10,13 @@ import onnx
 import pytest
 
 from spillprof.cli import run
-from spillprof.cli.formats import TABLES
+from spillprof.report.exports.registry import Subject, suffixes_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 UNET = str(SAMPLES / "unet.onnx")
 ANALYZE = ["analyze", UNET, "--sram", "12MB", "--strategy", "lru,belady"]
-SUFFIXES = (
-    "html", "json", "md", "csv", "minimalloc.csv", "trace.json", "speedscope.json", "netron.json", "spill.onnx",
-    *(f"{name}.csv" for name in TABLES),
-)  # fmt: skip
+SUFFIXES = [suffix.removeprefix(".") for suffix in suffixes_of(Subject.PROFILE)]
+TABLES = [s.removesuffix(".csv") for s in SUFFIXES if s.endswith(".csv") and s not in ("csv", "minimalloc.csv")]
 
 
 @pytest.fixture(scope="module")

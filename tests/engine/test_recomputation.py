@@ -5,19 +5,17 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import target
+from programs import run_on, target
 from random_programs import random_program
 
+from spillprof.engine.engine import Engine
 from spillprof.engine.recompute.search import JUDGES, Recomputation, recompute_facts, recomputed
-from spillprof.engine.simulation import planned
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import Dma, PlanningOptions, Recomputing
-
-PLANNING = PlanningOptions(recompute=Recomputing.RULES)
+from spillprof.planning.options import Dma, Recomputing
 
 
 def cheap_to_compute(seed: int) -> tuple[Program, Target]:
@@ -29,7 +27,7 @@ def cheap_to_compute(seed: int) -> tuple[Program, Target]:
 
 
 def latency_s(p: Program, machine: Target, strategy: str) -> float:
-    return planned(fit(p, machine, LoweringOptions()), machine, strategy, PlanningOptions())[1].makespan_s
+    return Engine().play(fit(p, machine, LoweringOptions()), run_on(machine), strategy).timeline.makespan_s
 
 
 @pytest.mark.parametrize("mode", [Recomputing.RULES, Recomputing.JOINT])
@@ -38,7 +36,7 @@ def latency_s(p: Program, machine: Target, strategy: str) -> float:
 def test_nothing_gets_worse_and_every_plan_is_legal(mode: Recomputing, seed: int) -> None:
     p, machine = cheap_to_compute(seed)
     try:
-        found = recomputed(p, machine, LoweringOptions(), PlanningOptions(recompute=mode))
+        found = recomputed(p, run_on(machine, recompute=mode), Engine())
     except CapacityError:
         return
     if found is None:
@@ -48,7 +46,7 @@ def test_nothing_gets_worse_and_every_plan_is_legal(mode: Recomputing, seed: int
     assert after.latency_s <= before.latency_s
     assert after.alone_s <= before.alone_s
     assert (after == before) == (not found.copies)
-    # ``planned`` verifies: the figures are those of legal plans
+    # ``play`` verifies: the figures are those of legal plans
     assert after.latency_s == min(latency_s(found.program, machine, judge) for judge in JUDGES[mode])
     facts = recompute_facts(found)
     assert facts.macs == sum(s.macs for s in found.program.steps) - sum(s.macs for s in p.steps)
@@ -59,7 +57,7 @@ def test_some_random_programs_are_made_better() -> None:
     for seed in range(60):
         p, machine = cheap_to_compute(seed)
         try:
-            found = recomputed(p, machine, LoweringOptions(), PLANNING)
+            found = recomputed(p, run_on(machine, recompute=Recomputing.RULES), Engine())
         except CapacityError:
             continue
         better += isinstance(found, Recomputation) and bool(found.copies)
@@ -69,6 +67,6 @@ def test_some_random_programs_are_made_better() -> None:
 def test_it_is_deterministic() -> None:
     for seed in (3, 5, 8):
         p, machine = cheap_to_compute(seed)
-        on_demand = replace(PLANNING, dma=Dma.DEMAND)
-        first, second = (recomputed(p, machine, LoweringOptions(), on_demand) for _ in range(2))
+        on_demand = run_on(machine, recompute=Recomputing.RULES, dma=Dma.DEMAND)
+        first, second = (recomputed(p, on_demand, Engine()) for _ in range(2))
         assert first == second

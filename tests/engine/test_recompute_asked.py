@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import program, step, target
+from programs import program, run_on, step, target
 from random_programs import random_program
 
+from spillprof.engine.engine import Engine
 from spillprof.engine.recompute.asked import asked_choices
-from spillprof.engine.recompute.search import recompute_facts, recomputed, running_again
-from spillprof.engine.simulation import planned
+from spillprof.engine.recompute.search import recompute_facts, recomputed
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.lowering.transforms import Recompute
-from spillprof.planning.options import PlanningOptions, Recomputing
+from spillprof.lowering.transforms import Recompute, with_recomputed
+from spillprof.planning.options import Recomputing
 from spillprof.planning.strategies import STRATEGIES
 
 LOWERING = LoweringOptions()
@@ -37,14 +37,14 @@ def test_a_tensor_is_computed_again_behind_its_longest_gap():
     p = two_gaps()
     assert asked_choices(p, ["a"]) == (Recompute(buffer=1, use_step=6),)
     assert asked_choices(p, ["a", "a"]) == asked_choices(p, ["a"])
-    q = running_again(p, target(sram_bytes=40), LOWERING, PlanningOptions(recompute_tensor=("a",)))
+    q = with_recomputed(p, asked_choices(p, ["a"]))
     assert [s.name for s in q.steps] == ["op0", "op1", "op2", "op3", "op4", "op5", "op0 (recomputed)", "op6"]
 
 
 def test_what_was_asked_for_is_done_although_it_makes_nothing_better():
     """In 100 bytes nothing spills: the second run is 5 operations and 3 bytes of weights for nothing."""
     p, machine = two_gaps(), target(sram_bytes=100)
-    found = recomputed(p, machine, LOWERING, PlanningOptions(recompute_tensor=("a",)))
+    found = recomputed(p, run_on(machine, recompute_tensor=("a",)), Engine())
     (copy,) = found.copies
     assert (copy.buffer, copy.step, copy.macs, copy.weight_bytes, copy.saves_bytes) == ("a", 6, 5, 3, -3)
     facts = recompute_facts(found)
@@ -54,7 +54,7 @@ def test_what_was_asked_for_is_done_although_it_makes_nothing_better():
 def test_what_it_saves_is_what_the_gap_moved():
     """In 28 bytes a (16) leaves behind op3 until op6: written once and reloaded, less 3 bytes of weights."""
     p, machine = two_gaps(), target(sram_bytes=28)
-    found = recomputed(p, machine, LOWERING, PlanningOptions(recompute_tensor=("a",)))
+    found = recomputed(p, run_on(machine, recompute_tensor=("a",)), Engine())
     assert found.before.spill_bytes > found.after.spill_bytes
     assert found.copies[0].saves_bytes in (16 - 3, 2 * 16 - 3)
 
@@ -93,16 +93,15 @@ def test_plans_of_random_programs_with_a_tensor_asked_for_are_legal(seed: int, m
             (choice,) = asked_choices(p, [buffer.name])
         except UsageError:
             continue
-        planning = PlanningOptions(recompute_tensor=(buffer.name,), recompute=mode)
-        found = recomputed(p, machine, LOWERING, planning)
+        found = recomputed(p, run_on(machine, recompute_tensor=(buffer.name,), recompute=mode), Engine())
         assert found is not None
         assert any(copy.buffer == buffer.name for copy in found.copies)
-        assert running_again(p, machine, LOWERING, planning) == found.program
         if mode is Recomputing.OFF:
+            assert with_recomputed(p, [choice]) == found.program
             assert [c.step for c in found.copies] == [choice.use_step]
         for strategy in STRATEGIES[:5]:
             try:
-                planned(fit(found.program, machine, LOWERING), machine, strategy, PlanningOptions())  # verifies
+                Engine().play(fit(found.program, machine, LOWERING), run_on(machine), strategy)  # verifies
             except CapacityError:
                 continue
         return

@@ -5,14 +5,14 @@ from itertools import combinations
 from math import inf
 
 import pytest
-from programs import program, target
+from programs import program, run_on, target
 from random_programs import random_program
 
+from spillprof.engine.engine import Engine
 from spillprof.engine.recompute.joint import joint_choice
 from spillprof.engine.recompute.proposals import Costs
 from spillprof.engine.recompute.search import recomputed
 from spillprof.ir.program import BufferKind, Program
-from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.transforms import Recompute, producers, with_recomputed
 from spillprof.planning.bounds.covering import planners_covering
 from spillprof.planning.liveness import lifetimes, step_demand_bytes
@@ -161,7 +161,7 @@ def test_copy_that_leaves_is_written_for_itself() -> None:
 @pytest.mark.parametrize("mode", [Recomputing.RULES, Recomputing.JOINT])
 def test_both_ways_keep_the_operand(mode: Recomputing) -> None:
     machine = target(sram_bytes=210)
-    found = recomputed(living_on(), machine, LoweringOptions(), PlanningOptions(recompute=mode))
+    found = recomputed(living_on(), run_on(machine, recompute=mode), Engine())
     assert found is not None
     assert [(copy.buffer, copy.step, copy.saves_bytes) for copy in found.copies] == [("a", 5, 200)]
     assert found.after.spill_bytes == 0

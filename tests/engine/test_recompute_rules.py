@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from programs import program, step, target
+from programs import program, run_on, step, target
 
+from spillprof.engine.engine import Engine
 from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.engine.recompute.rules import judged_gaps
 from spillprof.engine.recompute.search import recomputed
 from spillprof.ir.program import BufferKind, Program
-from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.transforms import Recompute
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.planner import make_plan
@@ -113,10 +113,10 @@ def test_first_use_is_left_out():
 
 def test_what_saves_is_taken_and_the_totals_say_so():
     machine = target(sram_bytes=230)
-    found = recomputed(skip(), machine, LoweringOptions(), PlanningOptions(recompute=Recomputing.RULES))
+    found = recomputed(skip(), run_on(machine, recompute=Recomputing.RULES), Engine())
     assert found is not None
     assert [(c.buffer, c.step, c.saves_bytes) for c in found.copies] == [("a", 5, 200)]
     assert (found.before.spill_bytes, found.after.spill_bytes) == (200, 0)
     assert found.after.latency_s < found.before.latency_s
     assert [s.name for s in found.program.steps][5:] == ["op1 (recomputed)", "op5"]
-    assert recomputed(skip(), machine, LoweringOptions(), PlanningOptions()) is None
+    assert recomputed(skip(), run_on(machine), Engine()) is None

@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 from graphs import MACHINE, graph
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.profile import Profile
 from spillprof.report.profile import html, markdown, terminal
 from spillprof.report.profile.chart_words import chart_sentences

@@ -17,8 +17,9 @@ from graphs import MACHINE, graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
+from spillprof.engine.engine import Engine
+from spillprof.explain.analyze import analyze
+from spillprof.explain.options import AnalyzeOptions, run_of
 from spillprof.explain.plan_files import check_plan, plan_file
 from spillprof.frontends import read_model
 from spillprof.ir.errors import CapacityError, UsageError
@@ -198,8 +199,8 @@ def test_json_is_the_same_byte_for_byte_in_any_process(case: str) -> None:
 @pytest.mark.parametrize("case", ["unet", "three_branch, oversized", "transformer_blocks, oversized"])
 def test_a_plan_written_and_checked_gives_the_same_result(case: str, strategy: str) -> None:
     target, options = machine(TIGHT[case]), AnalyzeOptions(strategies=(strategy,))
-    data = json.loads(json.dumps(plan_file(sample(case), target, options, strategy)))
-    checked = check_plan(sample(case), target, options, data)
+    data = json.loads(json.dumps(plan_file(Engine(), run_of(sample(case), target, options), strategy)))
+    checked = check_plan(Engine(), run_of(sample(case), target, options), data)
     assert checked.violations == ()
     (own,) = analyze(sample(case), target, options).results
     assert checked.result == replace(own, oscillations=())
@@ -217,17 +218,18 @@ def test_a_plan_written_and_checked_gives_the_same_result(case: str, strategy: s
 def test_a_plan_survives_the_file_under_other_options(planning: PlanningOptions, weights: WeightsPolicy) -> None:
     options = AnalyzeOptions(strategies=("belady",), planning=planning, lowering=LoweringOptions(weights=weights))
     target = machine(20 << 20)
-    checked = check_plan(sample("unet"), target, options, plan_file(sample("unet"), target, options, "belady"))
+    engine, run = Engine(), run_of(sample("unet"), target, options)
+    checked = check_plan(engine, run, plan_file(engine, run, "belady"))
     assert checked.violations == ()
     assert checked.result == replace(analyze(sample("unet"), target, options).results[0], oscillations=())
 
 
 def test_a_plan_of_a_smaller_memory_is_refused_where_it_was_tampered_with() -> None:
-    options = AnalyzeOptions(strategies=("lru",))
-    data = plan_file(sample("unet"), machine(TIGHT["unet"]), options, "lru")
+    engine, run = Engine(), run_of(sample("unet"), machine(TIGHT["unet"]), AnalyzeOptions())
+    data = plan_file(engine, run, "lru")
     reloads = [t for t in data["transfers"] if t["kind"] == "reload"]
     data["transfers"].remove(reloads[0])
-    checked = check_plan(sample("unet"), machine(TIGHT["unet"]), options, data)
+    checked = check_plan(engine, run, data)
     assert checked.violations
     assert checked.result is None
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.frontends import read_model
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import load_target

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
+from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.explain.whatif.size_curve import MOST_SIZES
 from spillprof.frontends import read_model
 from spillprof.ir.graph import Graph
@@ -79,9 +79,9 @@ def test_without_what_if_there_is_no_curve(transformer: Graph) -> None:
 def test_coarse_sizes_grow_by_one_factor_and_middles_part_the_sharpest_bends() -> None:
     assert coarse_sizes(1, 16, 5, round) == [1, 2, 4, 8, 16]
     sizes, values = [64, 256, 1024, 4096], [100.0, 100.0, 0.0, 0.0]
-    bends = dict(bends_of(sizes, values))
+    bends = dict(curvatures(sizes, values))
     assert bends == {256: 0.5, 1024: 0.5}
-    assert sizes_between(sizes, bends, 2, round) == [128, 512]
-    assert sizes_between(sizes, bends, 3, round) == [128, 512, 2048]
-    assert dict(bends_of(sizes, [5.0] * 4)) == {}
-    assert sizes_between(sizes, {}, 3, round) == []
+    assert refining_sizes(sizes, bends, 2, round) == [128, 512]
+    assert refining_sizes(sizes, bends, 3, round) == [128, 512, 2048]
+    assert dict(curvatures(sizes, [5.0] * 4)) == {}
+    assert refining_sizes(sizes, {}, 3, round) == []

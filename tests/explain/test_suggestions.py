@@ -13,10 +13,12 @@ from graphs import MACHINE, graph
 from onnx import TensorProto, helper
 
 from spillprof.cli import run
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
 from spillprof.explain.whatif.change import Situation
-from spillprof.explain.whatif.setup import Setup
 from spillprof.explain.whatif.slots import slot
 from spillprof.explain.whatif.suggest import affordable_runs
+from spillprof.explain.whatif.trial import Trial
 from spillprof.lowering.lower import lower
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import Order, PlanningOptions
@@ -240,16 +242,16 @@ def test_a_search_for_an_order_counts_as_all_that_it_judges() -> None:
 
 def long_chain(n_steps: int, order: Order) -> Situation:
     program = lower(CHAIN, MACHINE, LoweringOptions())
-    planning = PlanningOptions(order=order)
-    setup = Setup(graph=CHAIN, target=MACHINE, lowering=LoweringOptions(), planning=planning, strategy="lru")
+    run = Run(graph=CHAIN, target=MACHINE, planning=PlanningOptions(order=order))
+    trial = Trial(engine=Engine(), run=run, strategy="lru")
     long = replace(program, steps=program.steps * (n_steps // 2))
-    return Situation(setup=setup, program=long, spill_bytes=1, buffers=(), strategies=("lru",))
+    return Situation(trial=trial, program=long, spill_bytes=1, buffers=(), strategies=("lru",))
 
 
 def test_a_name_that_no_shell_can_carry_gets_no_slot() -> None:
-    setup = Setup(graph=CHAIN, target=MACHINE, lowering=LoweringOptions(), planning=PlanningOptions(), strategy="lru")
-    assert slot("a\0b", 8, setup) is None
-    assert slot("", 8, setup) is None
-    quoted = slot("a b", 8, setup)
+    trial = Trial(engine=Engine(), run=Run(graph=CHAIN, target=MACHINE), strategy="lru")
+    assert slot("a\0b", 8, trial) is None
+    assert slot("", 8, trial) is None
+    quoted = slot("a b", 8, trial)
     assert quoted is not None
     assert quoted.argument == "--pin 'a b'"

@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 from graphs import MACHINE, graph
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.explain.whatif.names import resolve
 from spillprof.ir.errors import UsageError
 from spillprof.ir.story import OperatorStory, Story, TensorStory

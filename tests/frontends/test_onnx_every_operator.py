@@ -15,8 +15,8 @@ import pytest
 from graphs import MACHINE
 from onnx import numpy_helper
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.frontends import read_model
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.ir.dtypes import UNSIZED_DTYPES

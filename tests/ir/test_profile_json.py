@@ -12,24 +12,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import make_profile, without_spills
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.frontends import read_model
 from spillprof.ir.errors import ProfileError, SpillprofError
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_json import profile_from_json
 from spillprof.ir.target import load_target
-from spillprof.report import json_text as json_report
 from spillprof.report import packing
 from spillprof.report.exports import chrome_trace, netron, speedscope
+from spillprof.report.json_text import profile_json
 from spillprof.report.profile import html, markdown, terminal
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
-DATA = json.loads(json_report.render(make_profile(40), events=True))
+DATA = json.loads(profile_json(make_profile(40), events=True))
 
 
 def read_back(profile: Profile, *, events: bool) -> Profile:
-    return profile_from_json(json.loads(json_report.render(profile, events=events)))
+    return profile_from_json(json.loads(profile_json(profile, events=events)))
 
 
 @pytest.mark.parametrize("profile", [make_profile(), without_spills(make_profile(40))])
@@ -44,7 +44,7 @@ def test_analysed_model_comes_back_whole() -> None:
     again = read_back(profile, events=True)
     for name in Profile.__dataclass_fields__:
         assert getattr(again, name) == getattr(profile, name), name
-    assert json_report.render(again, events=True) == json_report.render(profile, events=True)
+    assert profile_json(again, events=True) == profile_json(profile, events=True)
     assert html.render(again) == html.render(profile)
 
 
@@ -53,7 +53,7 @@ def test_profile_without_events_lacks_them_and_nothing_else() -> None:
     again = read_back(profile, events=False)
     brief = [replace(r, events=(), residencies=(), times=None) for r in profile.results]
     assert again == replace(profile, results=tuple(brief))
-    assert json_report.render(again, events=False) == json_report.render(profile, events=False)
+    assert profile_json(again, events=False) == profile_json(profile, events=False)
 
 
 def test_keys_of_a_later_version_are_read_over_and_new_keys_may_lack() -> None:
@@ -146,7 +146,7 @@ def test_changed_profile_is_refused_or_rendered(changes: list[tuple[tuple[Any, .
         profile = profile_from_json(data)
     except SpillprofError:
         return
-    json_report.render(profile, events=True)
+    profile_json(profile, events=True)
     markdown.render(profile)
     terminal.render(profile, top=5, width=80, color=False)
     html.render(profile)

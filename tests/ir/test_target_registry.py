@@ -69,12 +69,12 @@ from spillprof.ir.target_settings import parse_target_setting, with_fields
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.report.json_text import schema
-from spillprof.studies.gate.fingerprint import fingerprint
-from spillprof.studies.sweep.rows import case_digest
+from spillprof.studies.fingerprint import fingerprint
+from spillprof.studies.sweep.cases import case_digest
 
 def keys(target):
     gate = fingerprint(target, configuration(AnalyzeOptions()), Bindings())
-    return [gate, case_digest("", {}, target, LoweringOptions(), PlanningOptions())]
+    return [gate, case_digest("", Bindings(), target, LoweringOptions(), PlanningOptions(), code="")]
 
 target = load_target("generic-npu")
 found = {"keys": keys(target)}

@@ -10,12 +10,13 @@ from graphs import MACHINE, graph, lowered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
 from spillprof.frontends import read_model
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.graph import Graph
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.fitting import fit
-from spillprof.lowering.lower import lower
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan
@@ -35,7 +36,7 @@ def run_s(g: Graph, target: Target, conv: ConvAlgorithm) -> float:
     options = LoweringOptions(conv=conv)
     best_s = inf
     try:
-        fitted = fit(lower(g, target, options), target, options)
+        fitted = fit(Engine().lowered(Run(graph=g, target=target, lowering=options)), target, options)
     except CapacityError:
         return inf
     for strategy in ("cost", "interval"):

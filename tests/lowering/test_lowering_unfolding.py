@@ -7,16 +7,16 @@ import pytest
 from graphs import MACHINE, PLAIN, graph, lowered, op, picture
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import run_on
 
 from spillprof.analysis.inspection import inspect_graph
-from spillprof.engine.simulation import planned
+from spillprof.engine.engine import Engine
 from spillprof.ir.graph import Graph, TripBasis, Trips
 from spillprof.ir.target import Target
 from spillprof.lowering import bodies
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import Control, LoweringOptions
 from spillprof.planning.liveness import live_bytes_by_step
-from spillprof.planning.options import PlanningOptions
 from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 
@@ -353,6 +353,6 @@ def _switches(options: LoweringOptions) -> dict[str, object]:
 def spills(program, target: Target, options: LoweringOptions, strategy: str) -> tuple[int, int]:
     """(spill bytes, all bytes) of a plan, verified."""
     fitted = fit(program, target, options)
-    plan, _ = planned(fitted, target, strategy, PlanningOptions())
+    plan = Engine().play(fitted, run_on(target), strategy).plan
     traffic = count_traffic(fitted, plan)
     return traffic.spill_bytes, traffic.compulsory_read_bytes + traffic.compulsory_write_bytes

@@ -15,7 +15,7 @@ from random_programs import planning_options, random_program, streaming_case
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
 from spillprof.planning.bounds.covering import Covering, covering
-from spillprof.planning.bounds.methods import FORCED, NOTHING, lower_bound, quick_bound
+from spillprof.planning.bounds.methods import NOTHING_FORCED, ONLY_FORCED, lower_bound, quick_bound
 from spillprof.planning.bounds.rows import SCALE, WeightedRow, proven_cost
 from spillprof.planning.options import Inputs, PlanningOptions
 from spillprof.planning.planner import make_plan
@@ -85,7 +85,7 @@ def test_one_missing_byte_costs_the_whole_buffer() -> None:
 
 def test_nothing_must_spill_where_all_that_is_live_fits() -> None:
     bound = lower_bound(skip_over_a_large_step(160), PlanningOptions())
-    assert (bound.cost, bound.proven_by, bound.certificate) == (0, NOTHING, ())
+    assert (bound.cost, bound.proven_by, bound.certificate) == (0, NOTHING_FORCED, ())
 
 
 def test_a_clean_input_costs_its_reload_alone() -> None:
@@ -128,7 +128,7 @@ def test_streamed_operands_and_what_they_force_are_part_of_the_bound() -> None:
         capacity=100,
     )
     bound = lower_bound(p, PlanningOptions())
-    assert (bound.cost, bound.proven_by) == (120, FORCED)
+    assert (bound.cost, bound.proven_by) == (120, ONLY_FORCED)
     assert least_spill(p, PlanningOptions()) == 120
 
 

@@ -1,4 +1,4 @@
-"""Victims of a standing rule, found in a queue and found by ranking all that may leave."""
+"""Victims of standing rules: the heap of candidates agrees with the table that ranks them all."""
 
 from random import Random
 
@@ -37,7 +37,7 @@ def test_a_queue_chooses_what_a_table_chooses(seed: int, name: str) -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(STANDING_RULES, key=lambda rule: rule.__name__))
-def test_who_is_added_anew_is_ranked_anew(rule: EvictionRule) -> None:
+def test_a_buffer_that_is_added_again_is_ranked_again(rule: EvictionRule) -> None:
     queue, table = both(rule, Random(0))
     for candidates in (queue, table):
         candidates.add(0, last_use=0, next_use=9, dirty=False)

@@ -8,7 +8,7 @@ import pytest
 from spillprof.cli.analyze import FEW_STRATEGIES
 from spillprof.engine.recompute import joint
 from spillprof.engine.recompute.search import _TRIALS
-from spillprof.explain import counterfactuals, oscillation, pipeline
+from spillprof.explain import analyze, counterfactuals, oscillation
 from spillprof.explain.whatif import size_curve, suggest
 from spillprof.frontends.onnx import loops
 from spillprof.ir import profile
@@ -25,7 +25,7 @@ SECTION = MODEL.partition("## Limits by count")[2].partition("\n## ")[0]
 ROWS = {row.split("|")[1].strip(): row for row in SECTION.splitlines() if row.startswith("|")}
 
 LIMITS = {
-    "`optimal`, compared by default": (pipeline.SEARCHED_STEPS,),
+    "`optimal`, compared by default": (analyze.SEARCHED_STEPS,),
     "— exact search step by step": (dynamic_program._MOST_OPEN, dynamic_program._MOST_STATES),
     "— integer program": (milp.MOST_COLUMNS, milp.MANY_COLUMNS),
     "— local search": (local_search._ROUNDS_A_COLUMN, local_search._MOST_ROUNDS, local_search._MOST_COLUMNS),

@@ -6,10 +6,10 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import program, target
+from programs import IN_THE_MIDDLE, program, target
 from random_programs import random_program
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.blocks import BlockBuilder, Ticks
 from spillprof.planning.bounds.covering import planners_covering
@@ -33,8 +33,6 @@ from spillprof.timing.issue_times import best_issue_times
 from spillprof.verify import verify
 
 DEFAULTS = PlanningOptions()
-IN_THE_MIDDLE = program({"a": 20, "b": 20, "c": 20, "n": 40}, ["-> a b c", "a c ->", "-> n", "b ->"], capacity=60)
-"""b lies between a and c, which die; then n takes 40 of 60 while b is idle."""
 
 NOWHERE_TO_STAY = program(
     {"x": 10, "y": 10, "z": 10, "n": 30, "m": 20, "o": 20, "p": 30},

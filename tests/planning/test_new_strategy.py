@@ -16,7 +16,8 @@ MODEL = ROOT / "sample_models" / "residual_cnn.onnx"
 SRAM = ("--sram", "4MB")
 
 FOUR_VICTIMS = """
-from test_strategies import FOUR_VICTIMS, planned, victims
+from plans import planned, victims
+from test_strategies import FOUR_VICTIMS
 print(victims(FOUR_VICTIMS, planned(FOUR_VICTIMS, "mru"), at=4))
 """
 

@@ -56,7 +56,7 @@ def test_recent_same_size_takes_what_was_freed_last_although_a_tighter_hole_exis
     assert recent.choose(free, 10, ANYONE) == 40  # nothing of this size remembered any more: best fit
 
 
-def test_recent_same_size_forgets_blocks_that_somebody_else_took() -> None:
+def test_recent_same_size_forgets_blocks_that_are_taken_again() -> None:
     recent, free = make_placement("recent-same-size", TWO_SIZES), swiss_cheese()
     recent.freed(40, 10)
     recent.freed(5, 10)

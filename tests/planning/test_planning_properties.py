@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from programs import target
 from random_programs import planning_options, random_program
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
-from spillprof.planning.options import Inputs, PlanningOptions
-from spillprof.planning.planner import make_plan
-from spillprof.planning.strategies import STRATEGIES
+from spillprof.planning.interval import choose_gaps
+from spillprof.planning.offline import plan_offline
+from spillprof.planning.options import Inputs, PlanningOptions, Release
+from spillprof.planning.planner import make_plan, plan_and_choices
+from spillprof.planning.strategies import INTERVAL, STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.verify import recount, verify
 
@@ -64,3 +66,23 @@ def test_unlimited_room_equals_none(strategy: str) -> None:
     program = replace(random_program(7), capacity_bytes=1 << 30)
     plan = make_plan(program, TARGET, strategy, PlanningOptions())
     assert count_traffic(program, plan).spill_bytes == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(list(Release)))
+def test_interval_that_spends_no_gap_makes_the_plan_of_an_online_run_without_victims(
+    seed: int, release: Release
+) -> None:
+    program, machine, options = random_program(seed), target(), PlanningOptions(release=release)
+    try:
+        plan, choices = plan_and_choices(program, machine, INTERVAL, options)
+    except CapacityError:
+        return
+    assert verify(program, plan) == ()
+    if choices:
+        return
+    assert choose_gaps(program, machine, options) == []
+    assert plan == plan_offline(program, machine, [], INTERVAL, options)
+    online, asked = plan_and_choices(program, machine, "lru", options)
+    assert not asked
+    assert (online.segments, online.transfers, online.spills) == (plan.segments, plan.transfers, plan.spills)

@@ -59,8 +59,8 @@ def test_no_bound_is_claimed_by_a_method_where_nothing_must_spill():
 
 
 def test_every_method_of_the_planner_has_words():
-    assert (methods.NOTHING, methods.FORCED) == (bound_words.NOTHING, bound_words.FORCED)
-    known = ("equal weights", "local ratio", "linear program", "knapsack cover", methods.FORCED)
+    assert (methods.NOTHING_FORCED, methods.ONLY_FORCED) == (bound_words.NOTHING, bound_words.FORCED)
+    known = ("equal weights", "local ratio", "linear program", "knapsack cover", methods.ONLY_FORCED)
     for name in known:
         assert "solver" not in bound_scope(bounded(proven_by=name, certified_by=name))
 

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from corpus_models import graph_of
 from profiles import make_profile, without_spills
 from trace_rules import check_trace
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.frontends import read_model
 from spillprof.frontends.minimalloc import read_minimalloc
 from spillprof.ir.errors import ProfileError
@@ -166,7 +167,13 @@ def test_trace_where_no_strategy_works_says_so() -> None:
 
 @pytest.mark.parametrize(
     "render",
-    [chrome_trace.render, speedscope.render, packing.render_residencies, tables.events_table, tables.steps_table],
+    [
+        chrome_trace.render,
+        speedscope.render,
+        packing.render_residencies,
+        partial(tables.render, table="events"),
+        partial(tables.render, table="steps"),
+    ],
 )
 def test_what_needs_events_refuses_a_profile_without(render: Any) -> None:
     profile = make_profile()
@@ -245,14 +252,14 @@ def test_side_car_names_operators_and_tensors_of_the_model(unet: Profile) -> Non
 
 def test_tables_have_a_row_for_each_thing(unet: Profile) -> None:
     for table, expected in (
-        (tables.events_table(unet), sum(len(r.events) for r in unet.results)),
-        (tables.spills_table(unet), sum(len(r.spills) for r in unet.results)),
-        (tables.steps_table(unet), len(unet.steps) * len(unet.results)),
-        (tables.suggestions_table(unet), len(unet.suggestions)),
+        ("events", sum(len(r.events) for r in unet.results)),
+        ("spills", sum(len(r.spills) for r in unet.results)),
+        ("steps", len(unet.steps) * len(unet.results)),
+        ("suggestions", len(unet.suggestions)),
     ):
-        text = tables.render_csv(table)
+        text = tables.render(unet, table=table)
         assert len(text.splitlines()) == 1 + expected
-    addresses = [row.split(",")[6] for row in tables.render_csv(tables.events_table(unet)).splitlines()[1:]]
+    addresses = [row.split(",")[6] for row in tables.render(unet, table="events").splitlines()[1:]]
     assert all(a == "" or a.isdigit() for a in addresses)
 
 

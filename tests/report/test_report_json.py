@@ -11,31 +11,31 @@ from profiles import make_profile, without_spills
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import ReservedBytes
 from spillprof.ir.target import PROFILE_FIELDS, Target
-from spillprof.report import json_text as json_report
+from spillprof.report.json_text import profile_json, published_schema
 
 
 def test_json_follows_the_published_schema_with_and_without_events():
     profile = make_profile()
-    jsonschema.Draft202012Validator.check_schema(json_report.schema())
+    jsonschema.Draft202012Validator.check_schema(published_schema("profile"))
     for events in (False, True):
-        data = json.loads(json_report.render(profile, events=events))
-        jsonschema.validate(data, json_report.schema(), cls=jsonschema.Draft202012Validator)
+        data = json.loads(profile_json(profile, events=events))
+        jsonschema.validate(data, published_schema("profile"), cls=jsonschema.Draft202012Validator)
         assert all(("events" in result) is events for result in data["results"])
 
 
 def test_json_text_holds_exactly_the_profiles_values():
     profile = make_profile()
-    assert json.loads(json_report.render(profile, events=True)) == profile.to_json(events=True)
+    assert json.loads(profile_json(profile, events=True)) == profile.to_json(events=True)
 
 
 def test_json_keys_keep_the_order_of_the_nouns():
-    data = json.loads(json_report.render(make_profile(), events=False))
+    data = json.loads(profile_json(make_profile(), events=False))
     assert list(data)[:4] == ["schema", "spillprof_version", "model", "target"]
     assert list(data["results"][0])[:4] == ["strategy", "feasible", "reason", "spill_bytes"]
 
 
 def test_json_is_ascii_and_one_line_a_row():
-    text = json_report.render(make_profile(), events=False)
+    text = profile_json(make_profile(), events=False)
     assert text.isascii()
     assert text.endswith("}\n")
     assert sum(line.lstrip().startswith('"live_bytes": [') for line in text.splitlines()) == 1
@@ -43,7 +43,7 @@ def test_json_is_ascii_and_one_line_a_row():
 
 
 def test_json_is_the_same_text_every_time():
-    assert json_report.render(make_profile(), events=True) == json_report.render(make_profile(), events=True)
+    assert profile_json(make_profile(), events=True) == profile_json(make_profile(), events=True)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_schema_catches_a_wrong_value(path, value):
         inner = inner[key]
     inner[path[-1]] = value
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(data, json_report.schema(), cls=jsonschema.Draft202012Validator)
+        jsonschema.validate(data, published_schema("profile"), cls=jsonschema.Draft202012Validator)
 
 
 @pytest.mark.parametrize("path", [("ideal",), ("model", "min_sram_bytes"), ("results", 0, "kinds", "capacity_bytes")])
@@ -77,17 +77,17 @@ def test_schema_catches_a_missing_key(path):
         inner = inner[key]
     del inner[path[-1]]
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(data, json_report.schema(), cls=jsonschema.Draft202012Validator)
+        jsonschema.validate(data, published_schema("profile"), cls=jsonschema.Draft202012Validator)
 
 
 def test_schema_allows_more_keys():
     data = make_profile().to_json()
     data["model"]["later"] = 1
-    jsonschema.validate(data, json_report.schema(), cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(data, published_schema("profile"), cls=jsonschema.Draft202012Validator)
 
 
 def test_schema_describes_every_field_of_every_noun():
-    document = json_report.schema()
+    document = published_schema("profile")
     seen: set[str] = set()
     reserved = {f.name for f in fields(ReservedBytes)}  # in JSON, part of the target
     keys = {Profile: {f.name for f in fields(Profile)} - {"reserved"}, Target: {*PROFILE_FIELDS, *reserved}}
@@ -113,5 +113,5 @@ def test_schema_describes_every_field_of_every_noun():
 
 
 def test_a_run_without_spills_is_valid_too():
-    data = json.loads(json_report.render(without_spills(make_profile()), events=False))
-    jsonschema.validate(data, json_report.schema(), cls=jsonschema.Draft202012Validator)
+    data = json.loads(profile_json(without_spills(make_profile()), events=False))
+    jsonschema.validate(data, published_schema("profile"), cls=jsonschema.Draft202012Validator)

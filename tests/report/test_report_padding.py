@@ -5,10 +5,10 @@ import json
 import pytest
 from graphs import MACHINE, graph
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.profile import Profile
-from spillprof.report.json_text import render as render_json
+from spillprof.report.json_text import profile_json
 from spillprof.report.profile.html import render as render_html
 from spillprof.report.profile.markdown import render as render_markdown
 from spillprof.report.profile.terminal import render as render_terminal
@@ -32,7 +32,7 @@ def test_every_page_says_how_much_is_padding() -> None:
     assert sentence in page
     assert sentence in render_markdown(profile).replace("&#35;", "#")
     assert "at step 1; 1.38 KiB of it is padding" in render_html(profile)
-    model = json.loads(render_json(profile, events=False))["model"]
+    model = json.loads(profile_json(profile, events=False))["model"]
     assert (model["peak_live_bytes"], model["peak_padding_bytes"]) == (2048, 1408)
 
 

@@ -97,8 +97,8 @@ def test_any_command_gives_words_for_a_shell(profile: Profile, command: str) -> 
 
 
 def test_points_are_a_table_too(profile: Profile) -> None:
-    lines = tables.render_csv(tables.sizes_table(profile)).splitlines()
+    lines = tables.render(profile, table="sizes").splitlines()
     assert lines[0] == "sram_bytes,strategy,spill_bytes,spill_bytes_lower,latency_s,reason"
     assert lines[1] == f"{16 * MIB},interval,,,,step 41 needs 20 MiB at once"
     assert lines[4] == f"{32 * MIB},interval,{200 * MIB},{100 * MIB},0.012,"
-    assert len(tables.sizes_table(replace(profile, size_curve=None))) == 0
+    assert len(tables.frame(replace(profile, size_curve=None), "sizes")) == 0

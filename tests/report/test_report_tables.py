@@ -28,8 +28,8 @@ def _with_operators(*names: str):
 
 def test_csv_has_one_row_for_each_operator_and_strategy():
     profile = make_profile()
-    rows = list(csv.DictReader(io.StringIO(tables.render_csv(tables.operators_table(profile)))))
-    assert tuple(rows[0]) == tables.OPERATOR_COLUMNS
+    rows = list(csv.DictReader(io.StringIO(tables.render(profile, table="operators"))))
+    assert tuple(rows[0]) == tables.TABLES["operators"][0]
     assert len(rows) == sum(len(r.operators) for r in profile.results)
     totals = {s: sum(int(r["spill_bytes"]) for r in rows if r["strategy"] == s) for s in {r["strategy"] for r in rows}}
     assert totals == {r.strategy: r.spill_bytes for r in profile.results if r.feasible}
@@ -37,7 +37,7 @@ def test_csv_has_one_row_for_each_operator_and_strategy():
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", *HOSTILE_NAMES])
 def test_csv_cells_are_never_formulas_nor_break_the_row(name):
-    text = tables.render_csv(tables.operators_table(_with_operators(name, "plain")))
+    text = tables.render(_with_operators(name, "plain"), table="operators")
     assert len(text.splitlines()) == 3
     text.encode("utf-8")
     row = next(csv.DictReader(io.StringIO(text)))
@@ -49,11 +49,11 @@ def test_csv_cells_are_never_formulas_nor_break_the_row(name):
 
 def test_frames_hold_every_row_and_exact_integers():
     profile = make_profile()
-    assert len(tables.buffers_table(profile)) == sum(len(r.buffers) for r in profile.results)
-    results = tables.results_table(profile)
+    assert len(tables.frame(profile, "buffers")) == sum(len(r.buffers) for r in profile.results)
+    results = tables.frame(profile, "results")
     assert list(results["strategy"]) == [r.strategy for r in profile.results]
     assert list(results["spill_bytes"]) == [r.spill_bytes for r in profile.results]
-    assert tables.operators_table(_with_operators("a"))["spill_bytes"].tolist() == [2**60 + 1]
+    assert tables.frame(_with_operators("a"), "operators")["spill_bytes"].tolist() == [2**60 + 1]
 
 
 def test_markdown_shows_verdict_strategies_and_top_operators():

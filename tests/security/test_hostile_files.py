@@ -205,7 +205,7 @@ def test_weights_on_stdin_are_not_held_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "big.onnx"
     path.write_bytes(small.SerializeToString())
     script = (
-        "import resource, sys, spillprof.explain.pipeline, spillprof.frontends.onnx\nfrom spillprof.cli import run\n"
+        "import resource, sys, spillprof.explain.analyze, spillprof.frontends.onnx\nfrom spillprof.cli import run\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "assert run(['inspect', '-', '-q']) == 0\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"

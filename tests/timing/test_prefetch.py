@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from programs import plan, program, target
 from random_programs import planning_options, streaming_case
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.plan import Plan
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.planner import make_plan

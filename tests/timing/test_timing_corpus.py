@@ -4,15 +4,17 @@ import os
 
 import pytest
 from corpus_models import MODELS, graph_of, needs_models
+from programs import run_on
 
-from spillprof.analysis.breakdown import breakdown
-from spillprof.engine.simulation import planned, prepare, sram_limits
+from spillprof.analysis.results import breakdown
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import Dma, PlanningOptions
+from spillprof.planning.options import Dma
 from spillprof.verify import recount
 
 FEW_OPERATORS = int(os.environ.get("SPILLPROF_FEW_OPERATORS", "130"))
@@ -28,8 +30,9 @@ SMALL_MODELS = [file for file, row in MODELS.items() if int(row["nodes"]) <= FEW
 
 
 def check(program: Program, target: Target, strategy: str) -> None:
-    on_demand = planned(program, target, strategy, PlanningOptions(dma=Dma.DEMAND))[1]
-    plan, t = planned(program, target, strategy, PlanningOptions())
+    on_demand = Engine().play(program, run_on(target, dma=Dma.DEMAND), strategy).timeline
+    played = Engine().play(program, run_on(target), strategy)
+    plan, t = played.plan, played.timeline
     assert t.makespan_s <= on_demand.makespan_s
     traffic = recount(program, plan)
     read = traffic.compulsory_read_bytes + traffic.spill_read_bytes + traffic.streamed_read_bytes
@@ -55,15 +58,15 @@ def check(program: Program, target: Target, strategy: str) -> None:
 @pytest.mark.parametrize("file", SMALL_MODELS or ["absent"])
 def test_timeline_bounds_at_shares_of_the_peak(file: str, machine: str) -> None:
     target = load_target("generic-npu").with_overrides(**MACHINES[machine])
-    prepared = prepare(graph_of(file), target, LoweringOptions())
-    smallest, most = sram_limits(prepared, target, PlanningOptions())
+    engine, run = Engine(), Run(graph=graph_of(file), target=target)
+    smallest, most = engine.sram_limits(run)
     sizes = {max(smallest, int(most * share) // 64 * 64) for share in (0.25, 0.5, 0.75)} | {
         smallest * 3 // 4 // 64 * 64
     }
     for sram_bytes in sorted(sizes):
         sized = target.with_overrides(sram_bytes=sram_bytes)
         try:
-            fitted = fit(prepared.program, sized, LoweringOptions())
+            fitted = fit(engine.lowered(run), sized, LoweringOptions())
         except CapacityError:
             continue  # too small even with every operand streamed
         for strategy in ("belady", "interval"):

@@ -11,7 +11,7 @@ from programs import target
 from random_programs import random_program, streaming_case
 from replayed import check
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program

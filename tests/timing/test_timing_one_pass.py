@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from programs import target
 from random_programs import random_program, streaming_case
 
-from spillprof.engine.simulation import terms_of
+from spillprof.engine.run import terms_of
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program

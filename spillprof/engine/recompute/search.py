@@ -3,24 +3,27 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from spillprof.engine.known import fitted_of, plans_of, run_of, search_end
 from spillprof.engine.recompute.asked import asked_choices
 from spillprof.engine.recompute.joint import joint_choice
 from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.engine.recompute.rules import judged_gaps
+from spillprof.engine.run import Run
 from spillprof.ir.errors import CapacityError
-from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.plan import BY_CLOCK, BY_WORK, COMPLETE, Plan
 from spillprof.ir.profile import RecomputedOperator, RecomputeFacts
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
-from spillprof.lowering.options import LoweringOptions
 from spillprof.lowering.transforms import Recompute, moved_to, producers, with_recomputed
-from spillprof.planning.options import PlanningOptions, Recomputing
+from spillprof.planning.options import Recomputing
+from spillprof.planning.strategies import OPTIMAL
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link, write_link
+
+if TYPE_CHECKING:
+    from spillprof.engine.engine import Engine
 
 JUDGES = {
     Recomputing.OFF: ("cost", "interval"),  # of tensors that were asked for by name
@@ -68,30 +71,40 @@ class Recomputation:
     search: str  # "complete", or what cut it short; empty: nothing was searched
 
 
-_found: LruCache[tuple[Program, Target, Recomputation | None]] = LruCache(8)
-
-
-def recomputed(
-    program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions
-) -> Recomputation | None:
-    """The (not yet fitted) program with what the options ask for computed again.
+def recomputed(program: Program, run: Run, engine: "Engine") -> Recomputation | None:
+    """The (not yet fitted) program of a run with what its options ask for computed again.
 
     None if they ask for nothing. Where they name no tensor it is None too if no plan is possible, nothing spills, or
-    the program is too long to be searched. LruCache: to ask again with the same program and target costs nothing.
-    ``UsageError`` for a tensor that cannot be computed again.
+    the program is too long to be searched. ``UsageError`` for a tensor that cannot be computed again.
     """
-    if planning.recompute is Recomputing.OFF and not planning.recompute_tensor:
+    trials = most_trials(run.planning.recompute, len(program.steps))
+    asked = asked_choices(program, run.planning.recompute_tensor)
+    if not trials and not asked:
         return None
-    key = (id(program), id(target), lowering, planning)  # both are kept too: nothing else gets their ids meanwhile
-    return _found.get_or_make(key, lambda: (program, target, _recomputed(program, target, lowering, planning)))[2]
-
-
-def running_again(program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions) -> Program:
-    """The same program; what was asked for by name alone is not judged, which takes most of the time."""
-    if planning.recompute is Recomputing.OFF:
-        return with_recomputed(program, asked_choices(program, planning.recompute_tensor))
-    found = recomputed(program, target, lowering, planning)
-    return program if found is None else found.program
+    search = _Search(run, engine)
+    start = found = search.judged(program)
+    if asked:
+        twice, saved = _with(
+            program, {}, _as_proposals(asked, program, [] if start is None else search.proposals(start))
+        )
+        found = search.judged(twice, saved)
+        if start is None or found is None:
+            copies = _copies(twice, saved, run.target)
+            return Recomputation(program=twice, copies=copies, before=None, after=None, spilled={}, search="")
+    if start is None or found is None or not (start.judgement.spill_bytes or asked):
+        return None
+    left = trials
+    if run.planning.recompute is Recomputing.JOINT:
+        found, left = search.with_joint_choice(found, trials)
+    found = _improved(search, found, left)
+    return Recomputation(
+        program=found.program,
+        copies=_copies(found.program, found.saved, run.target),
+        before=start.judgement,
+        after=found.judgement,
+        spilled=Counter(p.verdict for p in search.proposals(found)),
+        search="" if run.planning.recompute is Recomputing.OFF else search.end,
+    )
 
 
 def most_trials(how: Recomputing, n_steps: int) -> int:
@@ -117,39 +130,6 @@ def recompute_facts(found: Recomputation) -> RecomputeFacts | None:
         dear_and_far_gaps=found.spilled.get(Verdict.SPILL_CAREFULLY, 0),
         cheap_gaps=found.spilled.get(Verdict.RECOMPUTE, 0),
         search=found.search,
-    )
-
-
-def _recomputed(
-    program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions
-) -> Recomputation | None:
-    trials = most_trials(planning.recompute, len(program.steps))
-    asked = asked_choices(program, planning.recompute_tensor)
-    if not trials and not asked:
-        return None
-    search = _Search(target, lowering, planning)
-    start = found = search.judged(program)
-    if asked:
-        twice, saved = _with(
-            program, {}, _as_proposals(asked, program, [] if start is None else search.proposals(start))
-        )
-        found = search.judged(twice, saved)
-        if start is None or found is None:
-            copies = _copies(twice, saved, target)
-            return Recomputation(program=twice, copies=copies, before=None, after=None, spilled={}, search="")
-    if start is None or found is None or not (start.judgement.spill_bytes or asked):
-        return None
-    left = trials
-    if planning.recompute is Recomputing.JOINT:
-        found, left = search.with_joint_choice(found, trials)
-    found = _improved(search, found, left)
-    return Recomputation(
-        program=found.program,
-        copies=_copies(found.program, found.saved, target),
-        before=start.judgement,
-        after=found.judgement,
-        spilled=Counter(p.verdict for p in search.proposals(found)),
-        search="" if planning.recompute is Recomputing.OFF else search.end,
     )
 
 
@@ -214,12 +194,11 @@ def _with(once: Program, saved: Mapping[str, int], taken: Sequence[Proposal]) ->
 class _Search:
     """Programs on one machine."""
 
-    def __init__(self, target: Target, lowering: LoweringOptions, planning: PlanningOptions) -> None:
-        self._target, self._lowering, self._planning = target, lowering, planning
-        seconds = planning.optimize_seconds
-        self._judging = replace(
-            planning,
-            optimize_work=min(_WORK, planning.optimize_work),
+    def __init__(self, run: Run, engine: "Engine") -> None:
+        self._engine, self._run, self._target = engine, run, run.target
+        seconds = run.planning.optimize_seconds
+        self._judging = run.planned(
+            optimize_work=min(_WORK, run.planning.optimize_work),
             optimize_seconds=None if seconds is None else min(_SECONDS, seconds),
         )
         self._ends: list[str] = []  # of the searches that it took, in order
@@ -233,7 +212,7 @@ class _Search:
     def with_joint_choice(self, start: _Candidate, trials: int) -> tuple[_Candidate, int]:
         """The program with what the integer program chooses, or the better part of it; trials that are left."""
         costs = _costs(start.fitted, self._target)
-        joint = joint_choice(start.fitted, self._planning, costs)
+        joint = joint_choice(start.fitted, self._run.planning, costs)
         taken = () if joint is None else joint.proposals
         if joint is not None:
             self._ends.append(joint.search)
@@ -266,10 +245,10 @@ class _Search:
         """The program fitted, and the plans of all judges; None if there is none."""
         found: list[Plan] = []
         try:
-            fitted = fitted_of(program, self._target, self._lowering)
-            for strategy in JUDGES[self._planning.recompute]:
-                found += plans_of(fitted, self._target, strategy, self._judging)[0]
-                end = search_end(fitted, self._target, self._judging)
+            fitted = self._engine.fit(program, self._run)
+            for strategy in JUDGES[self._run.planning.recompute]:
+                found += self._engine.plans(fitted, self._judging, strategy)[0]
+                end = self._engine.optimum(fitted, self._judging).search if strategy == OPTIMAL else ""
                 if end.startswith((BY_CLOCK, BY_WORK)):
                     self._ends.append(f"a search for the optimum that judged: {end.partition(' (')[0]}")
         except CapacityError:
@@ -287,7 +266,7 @@ class _Search:
 
     def _judgement(self, fitted: Program, plan: Plan) -> Judgement:
         target = self._target
-        _, timeline = run_of(fitted, plan, target, self._planning.dma)
+        timeline = self._engine.issue(fitted, self._run, plan).timeline
         link = read_link(target)
         return Judgement(
             strategy=plan.strategy,

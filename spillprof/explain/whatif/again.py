@@ -1,10 +1,8 @@
 """Single tensors that could be computed again in place of being moved."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from spillprof.engine.recompute.asked import longest_gap_end
-from spillprof.engine.simulation import prepare
 from spillprof.explain.whatif.change import Change, Situation
 from spillprof.explain.whatif.words import option_words
 from spillprof.ir.units import format_size, format_time
@@ -18,11 +16,11 @@ _MOST_TENSORS = 3
 
 def recomputed_tensors(now: Situation) -> Iterator[Change]:
     """One tensor at a time, those first that move most: beside those that are computed again already."""
-    setup, planning = now.setup, now.setup.planning
+    run, planning = now.trial.run, now.trial.run.planning
     if planning.recompute is not Recomputing.OFF or (planning.recompute_tensor and planning.order is Order.MEMORY):
         return  # what it would start from takes a search
-    once = prepare(setup.graph, setup.target, setup.lowering).program if planning.recompute_tensor else now.program
-    made_by, lives, step_s = producers(once), lifetimes(once), step_times_s(once, setup.target)
+    once = now.trial.engine.lowered(run) if planning.recompute_tensor else now.program
+    made_by, lives, step_s = producers(once), lifetimes(once), step_times_s(once, run.target)
     number = {buffer.name: buffer.index for buffer in once.buffers if buffer.index in made_by}
     moving = [b.name for b in now.buffers if b.name in number and b.name not in planning.recompute_tensor]
     able = (name for name in moving if longest_gap_end(once, number[name], lives[number[name]]) is not None)
@@ -38,5 +36,5 @@ def recomputed_tensors(now: Situation) -> Iterator[Change]:
             kind="recompute-tensor",
             argument=argument,
             costs=f"{step.op_type} runs twice: {step.macs:,} MACs, {format_time(float(step_s[at]))}{weights}",
-            setup=replace(setup, planning=replace(planning, recompute_tensor=tensors)),
+            trial=now.trial.planned(recompute_tensor=tensors),
         )

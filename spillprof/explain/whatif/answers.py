@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spillprof.analysis.attribution import charges
-from spillprof.analysis.lead import leading
-from spillprof.engine.case import Case
-from spillprof.engine.scheduling import JUDGE
+from spillprof.analysis.main_result import main_result
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
+from spillprof.engine.trials import JUDGE
 from spillprof.explain.whatif.change import Situation, SmallerBatch
-from spillprof.explain.whatif.setup import Outcome, Setup
 from spillprof.explain.whatif.size_curve import size_curve
 from spillprof.explain.whatif.suggest import Tried, suggestions
+from spillprof.explain.whatif.trial import Outcome, Trial
 from spillprof.explain.whatif.why import Evidence, story
 from spillprof.ir.errors import UsageError
-from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Plan
 from spillprof.ir.profile import SizeCurve
 from spillprof.ir.result import BufferCost, Result
@@ -28,8 +28,8 @@ from spillprof.planning.strategies import CHEAP_STRATEGIES
 class Comparison:
     """What was compared."""
 
-    graph: Graph
-    case: Case
+    engine: Engine
+    run: Run
     results: Sequence[Result]
     plans: Mapping[str, Plan]  # by strategy, of those that have one
 
@@ -38,18 +38,18 @@ def what_would_help(
     asked: Comparison, better_order: Callable[[], tuple[int, ...] | None], smaller_batch: SmallerBatch | None
 ) -> Tried:
     """Changes that help the leading result, tried under the best of the strategies that are quick to plan."""
-    lead = leading(asked.results)
+    lead = main_result(asked.results)
     if lead is None:
         return Tried()
-    base = leading([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
+    base = main_result([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
     now = Situation(
-        setup=_setup(asked, base.strategy),
-        program=asked.case.program,
+        trial=_trial(asked, base.strategy),
+        program=asked.engine.program(asked.run),
         spill_bytes=base.spill_bytes,
         moved_bytes=base.compaction_bytes,
         buffers=_moved(asked, base),
         strategies=tuple(r.strategy for r in asked.results),
-        pinned=_pinned(base, asked.case.planning),
+        pinned=_pinned(base, asked.run.planning),
         better_order=better_order,
         smaller_batch=smaller_batch,
     )
@@ -63,7 +63,7 @@ def _moved(asked: Comparison, base: Result) -> tuple[BufferCost, ...]:
     moved = Counter[int]()
     for move in asked.plans[base.strategy].moves:
         moved[move.buffer] += move.size_bytes
-    program = asked.case.fitted
+    program = asked.engine.fitted(asked.run)
     lives = lifetimes(program)
     return tuple(
         BufferCost(
@@ -83,10 +83,10 @@ def _moved(asked: Comparison, base: Result) -> tuple[BufferCost, ...]:
 def over_sizes(asked: Comparison) -> SizeCurve:
     """Other sizes of memory under the best strategy that is quick to plan, and one that spills differently here."""
     cheap = [r for r in asked.results if r.strategy in CHEAP_STRATEGIES and r.feasible]
-    base = leading(cheap)
-    first = _setup(asked, JUDGE if base is None else base.strategy)
+    base = main_result(cheap)
+    first = _trial(asked, JUDGE if base is None else base.strategy)
     others = [r.strategy for r in cheap if base is not None and r.spill_bytes != base.spill_bytes]
-    return size_curve(first, asked.case.program, [first.strategy, *others])
+    return size_curve(first, asked.engine.program(asked.run), [first.strategy, *others])
 
 
 def story_of(name: str, asked: Comparison) -> Story | None:
@@ -94,34 +94,29 @@ def story_of(name: str, asked: Comparison) -> Story | None:
 
     ``UsageError`` if nothing has the name, or nothing can leave.
     """
-    lead = leading(asked.results)
+    lead = main_result(asked.results)
     if lead is None:
         return None
     if lead.strategy not in asked.plans:
         raise UsageError("nothing leaves a memory without limit", hint="ask for a strategy that spills")
     plan = asked.plans[lead.strategy]
-    base = leading([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
+    base = main_result([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
+    fitted = asked.engine.fitted(asked.run)
     evidence = Evidence(
-        graph=asked.graph,
-        program=asked.case.fitted,
+        graph=asked.run.graph,
+        program=fitted,
         plan=plan,
-        charged=charges(asked.case.fitted, plan, asked.case.planning),
+        charged=charges(fitted, plan, asked.run.planning),
         result=lead,
-        again=_setup(asked, (lead if lead.strategy in CHEAP_STRATEGIES else base).strategy),
+        again=_trial(asked, (lead if lead.strategy in CHEAP_STRATEGIES else base).strategy),
         before=_outcome(lead),
     )
     return story(name, evidence)
 
 
-def _setup(asked: Comparison, strategy: str) -> Setup:
+def _trial(asked: Comparison, strategy: str) -> Trial:
     """How to run it again, under the strategy if that is quick to plan."""
-    return Setup(
-        graph=asked.graph,
-        target=asked.case.target,
-        lowering=asked.case.lowering,
-        planning=asked.case.planning,
-        strategy=strategy if strategy in CHEAP_STRATEGIES else JUDGE,
-    )
+    return Trial(engine=asked.engine, run=asked.run, strategy=strategy if strategy in CHEAP_STRATEGIES else JUDGE)
 
 
 def _pinned(base: Result, planning: PlanningOptions) -> dict[str, Outcome]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from spillprof.explain.whatif.setup import Outcome, Setup
+from spillprof.explain.whatif.trial import Outcome, Trial
 from spillprof.ir.graph import Graph
 from spillprof.ir.program import Program
 from spillprof.ir.result import BufferCost
@@ -16,7 +16,7 @@ class Change:
     kind: str  # "pin", "sram", ...
     argument: str  # what to add to the command line, as a shell takes it
     costs: str  # its price in words
-    setup: Setup  # the run with the change made
+    trial: Trial  # with the change made
     runs: int = 1  # how many such runs do the work of one run before the change
     made: Outcome | None = None  # of the run, if it was made already
 
@@ -34,9 +34,9 @@ class SmallerBatch:
 class Situation:
     """What was run, and what is known about it."""
 
-    setup: Setup
+    trial: Trial
     program: Program  # in the order that was asked for, not fitted
-    spill_bytes: int  # under the strategy of the setup
+    spill_bytes: int  # under the strategy of the trial
     buffers: tuple[BufferCost, ...]  # what that moved, dearest first
     strategies: tuple[str, ...]  # compared already
     moved_bytes: int = 0  # inside SRAM

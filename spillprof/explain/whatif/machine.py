@@ -1,7 +1,6 @@
 """Changes of the machine other than the size of its SRAM: bandwidth, channels, where workspaces lie."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from spillprof.explain.whatif.change import Change, Situation
@@ -10,7 +9,7 @@ from spillprof.explain.whatif.words import rate_word
 
 def twice_the_bandwidth(now: Situation) -> Iterator[Change]:
     """Both directions, and the bus that carries them. Not where times are measured points: nobody measured these."""
-    target = now.setup.target
+    target = now.trial.run.target
     if target.dram_read_curve or target.dram_write_curve:
         return
     rates = {"dram_read": target.dram_read_bytes_per_s, "dram_write": target.dram_write_bytes_per_s}
@@ -29,7 +28,7 @@ def twice_the_bandwidth(now: Situation) -> Iterator[Change]:
 
 def more_channels(now: Situation) -> Iterator[Change]:
     """One more DMA channel in each direction, or one more of those that serve both."""
-    target = now.setup.target
+    target = now.trial.run.target
     if target.dma_shared_channels:
         more = target.dma_shared_channels + 1
         argument = f"--set dma-shared-channels={more}"
@@ -43,12 +42,11 @@ def more_channels(now: Situation) -> Iterator[Change]:
 
 def own_workspaces(now: Situation) -> Iterator[Change]:
     """Workspaces that are there only while their operator runs, in place of a block for the largest one."""
-    if now.setup.target.shared_workspace and any(step.workspaces for step in now.program.steps):
+    if now.trial.run.target.shared_workspace and any(step.workspaces for step in now.program.steps):
         argument = "--set shared-workspace=false"
         costs = "a runtime that allocates workspaces one by one"
         yield _on(now, "workspace", argument, costs, shared_workspace=False)
 
 
 def _on(now: Situation, kind: str, argument: str, costs: str, **fields: Any) -> Change:
-    target = now.setup.target.with_overrides(**fields)
-    return Change(kind=kind, argument=argument, costs=costs, setup=replace(now.setup, target=target))
+    return Change(kind=kind, argument=argument, costs=costs, trial=now.trial.on(**fields))

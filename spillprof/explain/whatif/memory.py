@@ -1,11 +1,9 @@
 """More SRAM: to the smallest size found that spills nothing, and to the size where a byte of it saves most."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from spillprof.engine.simulation import prepare, sram_limits
 from spillprof.explain.whatif.change import Change, Situation
-from spillprof.explain.whatif.setup import Setup, has_to_spill, traffic
+from spillprof.explain.whatif.trial import Trial
 from spillprof.ir.target import Target
 from spillprof.ir.units import LARGEST_SIZE, format_size, size_word
 from spillprof.lowering.layout import align
@@ -26,27 +24,20 @@ def larger_sram(now: Situation) -> Iterator[Change]:
 
     Where nothing spills as it is: at which nothing has to move inside SRAM.
     """
-    probe = _Probe(now.setup, moves=not now.spill_bytes)
-    enough = _smallest_enough(now.setup, probe)
+    probe = _Probe(now.trial, moves=not now.spill_bytes)
+    enough = _smallest_enough(now.trial, probe)
     if enough is None:
         yield from twice_the_sram(now)
         return
-    yield _with_sram(now, probe.setups[enough])
+    yield _with_sram(now, probe.trials[enough])
     knee = _knee(now, enough, probe)
     if knee is not None:
-        yield _with_sram(now, probe.setups[knee])
+        yield _with_sram(now, probe.trials[knee])
 
 
 def twice_the_sram(now: Situation) -> Iterator[Change]:
     """Double the size: what a long program affords."""
-    yield _with_sram(now, sized(now.setup, min(2 * now.setup.target.sram_bytes, LARGEST_SIZE)))
-
-
-def sized(setup: Setup, sram_bytes: int) -> Setup:
-    """The same run in another size of SRAM."""
-    if sram_bytes == setup.target.sram_bytes:
-        return setup
-    return replace(setup, target=setup.target.with_overrides(sram_bytes=sram_bytes))
+    yield _with_sram(now, now.trial.at(min(2 * now.trial.run.target.sram_bytes, LARGEST_SIZE)))
 
 
 def grid(target: Target) -> int:
@@ -60,41 +51,40 @@ class _Probe:
     Spill bytes; with ``moves``, bytes that are moved inside SRAM too.
     """
 
-    def __init__(self, setup: Setup, *, moves: bool = False) -> None:
-        self._setup, self._known, self._moves = setup, dict[int, int | None](), moves
-        self.setups: dict[int, Setup] = {}  # by size, of those that were asked for
+    def __init__(self, trial: Trial, *, moves: bool = False) -> None:
+        self._trial, self._known, self._moves = trial, dict[int, int | None](), moves
+        self.trials: dict[int, Trial] = {}  # by size, of those that were asked for
 
     @property
     def left(self) -> int:
         """Sizes that may still be asked for."""
-        return PROBES - len(self.setups)
+        return PROBES - len(self.trials)
 
     def is_affordable(self, sram_bytes: int) -> bool:
         """Whether the size may be asked for."""
-        if sram_bytes not in self.setups and self.left:
-            self.setups[sram_bytes] = sized(self._setup, sram_bytes)
-        return sram_bytes in self.setups
+        if sram_bytes not in self.trials and self.left:
+            self.trials[sram_bytes] = self._trial.at(sram_bytes)
+        return sram_bytes in self.trials
 
     def lost_bytes(self, sram_bytes: int) -> int | None:
         """What is lost at a size; None if nothing can be planned there, or nothing more is affordable."""
         if sram_bytes not in self._known and self.is_affordable(sram_bytes):
-            found = traffic(self.setups[sram_bytes])
+            found = self.trials[sram_bytes].traffic()
             moved = found.moved_bytes if found is not None and self._moves else 0
             self._known[sram_bytes] = None if found is None else found.spill_bytes + moved
         return self._known.get(sram_bytes)
 
     def is_enough(self, sram_bytes: int) -> bool:
         """Whether nothing is lost at a size. Where something must, no plan is made to see that."""
-        if not self.is_affordable(sram_bytes) or has_to_spill(self.setups[sram_bytes]):
+        if not self.is_affordable(sram_bytes) or self.trials[sram_bytes].has_to_spill():
             return False
         return self.lost_bytes(sram_bytes) == 0
 
 
-def _smallest_enough(setup: Setup, probe: _Probe) -> int | None:
+def _smallest_enough(trial: Trial, probe: _Probe) -> int | None:
     """By bisection, as if more memory never spilled more: where it does, a size that is enough, but not the least."""
-    target = setup.target
-    prepared = prepare(setup.graph, target, setup.lowering)
-    _, ideal_bytes = sram_limits(prepared, target, setup.planning)
+    target = trial.run.target
+    _, ideal_bytes = trial.engine.sram_limits(trial.run)
     unit = grid(target)
     low = target.sram_bytes // unit  # too small, as something spills
     sizes = (-(-int(ideal_bytes * larger) // unit) for larger in LARGER)
@@ -112,8 +102,8 @@ def _smallest_enough(setup: Setup, probe: _Probe) -> int | None:
 
 def _knee(now: Situation, enough: int, probe: _Probe) -> int | None:
     """The size on the way to ``enough`` at which each added byte saves most, if it saves more than there."""
-    present = now.setup.target.sram_bytes
-    unit = grid(now.setup.target)
+    present = now.trial.run.target.sram_bytes
+    unit = grid(now.trial.run.target)
     lost = now.spill_bytes or now.moved_bytes
     best, most = None, lost / (enough - present)
     for share in _KNEE_SHARES:
@@ -124,12 +114,12 @@ def _knee(now: Situation, enough: int, probe: _Probe) -> int | None:
     return best
 
 
-def _with_sram(now: Situation, setup: Setup) -> Change:
-    sram_bytes = setup.target.sram_bytes
-    more = sram_bytes - now.setup.target.sram_bytes
+def _with_sram(now: Situation, trial: Trial) -> Change:
+    sram_bytes = trial.run.target.sram_bytes
+    more = sram_bytes - now.trial.run.target.sram_bytes
     return Change(
         kind="sram",
         argument=f"--sram {size_word(sram_bytes)}",
         costs=f"hardware: {format_size(more)} more SRAM",
-        setup=setup,
+        trial=trial,
     )

@@ -16,7 +16,7 @@ _NARROWER = (("fp16", "float16"), ("int8", "int8"))
 
 def leaner_lowering(now: Situation) -> Iterator[Change]:
     """What was switched off although it saves memory."""
-    lowering = now.setup.lowering
+    lowering = now.trial.run.lowering
     if lowering.fuse is Fuse.NONE:
         costs = "kernels for operators with their bias, norm and activation"
         yield _lowered(now, "fuse", "--fuse standard", costs, fuse=Fuse.STANDARD)
@@ -30,7 +30,7 @@ def leaner_lowering(now: Situation) -> Iterator[Change]:
 
 def other_convolutions(now: Situation) -> Iterator[Change]:
     """Direct convolution, which needs no workspace; the fastest that fits, where the target knows a faster one."""
-    factors, conv = now.setup.target.conv_time_factors, now.setup.lowering.conv
+    factors, conv = now.trial.run.target.conv_time_factors, now.trial.run.lowering.conv
     if not any("Conv" in step.op_type for step in now.program.steps):
         return
     if conv is not ConvAlgorithm.DIRECT:
@@ -42,7 +42,7 @@ def other_convolutions(now: Situation) -> Iterator[Change]:
 
 def other_weights(now: Situation) -> Iterator[Change]:
     """Weights that stay, in place of weights that pass; and the other way round."""
-    lowering, weight_bytes = now.setup.lowering, now.program.weight_bytes
+    lowering, weight_bytes = now.trial.run.lowering, now.program.weight_bytes
     if not weight_bytes:
         return
     size = format_size(weight_bytes)
@@ -52,7 +52,7 @@ def other_weights(now: Situation) -> Iterator[Change]:
     if lowering.weights is WeightsPolicy.STREAM:
         costs = f"SRAM shared with {size} of weights, kept from run to run"
         yield _lowered(now, "weights", "--weights cached", costs, weights=WeightsPolicy.CACHED)
-    if lowering.weights is not WeightsPolicy.RESIDENT and weight_bytes < now.setup.target.sram_bytes:
+    if lowering.weights is not WeightsPolicy.RESIDENT and weight_bytes < now.trial.run.target.sram_bytes:
         costs = f"{size} of SRAM reserved for weights"
         yield _lowered(now, "weights", "--weights resident", costs, weights=WeightsPolicy.RESIDENT)
 
@@ -60,7 +60,7 @@ def other_weights(now: Situation) -> Iterator[Change]:
 def narrower_types(now: Situation) -> Iterator[Change]:
     """Float activations in fewer bits."""
     for word, dtype in _NARROWER:
-        if DTYPE_BITS[dtype] < _activation_bits(now.setup.graph, now.setup.lowering.act_dtype):
+        if DTYPE_BITS[dtype] < _activation_bits(now.trial.run.graph, now.trial.run.lowering.act_dtype):
             yield _lowered(now, "dtype", f"--act-dtype {word}", f"accuracy: activations in {word}", act_dtype=dtype)
 
 
@@ -72,7 +72,7 @@ def smaller_batch(now: Situation) -> Iterator[Change]:
             kind="batch",
             argument=batch.argument,
             costs=f"{batch.runs} runs for the same work",
-            setup=replace(now.setup, graph=batch.read()),
+            trial=replace(now.trial, run=replace(now.trial.run, graph=batch.read())),
             runs=batch.runs,
         )
 
@@ -88,5 +88,4 @@ def _activation_bits(graph: Graph, asked_for: str | None) -> int:
 
 
 def _lowered(now: Situation, kind: str, argument: str, costs: str, **changes: Any) -> Change:
-    lowering = replace(now.setup.lowering, **changes)
-    return Change(kind=kind, argument=argument, costs=costs, setup=replace(now.setup, lowering=lowering))
+    return Change(kind=kind, argument=argument, costs=costs, trial=now.trial.lowered(**changes))

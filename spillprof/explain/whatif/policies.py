@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from spillprof.engine.recompute.search import recompute_facts, recomputed
+from spillprof.engine.recompute.search import recompute_facts
 from spillprof.explain.whatif.change import Change, Situation
 from spillprof.ir.units import format_time
-from spillprof.planning.options import Dma, Inputs, Order, PlanningOptions, Recomputing, Release, WriteBack
+from spillprof.planning.options import Dma, Inputs, Order, Recomputing, Release, WriteBack
 from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.strategies import CHEAP_STRATEGIES
 
@@ -22,33 +22,27 @@ def other_strategies(now: Situation) -> Iterator[Change]:
                 kind="strategy",
                 argument=f"--strategy {strategy}",
                 costs=_NOTHING,
-                setup=replace(now.setup, strategy=strategy),
+                trial=replace(now.trial, strategy=strategy),
             )
 
 
 def better_order(now: Situation) -> Iterator[Change]:
     """The order of operators that was found to spill less."""
-    planning = now.setup.planning
+    planning = now.trial.run.planning
     again = planning.recompute is not Recomputing.OFF or planning.recompute_tensor
     if planning.order is Order.MEMORY or again:  # of other steps than the model's
         return
-    order = now.better_order()
-    if order is not None:
-        planning = replace(planning, order=Order.MEMORY)
-        yield Change(
-            kind="order",
-            argument="--order memory",
-            costs="operators run in another order than the file's",
-            setup=replace(now.setup, planning=planning, order=order),
-        )
+    if now.better_order() is not None:
+        costs = "operators run in another order than the file's"
+        yield _planned(now, "order", "--order memory", costs, order=Order.MEMORY)
 
 
 def recomputing(now: Situation) -> Iterator[Change]:
     """Operators that run a second time in place of moving their results: those that the rules find."""
-    if now.setup.planning.recompute is not Recomputing.OFF or now.setup.planning.recompute_tensor:
+    planning = now.trial.run.planning
+    if planning.recompute is not Recomputing.OFF or planning.recompute_tensor:
         return
-    planning = replace(now.setup.planning, recompute=Recomputing.RULES)
-    found = recomputed(now.program, now.setup.target, now.setup.lowering, planning)
+    found = now.trial.engine.recomputation(now.trial.run.planned(recompute=Recomputing.RULES))
     facts = None if found is None else recompute_facts(found)
     if facts is not None and facts.operators:
         operators = "1 operator runs" if facts.operators == 1 else f"{facts.operators:,} operators run"
@@ -58,7 +52,7 @@ def recomputing(now: Situation) -> Iterator[Change]:
 
 def prompter_planning(now: Situation) -> Iterator[Change]:
     """What was switched to the slower side."""
-    planning = now.setup.planning
+    planning = now.trial.run.planning
     if planning.release is not Release.LAST_USE:
         yield _planned(now, "release", "--release last-use", "a runtime that frees early", release=Release.LAST_USE)
     if planning.writeback is not WriteBack.ONCE:
@@ -73,13 +67,12 @@ def prompter_planning(now: Situation) -> Iterator[Change]:
 
 def other_placements(now: Situation) -> Iterator[Change]:
     """Every other rule for addresses, where a rule gives them: ``interval`` lays out all blocks at once."""
-    if now.setup.strategy == "interval":
+    if now.trial.strategy == "interval":
         return
     for placement in PLACEMENTS:
-        if placement != now.setup.planning.placement:
+        if placement != now.trial.run.planning.placement:
             yield _planned(now, "placement", f"--placement {placement}", _NOTHING, placement=placement)
 
 
 def _planned(now: Situation, kind: str, argument: str, costs: str, **changes: Any) -> Change:
-    planning: PlanningOptions = replace(now.setup.planning, **changes)
-    return Change(kind=kind, argument=argument, costs=costs, setup=replace(now.setup, planning=planning))
+    return Change(kind=kind, argument=argument, costs=costs, trial=now.trial.planned(**changes))

@@ -5,11 +5,9 @@ How many runs are made depends on the number of steps alone, never on the speed 
 
 from collections.abc import Callable, Sequence
 
-from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
-from spillprof.engine.scheduling import steps_to_judge
-from spillprof.engine.simulation import planned, prepare, sram_limits
-from spillprof.explain.whatif.memory import sized
-from spillprof.explain.whatif.setup import Setup, runs_in_one
+from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
+from spillprof.engine.trials import steps_to_judge
+from spillprof.explain.whatif.trial import Trial, runs_in_one
 from spillprof.ir.errors import SpillprofError
 from spillprof.ir.profile import SizeCurve, SizePoint
 from spillprof.ir.program import Program
@@ -31,37 +29,34 @@ _EDGE = 0.85  # of the size below which operators are tiled: what happens there 
 _FINENESS = 5  # binary digits of a size: round numbers are easier to read, and to buy
 
 
-def size_curve(setup: Setup, program: Program, strategies: Sequence[str]) -> SizeCurve:
+def size_curve(trial: Trial, program: Program, strategies: Sequence[str]) -> SizeCurve:
     """As many strategies, the first of them first, and sizes as are affordable; a reason in place of points if none is.
 
-    ``program``: of the setup, not fitted.
+    ``program``: of the trial, not fitted.
     """
-    steps = max(steps_to_judge(program), 1) * runs_in_one(setup, program)
+    steps = max(steps_to_judge(program), 1) * runs_in_one(trial.run.planning, program)
     if LEAST_SIZES * steps > MOST_STEPS:
         return SizeCurve(left_out="it would take too long for a model of so many steps run in this way")
     sizes = min(max(LEAST_SIZES, PLENTY_STEPS // steps), MOST_SIZES)
     drawn = strategies[: 2 if 2 * MOST_SIZES * steps <= PLENTY_STEPS else 1]
-    return SizeCurve(points=tuple(_points(setup, drawn, sizes)))
+    return SizeCurve(points=tuple(_points(trial, drawn, sizes)))
 
 
-def _points(setup: Setup, strategies: Sequence[str], most: int) -> list[SizePoint]:
+def _points(trial: Trial, strategies: Sequence[str], most: int) -> list[SizePoint]:
     """By size, then strategy: this size and the one that ends tiling in any case, then the others."""
-    here = setup.target.sram_bytes
-    rounded = _rounding(setup.target.alignment_bytes)
-    prepared = prepare(setup.graph, setup.target, setup.lowering)
-    tiles_below, ideal = sram_limits(prepared, setup.target, setup.planning)
-    found = {sram_bytes: _at(sized(setup, sram_bytes), strategies) for sram_bytes in (here, tiles_below)}
+    here = trial.run.target.sram_bytes
+    rounded = _rounding(trial.run.target.alignment_bytes)
+    tiles_below, ideal = trial.engine.sram_limits(trial.run)
+    found = {sram_bytes: _at(trial.at(sram_bytes), strategies) for sram_bytes in (here, tiles_below)}
     high = max(found)
     low = here // 2 if here < tiles_below else int(_EDGE * tiles_below)
     if any(point.spill_bytes != 0 for point in found[high]):
         high = max(high, ideal)
     sizes = coarse_sizes(max(low, 1), min(int(_ROOM * high), LARGEST_SIZE), _FIRST_SIZES, rounded)
     while sizes:
-        found |= {
-            sram_bytes: _at(sized(setup, sram_bytes), strategies) for sram_bytes in sizes if sram_bytes not in found
-        }
+        found |= {sram_bytes: _at(trial.at(sram_bytes), strategies) for sram_bytes in sizes if sram_bytes not in found}
         room = min(_A_ROUND, most - len(found))
-        sizes = sizes_between(sorted(found), _bends(found, strategies), room, rounded) if room > 0 else []
+        sizes = refining_sizes(sorted(found), _bends(found, strategies), room, rounded) if room > 0 else []
     return [point for sram_bytes in sorted(found) for point in found[sram_bytes]]
 
 
@@ -73,35 +68,35 @@ def _rounding(alignment_bytes: int) -> Callable[[float], int]:
     return rounded
 
 
-def _at(setup: Setup, strategies: Sequence[str]) -> list[SizePoint]:
+def _at(trial: Trial, strategies: Sequence[str]) -> list[SizePoint]:
     """One size under each strategy."""
     try:
-        program = setup.program()
-        lower = quick_bound(program, setup.planning)
+        fitted = trial.fitted()
+        lower = quick_bound(fitted, trial.run.planning)
     except SpillprofError as error:
-        return [_cannot(setup, strategy, error) for strategy in strategies]
+        return [_cannot(trial, strategy, error) for strategy in strategies]
     points = []
     for strategy in strategies:
         try:
-            plan, timeline = planned(program, setup.target, strategy, setup.planning)
+            played = trial.engine.play(fitted, trial.run, strategy)
         except SpillprofError as error:
-            points.append(_cannot(setup, strategy, error))
+            points.append(_cannot(trial, strategy, error))
             continue
         points.append(
             SizePoint(
-                sram_bytes=setup.target.sram_bytes,
+                sram_bytes=trial.run.target.sram_bytes,
                 strategy=strategy,
-                spill_bytes=count_traffic(program, plan).spill_bytes,
-                latency_s=timeline.makespan_s,
+                spill_bytes=count_traffic(fitted, played.plan).spill_bytes,
+                latency_s=played.timeline.makespan_s,
                 spill_bytes_lower=lower,
             )
         )
     return points
 
 
-def _cannot(setup: Setup, strategy: str, error: SpillprofError) -> SizePoint:
+def _cannot(trial: Trial, strategy: str, error: SpillprofError) -> SizePoint:
     return SizePoint(
-        sram_bytes=setup.target.sram_bytes,
+        sram_bytes=trial.run.target.sram_bytes,
         strategy=strategy,
         spill_bytes=None,
         latency_s=None,
@@ -117,6 +112,6 @@ def _bends(found: dict[int, list[SizePoint]], strategies: Sequence[str]) -> dict
         points = [p for size in sorted(found) for p in found[size] if p.strategy == strategy]
         worst = max((p.spill_bytes for p in points if p.spill_bytes is not None), default=0)
         values = [2.0 * worst if p.spill_bytes is None else float(p.spill_bytes) for p in points]
-        for size, bend in bends_of([p.sram_bytes for p in points], values):
+        for size, bend in curvatures([p.sram_bytes for p in points], values):
             sharpest[size] = max(sharpest.get(size, 0.0), bend)
     return sharpest

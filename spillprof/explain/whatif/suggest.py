@@ -6,7 +6,7 @@ How many runs are made depends on the number of steps alone, never on the speed 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from spillprof.engine.scheduling import steps_to_judge
+from spillprof.engine.trials import steps_to_judge
 from spillprof.explain.whatif.again import recomputed_tensors
 from spillprof.explain.whatif.change import Change, Situation
 from spillprof.explain.whatif.machine import more_channels, own_workspaces, twice_the_bandwidth
@@ -26,8 +26,8 @@ from spillprof.explain.whatif.policies import (
     prompter_planning,
     recomputing,
 )
-from spillprof.explain.whatif.setup import Outcome, outcome, runs_in_one, tiled_operators
 from spillprof.explain.whatif.slots import dedicated_slots, tried_slots
+from spillprof.explain.whatif.trial import Outcome, runs_in_one
 from spillprof.ir.story import ANY_CHANGE, Suggestion
 
 STEPS_IN_ALL = 36_000
@@ -90,10 +90,10 @@ def suggestions(now: Situation, lead: Outcome) -> Tried:
     found, untried = list[Suggestion](), list[Kind]()
 
     def judge(change: Change) -> None:
-        after = change.made or outcome(change.setup)
+        after = change.made or change.trial.outcome()
         tried = None if after is None else suggestion(change, lead, after, now.strategies)
         if tried is not None and _helps(tried, lead):
-            more = tiled_operators(change.setup) - tiled_operators(now.setup)
+            more = change.trial.tiled_operators() - now.trial.tiled_operators()
             tiled = f"; {more:,} more operator{'s' if more > 1 else ''} tiled through DRAM" if more > 0 else ""
             found.append(replace(tried, costs=tried.costs + tiled))
 
@@ -131,18 +131,18 @@ def _words(untried: Iterable[Kind], now: Situation) -> tuple[str, ...]:
 def affordable_runs(now: Situation) -> int:
     """How many runs are made for suggestions; a run that searches first counts as all that it judges."""
     runs = STEPS_IN_ALL // max(steps_to_judge(now.program), 1)
-    return min(runs // runs_in_one(now.setup, now.program), MOST_RUNS)
+    return min(runs // runs_in_one(now.trial.run.planning, now.program), MOST_RUNS)
 
 
 def suggestion(change: Change, before: Outcome, after: Outcome, compared: Collection[str]) -> Suggestion:
     """What a change saves, or costs. ``compared``: strategies that need not be named on the command line."""
     argument = change.argument
-    if change.kind != "strategy" and change.setup.strategy not in compared:
-        argument += f" --strategy {change.setup.strategy}"
+    if change.kind != "strategy" and change.trial.strategy not in compared:
+        argument += f" --strategy {change.trial.strategy}"
     return Suggestion(
         change=change.kind,
         argument=argument,
-        strategy=change.setup.strategy,
+        strategy=change.trial.strategy,
         spill_bytes=after.spill_bytes,
         latency_s=after.latency_s,
         energy_j=after.energy_j,

@@ -8,7 +8,7 @@ from spillprof.analysis.attribution import Charge
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
 from spillprof.explain.whatif.keeping import in_a_slot, with_more_sram
 from spillprof.explain.whatif.names import resolve
-from spillprof.explain.whatif.setup import Outcome, Setup
+from spillprof.explain.whatif.trial import Outcome, Trial
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
@@ -29,7 +29,7 @@ class Evidence:
     plan: Plan
     charged: Sequence[Charge]
     result: Result
-    again: Setup  # how it is run with a change: the same, but under a strategy that is quick to plan
+    again: Trial  # how it is run with a change: the same, but under a strategy that is quick to plan
     before: Outcome  # of that without a change
 
     @cached_property

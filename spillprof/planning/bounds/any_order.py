@@ -51,7 +51,7 @@ def any_order_bytes(program: Program, options: PlanningOptions) -> int | None:
         _proven(rows, weights, sizes, costs) for weights in (_best_row(rows, sizes, costs), _duals(rows, sizes, costs))
     )
     unit = gcd(*(int(costs[b]) for row in rows for b in row.buffers)) or 1
-    return -(-proven // unit) * unit  # what a plan spills of these buffers is a sum of what they cost
+    return -(-proven // unit) * unit  # plans spill a sum of these costs
 
 
 def _cost_bytes(buffer: Buffer) -> int:

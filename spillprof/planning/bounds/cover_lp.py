@@ -16,7 +16,7 @@ from spillprof.planning.bounds.reduction import Reduced
 from spillprof.planning.bounds.rows import SCALE, WeightedRow
 from spillprof.planning.highs import quiet_solver
 
-Cut = tuple[int, tuple[int, ...]]
+_Cut = tuple[int, tuple[int, ...]]
 """A knapsack cover cut: (row of the reduced problem, columns of its set A)."""
 
 _MOST_VISITS = 400_000  # (column, row) pairs: with more, no cuts are separated
@@ -36,7 +36,7 @@ class CoverLp:
         self._size_unit = float(np.median(reduced.sizes))
         costs = reduced.costs[reduced.costs > 0]
         self._cost_unit = float(np.median(costs)) if len(costs) else 1.0
-        self._cuts: list[Cut] = []
+        self._cuts: list[_Cut] = []
         self._solver = quiet_solver()
         self._solver.setOptionValue("simplex_iteration_limit", _MOST_ITERATIONS)
         self._solver.passModel(self._model())
@@ -65,7 +65,7 @@ class CoverLp:
         n_rows = self._solver.getNumRow() - len(self._cuts)
         self._cut_weights = np.asarray(solution.row_dual)[n_rows:] * per_byte
 
-    def add(self, cuts: Sequence[Cut]) -> None:
+    def add(self, cuts: Sequence[_Cut]) -> None:
         """Add knapsack cover cuts."""
         import highspy
 
@@ -99,7 +99,7 @@ class CoverLp:
         write_column = {b: n + k for k, b in enumerate(reduced.write_costs)}
         first_off = n + len(write_column)
         sizes, costs = reduced.sizes / self._size_unit, reduced.costs / self._cost_unit
-        rows, columns, values = flow_entries(reduced, sizes, first_off)
+        rows, columns, values = _flow_entries(reduced, sizes, first_off)
         n_rows = n_steps
         for c, b in enumerate(reduced.buffers):
             if b in write_column:
@@ -124,7 +124,7 @@ class CoverLp:
         return lp
 
 
-def flow_entries(reduced: Reduced, sizes: Floats | Ints, first_off: int) -> tuple[list[int], list[int], list[float]]:
+def _flow_entries(reduced: Reduced, sizes: Floats | Ints, first_off: int) -> tuple[list[int], list[int], list[float]]:
     """Matrix entries (rows, columns, values): bytes off-chip at a step = those at the step before + starts - ends."""
     n_steps = len(reduced.steps)
     rows = [*range(n_steps), *range(1, n_steps)]
@@ -162,7 +162,7 @@ def add_cuts(lp: CoverLp, reduced: Reduced) -> None:
             return
 
 
-def _violated(reduced: Reduced, shares: Floats) -> list[Cut]:
+def _violated(reduced: Reduced, shares: Floats) -> list[_Cut]:
     fractional = (shares > 1e-7) & (shares < 1 - 1e-7)
     found: list[tuple[float, int, tuple[int, ...]]] = []
     for r, members in enumerate(reduced.members):

@@ -57,7 +57,7 @@ class Covering:
     excess_bytes: tuple[int, ...]  # by step; 0 where everything fits
     gap_costs: tuple[int, ...]  # by gap: its reload, and its write-back if each gap has its own
     write_costs: dict[int, int]  # by buffer: the write-back that all of its gaps share
-    forced_cost: int  # of the transfers of every plan: streamed operands and what they force
+    forced_cost: int  # of transfers that streamed operands force on every plan
 
     @cached_property
     def ranges(self) -> Ranges:

@@ -22,8 +22,8 @@ from spillprof.planning.gaps import GapKey
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.range_max import RangeMax
 
-NOTHING = "nothing must spill"
-FORCED = "operators that cannot fit"
+NOTHING_FORCED = "nothing must spill"
+ONLY_FORCED = "operators that cannot fit"
 
 _LP_GAPS = 150_000
 _LP_VISITS = 50_000_000  # (gap, step) pairs: with more, the solver runs out of time and takes a gigabyte
@@ -35,7 +35,7 @@ class LowerBound:
     """A proven lower bound: no plan of the program costs less."""
 
     cost: int  # spill bytes, or their cost at the prices given
-    proven_by: str  # NOTHING, FORCED, "equal weights", "local ratio", "linear program", "knapsack cover", or a solver
+    proven_by: str  # NOTHING_FORCED, ONLY_FORCED, or the name of a method or solver
     certified_cost: int  # the most that rows prove: less than ``cost`` if a solver proved that
     certified_by: str
     certificate: tuple[WeightedRow, ...]  # of certified_cost
@@ -47,7 +47,7 @@ def lower_bound(program: Program, options: PlanningOptions, prices: Prices = BYT
     """The best bound found on all plans of a fitted program, with its order of steps and streamed operands."""
     problem = covering(program, options, prices)
     forced = problem.forced_cost
-    best: tuple[int, str, tuple[WeightedRow, ...]] = (forced, FORCED if forced else NOTHING, ())
+    best: tuple[int, str, tuple[WeightedRow, ...]] = (forced, ONLY_FORCED if forced else NOTHING_FORCED, ())
     covers: list[Sequence[int]] = []
     for name, rows in _methods(problem, covers) if problem.gaps else ():
         cost = proven_cost(problem, rows)
@@ -79,8 +79,8 @@ def _named(problem: Covering, covers: Sequence[Sequence[int]]) -> tuple[tuple[Ga
 
 def _methods(problem: Covering, covers: list[Sequence[int]]) -> Iterator[tuple[str, tuple[WeightedRow, ...]]]:
     """(name, rows) of each method; the gaps that a method spends are appended to ``covers``."""
-    yield "equal weights", equal_weights(problem)
-    ratio = local_ratio(problem)
+    yield "equal weights", _equal_weights(problem)
+    ratio = _local_ratio(problem)
     covers.append(ratio.spent)
     yield "local ratio", ratio.rows
     reduced = reduce(problem)
@@ -98,7 +98,7 @@ def _methods(problem: Covering, covers: list[Sequence[int]]) -> Iterator[tuple[s
 def quick_bound(program: Program, options: PlanningOptions) -> int:
     """A lower bound on spill bytes without a solver: never above ``lower_bound``, often equal to it."""
     problem = covering(program, options, BYTES)
-    methods = (equal_weights(problem), local_ratio(problem).rows) if problem.gaps else ()
+    methods = (_equal_weights(problem), _local_ratio(problem).rows) if problem.gaps else ()
     return max([problem.forced_cost, *(proven_cost(problem, rows) for rows in methods)])
 
 
@@ -117,7 +117,7 @@ def lower_cost(program: Program, options: PlanningOptions, prices: Prices, of_by
     )
 
 
-def equal_weights(problem: Covering) -> tuple[WeightedRow, ...]:
+def _equal_weights(problem: Covering) -> tuple[WeightedRow, ...]:
     """One weight for every step with excess: a weak bound, but quick for any size (as PFOO-L, Berger et al. 2018).
 
     The bound is concave in the weight, so ternary search finds the best, one pass over the gaps a try.
@@ -143,14 +143,14 @@ def equal_weights(problem: Covering) -> tuple[WeightedRow, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalRatio:
+class _LocalRatio:
     """The rows that were raised, and the gaps that became paid for, in order."""
 
     rows: tuple[WeightedRow, ...]
     spent: tuple[int, ...]
 
 
-def local_ratio(problem: Covering) -> LocalRatio:
+def _local_ratio(problem: Covering) -> _LocalRatio:
     """Local ratio (Bar-Noy et al. 2001): raises the row of the step that lacks most until none lacks anything.
 
     Each gap pays from its own cost, then from the write-back that it shares; a gap that is paid for is spent off-chip.
@@ -158,7 +158,7 @@ def local_ratio(problem: Covering) -> LocalRatio:
     very large problems.
     """
     if problem.visits > MANY_VISITS:
-        return LocalRatio((), ())
+        return _LocalRatio((), ())
     own_left = [float(cost) for cost in problem.gap_costs]
     write_left = {b: float(cost) for b, cost in problem.write_costs.items()}
     paid_off = [1e-9 * (own_left[g] + write_left[gap.buffer]) for g, gap in enumerate(problem.gaps)]
@@ -170,7 +170,7 @@ def local_ratio(problem: Covering) -> LocalRatio:
         need, step = missing.overall()
         left = [g for g in problem.spanning[step] if not gone[g]] if need > 0 else []
         if not left:  # or no gap is left to spend: no plan exists, and the rows stay valid
-            return LocalRatio(tuple(rows), tuple(spent))
+            return _LocalRatio(tuple(rows), tuple(spent))
         share = {g: min(problem.gaps[g].size_bytes, need) for g in left}
         price = min((own_left[g] + write_left[problem.gaps[g].buffer]) / share[g] for g in left)
         if price > 0:

@@ -55,10 +55,10 @@ class Cover:
         last = self.spent_of[b] == (1 if self.spent[c] else 0)
         return self.costs[c] + (self.write_costs.get(b, 0) if last else 0)
 
-    def prices(self, kept: Iterable[int]) -> list[float]:
+    def prices(self, unspent: Iterable[int]) -> list[float]:
         """The cost that spending each of these unspent columns adds; 1e-9 in place of 0."""
         costs, buffers, spent_of, write_costs = self.costs, self.buffers, self.spent_of, self.write_costs
-        return [costs[c] + (0 if spent_of[buffers[c]] else write_costs.get(buffers[c], 0)) or 1e-9 for c in kept]
+        return [costs[c] + (0 if spent_of[buffers[c]] else write_costs.get(buffers[c], 0)) or 1e-9 for c in unspent]
 
     def gain(self, c: int) -> int:
         """Bytes that a column covers of what rows lack."""
@@ -105,13 +105,13 @@ def complete_greedily(cover: Cover) -> bool:
     while missing:
         if not heap:
             return False
-        said, c = heappop(heap)
+        old_key, c = heappop(heap)
         if cover.spent[c]:
             continue
         key = -_key(cover, c)
         if key >= 0:
             continue
-        if heap and key > heap[0][0] and key > said:
+        if heap and key > heap[0][0] and key > old_key:
             heappush(heap, (key, c))
             continue
         first = not cover.spent_of[cover.buffers[c]]

@@ -76,7 +76,7 @@ class _Search:
                 pays[members] += weight * counted
         self._reduced_costs: list[float] = (reduced.costs - pays).tolist()
         self._to_come = dict.fromkeys(reduced.buffers, 0)  # columns of each buffer,
-        self._hoped = dict.fromkeys(reduced.buffers, 0.0)  # and what they save in the bound, at most: 0 or less
+        self._hoped = dict.fromkeys(reduced.buffers, 0.0)  # and the most they may still save of the bound: 0 or less
         for b, wasted in zip(reduced.buffers, self._reduced_costs, strict=True):
             self._to_come[b] += 1
             self._hoped[b] += min(0.0, wasted)

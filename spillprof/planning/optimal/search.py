@@ -39,7 +39,7 @@ from spillprof.planning.strategies import CHEAP_STRATEGIES, OPTIMAL
 from spillprof.planning.traffic import count_traffic, transfer_costs
 
 SOLVER = "MILP (HiGHS)"
-STEP_BY_STEP = "dynamic programming"
+_DYNAMIC_PROGRAMMING = "dynamic programming"
 
 _PLACED = 4  # choices that are placed, best first,
 _PLACED_IF_LONG = 2  # and in long programs,
@@ -174,7 +174,7 @@ def _choices(
         rows = bound.certificate if _is_bounded(problem, bound) else ()
         solved = solve_dynamic_program(reduced, rows, min(found.values()))
         if solved is not None:
-            bound = _with(solved, STEP_BY_STEP, reduced, problem, bound, found)
+            bound = _with(solved, _DYNAMIC_PROGRAMMING, reduced, problem, bound, found)
         else:
             bound, search = _searched(reduced, problem, options, bound, found)
     cheapest = min(found.values())

@@ -28,11 +28,10 @@ from spillprof.report.diff.wording import (
 from spillprof.report.gate.wording import growth
 from spillprof.report.scales import Scale, size_scale, time_scale
 from spillprof.report.table import Table
-from spillprof.report.text import count_of, label, wrapped
+from spillprof.report.text import DEFAULT_WIDTH, count_of, label, wrapped
 from spillprof.studies.diff import BufferChange, OperatorChange, ProfileDiff, StrategyChange
 
-DEFAULT_WIDTH = 100
-MIN_WIDTH = 80
+_MIN_WIDTH = 80
 MAX_SOURCES = 3
 MAX_DIFFERENCES = 20
 MAX_ALONE = 5
@@ -40,7 +39,7 @@ MAX_ALONE = 5
 
 def render(comparison: ProfileDiff, *, top: int = 10, width: int | None = None) -> str:
     """The page as text, newline at the end, with ``top`` operators and buffers. Deterministic."""
-    page = max(MIN_WIDTH, width or DEFAULT_WIDTH)
+    page = max(_MIN_WIDTH, width or DEFAULT_WIDTH)
     lines: list[str] = []
     for part in _parts(comparison, top, page):
         lines += ["", *part] if lines and part else part

@@ -1,6 +1,6 @@
-"""Tables of a Profile as pandas DataFrames, and as CSV that is safe to open in a spreadsheet."""
+"""Tables of a profile as pandas DataFrames, and as CSV that is safe to open in a spreadsheet."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -8,154 +8,152 @@ import pandas as pd
 from spillprof.ir.profile import Profile
 from spillprof.report.exports.recorded import all_runs
 from spillprof.report.profile.verdict import shown_cause
-from spillprof.report.text import printable
+from spillprof.report.text import printable, spreadsheet_safe
 
-OPERATOR_COLUMNS = (
+_Row = tuple[Any, ...]
+
+_OPERATOR_COLUMNS = (
     "strategy", "rank", "step", "name", "op_type", "spill_bytes", "spill_write_bytes", "spill_read_bytes",
     "streamed_bytes", "stall_s", "stall_buffer", "cause", "victims", "dram_bytes", "bound",
 )  # fmt: skip
-BUFFER_COLUMNS = (
+_BUFFER_COLUMNS = (
     "strategy", "rank", "name", "kind", "size_bytes", "start", "end", "uses", "spill_count", "spill_bytes",
 )  # fmt: skip
-SPILL_COLUMNS = (
+_SPILL_COLUMNS = (
     "strategy", "buffer", "size_bytes", "last_use_step", "evict_step", "needed_step", "written", "reloaded", "cause",
     "idle_s", "wait_s",
 )  # fmt: skip
-EVENT_COLUMNS = (
+_EVENT_COLUMNS = (
     "strategy", "kind", "buffer", "size_bytes", "step", "needed_step", "address", "issued_s", "start_s", "end_s",
 )  # fmt: skip
-STEP_COLUMNS = (
+_STEP_COLUMNS = (
     "strategy", "step", "name", "op_type", "core", "start_s", "end_s", "stall_s", "in_use_bytes", "live_bytes",
 )  # fmt: skip
-SUGGESTION_COLUMNS = (
+_SUGGESTION_COLUMNS = (
     "change", "argument", "strategy", "spill_bytes", "latency_s", "energy_j", "saves_s", "saves_bytes", "saves_j",
     "costs",
 )  # fmt: skip
-SIZE_COLUMNS = ("sram_bytes", "strategy", "spill_bytes", "spill_bytes_lower", "latency_s", "reason")
-RESULT_COLUMNS = (
+_SIZE_COLUMNS = ("sram_bytes", "strategy", "spill_bytes", "spill_bytes_lower", "latency_s", "reason")
+_RESULT_COLUMNS = (
     "strategy", "feasible", "reason", "spill_bytes", "spill_write_bytes", "spill_read_bytes", "streamed_bytes",
     "spill_count", "reload_count", "clean_eviction_count", "fragmentation_spill_bytes", "compaction_count",
     "compaction_bytes", "peak_bytes", "latency_s", "spill_time_s", "serial_cost_s", "hidden_share", "energy_j",
 )  # fmt: skip
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def render_csv(table: pd.DataFrame) -> str:
+def _operators(profile: Profile) -> Iterable[_Row]:
+    """One row for each operator with a figure under each strategy, dearest first."""
+    return (
+        (
+            result.strategy, rank, o.step, printable(o.name), printable(o.op_type),
+            o.spill_bytes, o.spill_write_bytes, o.spill_read_bytes,
+            o.streamed_bytes, o.stall_s, None if o.stall_buffer is None else printable(o.stall_buffer),
+            shown_cause(o),
+            " ".join(printable(victim) for victim in o.victims), o.dram_bytes, o.bound,
+        )
+        for result in profile.results
+        for rank, o in enumerate(result.operators, start=1)
+    )  # fmt: skip
+
+
+def _buffers(profile: Profile) -> Iterable[_Row]:
+    """One row for each buffer that was spilled or streamed under each strategy, dearest first."""
+    return (
+        (
+            result.strategy, rank, printable(b.name), b.kind, b.size_bytes, b.start, b.end,
+            " ".join(map(str, b.uses)), b.spill_count, b.spill_bytes,
+        )
+        for result in profile.results
+        for rank, b in enumerate(result.buffers, start=1)
+    )  # fmt: skip
+
+
+def _spills(profile: Profile) -> Iterable[_Row]:
+    """One row for each spill of a buffer that comes back, in the order in which they leave."""
+    return (
+        (
+            result.strategy, printable(a.buffer), a.size_bytes, a.last_use_step, a.evict_step, a.needed_step,
+            a.written, a.reloaded, a.cause, a.idle_s, a.wait_s,
+        )
+        for result in profile.results
+        for a in result.spills
+    )  # fmt: skip
+
+
+def _events(profile: Profile) -> Iterable[_Row]:
+    """One row for each transfer, move and clean eviction. ``ProfileError`` if the profile was saved without them."""
+    return (
+        (
+            run.result.strategy, e.kind, printable(e.buffer), e.size_bytes, e.step, e.needed_step, e.address,
+            e.issued_s, e.start_s, e.end_s,
+        )
+        for run in all_runs(profile)
+        for e in run.result.events
+    )  # fmt: skip
+
+
+def _steps(profile: Profile) -> Iterable[_Row]:
+    """One row a step: when it ran, and how full the memory was. ``ProfileError`` if that was not saved."""
+    return (
+        (
+            run.result.strategy, i, printable(step.name), printable(step.op_type), run.times.step_core[i],
+            run.times.step_start_s[i], run.times.step_end_s[i], run.times.stall_s[i], run.result.in_use_bytes[i],
+            profile.live_bytes[i],
+        )
+        for run in all_runs(profile)
+        for i, step in enumerate(profile.steps)
+    )  # fmt: skip
+
+
+def _suggestions(profile: Profile) -> Iterable[_Row]:
+    """One row for each change that was simulated, best first."""
+    return (_plain(s, _SUGGESTION_COLUMNS) for s in profile.suggestions)
+
+
+def _sizes(profile: Profile) -> Iterable[_Row]:
+    """One row for each size of SRAM and strategy that was tried, by size; none where none was."""
+    points = profile.size_curve.points if profile.size_curve else ()
+    return (_plain(point, _SIZE_COLUMNS) for point in points)
+
+
+def _results(profile: Profile) -> Iterable[_Row]:
+    """One row a strategy, in the order asked for."""
+    return (_plain(result, _RESULT_COLUMNS) for result in profile.results)
+
+
+TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[Profile], Iterable[_Row]]]] = {
+    "operators": (_OPERATOR_COLUMNS, _operators),
+    "buffers": (_BUFFER_COLUMNS, _buffers),
+    "spills": (_SPILL_COLUMNS, _spills),
+    "steps": (_STEP_COLUMNS, _steps),
+    "events": (_EVENT_COLUMNS, _events),
+    "suggestions": (_SUGGESTION_COLUMNS, _suggestions),
+    "sizes": (_SIZE_COLUMNS, _sizes),
+    "results": (_RESULT_COLUMNS, _results),
+}
+"""Columns and rows of each table, by name."""
+
+
+def frame(profile: Profile, table: str) -> pd.DataFrame:
+    """A table with printable names; ``ProfileError`` if it needs events and the profile was saved without them."""
+    columns, rows = TABLES[table]
+    # Object columns: integers stay exact, and a missing name stays None.
+    return pd.DataFrame(list(rows(profile)), columns=list(columns), dtype=object)
+
+
+def render(profile: Profile, *, table: str) -> str:
     """A table as CSV: bytes as integers, seconds as floats, every text cell on one line.
 
     Cells that a spreadsheet would run as a formula begin with an apostrophe.
     """
-    for column in table.columns:
-        cells = [_spreadsheet_safe(value) if isinstance(value, str) else value for value in table[column]]
-        table[column] = pd.Series(cells, dtype=object)  # integers stay integers beside a missing one
-    text: str = table.to_csv(index=False, lineterminator="\n")
+    made = frame(profile, table)
+    for column in made.columns:
+        cells = [spreadsheet_safe(value) if isinstance(value, str) else value for value in made[column]]
+        made[column] = pd.Series(cells, dtype=object)  # integers stay integers beside a missing one
+    text: str = made.to_csv(index=False, lineterminator="\n")
     return text
 
 
-def operators_table(profile: Profile) -> pd.DataFrame:
-    """One row for each operator with a figure under each strategy, dearest first. Names are made printable."""
-    return _frame(
-        OPERATOR_COLUMNS,
-        (
-            (
-                result.strategy, rank, o.step, printable(o.name), printable(o.op_type),
-                o.spill_bytes, o.spill_write_bytes, o.spill_read_bytes,
-                o.streamed_bytes, o.stall_s, None if o.stall_buffer is None else printable(o.stall_buffer),
-                shown_cause(o),
-                " ".join(printable(victim) for victim in o.victims), o.dram_bytes, o.bound,
-            )
-            for result in profile.results
-            for rank, o in enumerate(result.operators, start=1)
-        ),
-    )  # fmt: skip
-
-
-def buffers_table(profile: Profile) -> pd.DataFrame:
-    """One row for each buffer that was spilled or streamed under each strategy, dearest first."""
-    return _frame(
-        BUFFER_COLUMNS,
-        (
-            (
-                result.strategy, rank, printable(b.name), b.kind, b.size_bytes, b.start, b.end,
-                " ".join(map(str, b.uses)), b.spill_count, b.spill_bytes,
-            )
-            for result in profile.results
-            for rank, b in enumerate(result.buffers, start=1)
-        ),
-    )  # fmt: skip
-
-
-def spills_table(profile: Profile) -> pd.DataFrame:
-    """One row for each spill of a buffer that comes back, in the order in which they leave."""
-    return _frame(
-        SPILL_COLUMNS,
-        (
-            (
-                result.strategy, printable(a.buffer), a.size_bytes, a.last_use_step, a.evict_step, a.needed_step,
-                a.written, a.reloaded, a.cause, a.idle_s, a.wait_s,
-            )
-            for result in profile.results
-            for a in result.spills
-        ),
-    )  # fmt: skip
-
-
-def events_table(profile: Profile) -> pd.DataFrame:
-    """One row for each transfer, move and clean eviction. ``ProfileError`` if the profile was saved without them."""
-    return _frame(
-        EVENT_COLUMNS,
-        (
-            (
-                run.result.strategy, e.kind, printable(e.buffer), e.size_bytes, e.step, e.needed_step, e.address,
-                e.issued_s, e.start_s, e.end_s,
-            )
-            for run in all_runs(profile)
-            for e in run.result.events
-        ),
-    )  # fmt: skip
-
-
-def steps_table(profile: Profile) -> pd.DataFrame:
-    """One row a step: when it ran, and how full the memory was. ``ProfileError`` if that was not saved."""
-    return _frame(
-        STEP_COLUMNS,
-        (
-            (
-                run.result.strategy, i, printable(step.name), printable(step.op_type), run.times.step_core[i],
-                run.times.step_start_s[i], run.times.step_end_s[i], run.times.stall_s[i], run.result.in_use_bytes[i],
-                profile.live_bytes[i],
-            )
-            for run in all_runs(profile)
-            for i, step in enumerate(profile.steps)
-        ),
-    )  # fmt: skip
-
-
-def suggestions_table(profile: Profile) -> pd.DataFrame:
-    """One row for each change that was simulated, best first."""
-    return _frame(SUGGESTION_COLUMNS, (_plain(s, SUGGESTION_COLUMNS) for s in profile.suggestions))
-
-
-def sizes_table(profile: Profile) -> pd.DataFrame:
-    """One row for each size of SRAM and strategy that was tried, by size; none where none was."""
-    points = profile.size_curve.points if profile.size_curve else ()
-    return _frame(SIZE_COLUMNS, (_plain(point, SIZE_COLUMNS) for point in points))
-
-
-def results_table(profile: Profile) -> pd.DataFrame:
-    """One row a strategy, in the order asked for."""
-    return _frame(RESULT_COLUMNS, (_plain(result, RESULT_COLUMNS) for result in profile.results))
-
-
-def _frame(columns: tuple[str, ...], rows: Iterable[Any]) -> pd.DataFrame:
-    # Object columns: integers stay exact, and a missing name stays None.
-    return pd.DataFrame(list(rows), columns=list(columns), dtype=object)
-
-
-def _plain(record: Any, columns: tuple[str, ...]) -> list[Any]:
-    values = [getattr(record, column) for column in columns]
-    return [printable(value) if isinstance(value, str) else value for value in values]
-
-
-def _spreadsheet_safe(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(_FORMULA_STARTS) else cell
+def _plain(record: Any, columns: tuple[str, ...]) -> _Row:
+    values = (getattr(record, column) for column in columns)
+    return tuple(printable(value) if isinstance(value, str) else value for value in values)

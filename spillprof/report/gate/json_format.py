@@ -1,7 +1,6 @@
 """The gate as JSON, schema ``spillprof-gate/1``. Figures are whole: bytes, nanoseconds, picojoules."""
 
 import json
-from importlib import resources
 from typing import Any
 
 from spillprof.report.gate.wording import headline, reasons
@@ -26,12 +25,6 @@ def to_json(report: GateReport) -> dict[str, Any]:
         "exit_code": report.exit_code,
         "checks": [_check(report, check) for check in report.checks],
     }
-
-
-def schema() -> dict[str, Any]:
-    """The published JSON Schema (draft 2020-12)."""
-    loaded: dict[str, Any] = json.loads((resources.files("spillprof.report") / "gate.schema.json").read_text("utf-8"))
-    return loaded
 
 
 def _check(report: GateReport, check: GateCheck) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from spillprof.analysis.why import why_parts
+from spillprof.analysis.main_result import bytes_by_cause
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.units import (
@@ -202,7 +202,7 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
         "waits": waits_table(profile, result),
     }
     drawings = (*figures.strategy_figures(profile, result), *time_figures(profile, result))
-    causes = why_parts(result)
+    causes = bytes_by_cause(result)
     total = sum(nbytes for _, nbytes in causes)
     return {
         "index": index,

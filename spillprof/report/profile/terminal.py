@@ -36,10 +36,9 @@ from spillprof.report.scales import (
     time_column,
 )
 from spillprof.report.table import Table
-from spillprof.report.text import GLUE, count_of, display_width, glued, label
+from spillprof.report.text import DEFAULT_WIDTH, GLUE, count_of, display_width, glued, label
 
-DEFAULT_WIDTH = 100
-MIN_WIDTH = 60
+_MIN_WIDTH = 60
 NARROW = 92
 """Columns that the table of strategies takes at its widest."""
 MAX_REMARKS = 12
@@ -59,7 +58,7 @@ def render(profile: Profile, *, top: int = 10, width: int | None = None, color: 
     buffer = io.StringIO()
     console = Console(
         file=buffer,
-        width=max(MIN_WIDTH, width or DEFAULT_WIDTH),
+        width=max(_MIN_WIDTH, width or DEFAULT_WIDTH),
         force_terminal=color,
         no_color=not color,
         color_system="standard" if color else None,

@@ -2,8 +2,7 @@
 
 import re
 
-from spillprof.analysis.lead import leading
-from spillprof.analysis.why import why_parts
+from spillprof.analysis.main_result import bytes_by_cause, main_result
 from spillprof.ir.profile import Profile, RecomputeFacts
 from spillprof.ir.result import OperatorCost, Result
 from spillprof.ir.units import format_size, format_size_pair, format_time
@@ -17,7 +16,7 @@ _NOISE = 1e-3
 
 def lead_result(profile: Profile) -> Result | None:
     """The result that reports lead with; None if none is feasible."""
-    return leading(profile.results)
+    return main_result(profile.results)
 
 
 def model_title(profile: Profile) -> str:
@@ -148,7 +147,7 @@ def infeasible_sentence(profile: Profile) -> str:
 
 def why_line(result: Result) -> str:
     """``capacity 33.3 MiB · order 1 MiB · ...``: the parts in one line."""
-    parts = [f"{cause} {format_size(nbytes)}" for cause, nbytes in why_parts(result)]
+    parts = [f"{cause} {format_size(nbytes)}" for cause, nbytes in bytes_by_cause(result)]
     return " · ".join(parts if result.order_searched or result.causes is None else [*parts, "order not searched"])
 
 
@@ -159,7 +158,7 @@ def shown_cause(operator: OperatorCost) -> str | None:
 
 def _mostly(result: Result) -> str:
     """``, mostly for want of capacity`` where one cause makes more than half of the bytes."""
-    parts = why_parts(result)
+    parts = bytes_by_cause(result)
     total = sum(nbytes for _, nbytes in parts)
     return next((f", mostly {because(cause, result)}" for cause, nbytes in parts if 2 * nbytes > total), "")
 

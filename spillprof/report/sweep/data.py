@@ -5,11 +5,10 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from importlib import resources
 from typing import Any
 
 from spillprof.ir.errors import UsageError
-from spillprof.report.text import printable
+from spillprof.report.text import printable, spreadsheet_safe
 from spillprof.studies.sweep.result import Sweep
 from spillprof.studies.sweep.rows import Row
 
@@ -20,7 +19,6 @@ _WHOLE = (
 )  # fmt: skip
 _REAL = ("latency_s", "spill_time_s", "energy_j", "ideal_latency_s")
 _LAST = ("status", "key")
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def render_json(sweep: Sweep) -> str:
@@ -34,13 +32,6 @@ def render_json(sweep: Sweep) -> str:
         else:
             lines.append(f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
     return "{\n " + ",\n ".join(lines) + "\n}\n"
-
-
-def schema() -> dict[str, Any]:
-    """The published JSON Schema (draft 2020-12) of the sweep JSON."""
-    text = (resources.files("spillprof.report") / "sweep.schema.json").read_text("utf-8")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
 
 
 def render_csv(sweep: Sweep) -> str:
@@ -117,7 +108,7 @@ def _cell(value: Any) -> Any:
         return ""
     if isinstance(value, float):
         return repr(value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
+    return spreadsheet_safe(value) if isinstance(value, str) else value
 
 
 def _plain(value: Any) -> Any:

@@ -15,11 +15,10 @@ from spillprof.report.sweep.wording import (
     unfinished,
 )
 from spillprof.report.table import Table
-from spillprof.report.text import count_of, label, wrapped
+from spillprof.report.text import DEFAULT_WIDTH, count_of, label, wrapped
 from spillprof.studies.sweep.result import CaseFacts, Sweep
 from spillprof.studies.sweep.rows import Row
 
-WIDTH = 100
 _MIN_WIDTH = 60
 _MAX_CASES = 8
 _MAX_SIZES = 40
@@ -31,9 +30,9 @@ _MOST_BARS = 2
 _TILED = "operators are tiled"
 
 
-def render(sweep: Sweep, *, width: int = WIDTH) -> str:
-    """The page as text, ``width`` columns wide where its tables can be, newline at the end. Deterministic."""
-    width = max(_MIN_WIDTH, min(width, WIDTH))
+def render(sweep: Sweep, *, width: int | None = None) -> str:
+    """The page as text, at most ``width`` columns wide where its tables can be, and never more than DEFAULT_WIDTH."""
+    width = max(_MIN_WIDTH, min(width or DEFAULT_WIDTH, DEFAULT_WIDTH))
     lines: list[str] = []
     for case in sweep.cases[:_MAX_CASES]:
         lines += [*_case(sweep, case, width), ""]

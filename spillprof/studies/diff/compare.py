@@ -7,8 +7,7 @@ from math import isclose
 from typing import Any
 
 from spillprof import __version__
-from spillprof.analysis.lead import leading
-from spillprof.analysis.why import why_parts
+from spillprof.analysis.main_result import bytes_by_cause, main_result
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import OperatorCost, Result
 from spillprof.studies.diff.buffers import buffer_changes, fate, pressure
@@ -80,7 +79,7 @@ def _common(before: Sequence[Result], after: Sequence[Result]) -> list[tuple[Res
     """Pairs of results under one strategy, the leading one first; or the two leading results."""
     old = {result.strategy: result for result in before}
     pairs = [(old[result.strategy], result) for result in after if result.strategy in old]
-    leads = leading(before), leading(after)
+    leads = main_result(before), main_result(after)
     if not pairs:
         return [(leads[0] or before[0], leads[1] or after[0])] if before and after else []
     runs = [pair for pair in pairs if pair[0].feasible and pair[1].feasible] or pairs
@@ -131,7 +130,7 @@ def _causes(old: Result, new: Result) -> tuple[CauseChange, ...]:
     """By cause if both runs have causes, by kind if neither has, else nothing."""
     if (old.causes is None) != (new.causes is None):
         return ()
-    parts = dict(why_parts(old)), dict(why_parts(new))
+    parts = dict(bytes_by_cause(old)), dict(bytes_by_cause(new))
     return tuple(
         CauseChange(cause=cause, before_bytes=parts[0].get(cause, 0), after_bytes=parts[1].get(cause, 0))
         for cause in dict.fromkeys([*parts[0], *parts[1]])

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from spillprof.ir.metric import Budgets, Metric
+from spillprof.studies.fingerprint import default_setting, without_defaults
 from spillprof.studies.gate.baseline import TOP_ROWS
-from spillprof.studies.gate.fingerprint import default_setting, without_defaults
 from spillprof.studies.gate.values import BufferRow, Entry, MetricChange, Moved, OperatorRow, Rules, Verdict
 
 _Row = TypeVar("_Row", OperatorRow, BufferRow)

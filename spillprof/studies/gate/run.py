@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from spillprof import __version__
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.errors import CapacityError, SpillprofError, UsageError
 from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.lru_cache import LruCache
@@ -20,8 +20,8 @@ from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.stages import Stage, unheard
 from spillprof.ir.target import Target
 from spillprof.ir.units import format_size_exact
+from spillprof.studies.fingerprint import fingerprint
 from spillprof.studies.gate.compare import changes, judge, mismatches, moved
-from spillprof.studies.gate.fingerprint import fingerprint
 from spillprof.studies.gate.values import (
     BufferRow,
     Entry,

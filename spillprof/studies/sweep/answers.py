@@ -23,7 +23,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ParetoChoice:
     """A size, strategy and placement that no other beats in size, latency and energy at once, all models together."""
 
     dims: Mapping[str, int]
@@ -53,9 +53,9 @@ def smallest(rows: Sequence[Row], within: float) -> tuple[Answer, ...]:
     return tuple(found)
 
 
-def pareto(rows: Sequence[Row]) -> tuple[Choice, ...]:
+def pareto(rows: Sequence[Row]) -> tuple[ParetoChoice, ...]:
     """Choices that no other one of their scenario beats, by size. Latency and energy are sums over all models."""
-    found: list[Choice] = []
+    found: list[ParetoChoice] = []
     for own in _scenarios(rows).values():
         models = {row.model for row in own}
         grouped: dict[tuple[int, str, str], list[Row]] = {}
@@ -63,7 +63,7 @@ def pareto(rows: Sequence[Row]) -> tuple[Choice, ...]:
             if row.ok:
                 grouped.setdefault((row.sram_bytes, row.placement, row.strategy), []).append(row)
         choices = [
-            Choice(
+            ParetoChoice(
                 dims=members[0].dims, settings=members[0].settings, sram_bytes=sram_bytes, placement=placement,
                 strategy=strategy, latency_s=sum(row.latency_s or 0.0 for row in members),
                 energy_j=sum(row.energy_j or 0.0 for row in members),
@@ -75,7 +75,7 @@ def pareto(rows: Sequence[Row]) -> tuple[Choice, ...]:
     return tuple(found)
 
 
-def _front(choices: Sequence[Choice]) -> Iterator[Choice]:
+def _front(choices: Sequence[ParetoChoice]) -> Iterator[ParetoChoice]:
     """Those that no other is as good as in all three figures and better in one; of equal ones the first."""
     front: list[tuple[float, float]] = []  # latency, energy of smaller or equal sizes
     for choice in sorted(choices, key=lambda c: (c.sram_bytes, c.latency_s, c.energy_j)):

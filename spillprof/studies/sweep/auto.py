@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from spillprof.analysis.bends import bends_of, coarse_sizes, sizes_between
+from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
 from spillprof.studies.sweep.curves import curves
-from spillprof.studies.sweep.rows import Case, Row
+from spillprof.studies.sweep.rows import Row, SweepCase
 
-FIRST_SIZES = 9
-MOST_SIZES = 25
+_FIRST_SIZES = 9
+_MOST_SIZES = 25
 _A_ROUND = 4  # sizes that are added at once
 
 
-def next_sizes(cases: Sequence[Case], rows: Sequence[Row]) -> list[int]:
+def next_sizes(cases: Sequence[SweepCase], rows: Sequence[Row]) -> list[int]:
     """Sizes to simulate next, in bytes; none when the curves are known well enough. All cases share them."""
-    readable = [case for case in cases if case.graph is not None]
+    readable = [case for case in cases if case.run is not None]
     if not readable:
         return []
     unit = max(case.target.alignment_bytes for case in readable)
@@ -24,8 +24,8 @@ def next_sizes(cases: Sequence[Case], rows: Sequence[Row]) -> list[int]:
     known = sorted({row.sram_bytes for row in rows})
     if not known:
         low = min(case.min_sram_bytes for case in readable)
-        return coarse_sizes(low, max(case.ideal_peak_bytes for case in readable), FIRST_SIZES, aligned)
-    return sizes_between(known, _bends(rows), min(_A_ROUND, MOST_SIZES - len(known)), aligned)
+        return coarse_sizes(low, max(case.ideal_peak_bytes for case in readable), _FIRST_SIZES, aligned)
+    return refining_sizes(known, _bends(rows), min(_A_ROUND, _MOST_SIZES - len(known)), aligned)
 
 
 def _bends(rows: Sequence[Row]) -> dict[int, float]:
@@ -33,6 +33,6 @@ def _bends(rows: Sequence[Row]) -> dict[int, float]:
     found: dict[int, float] = {}
     for curve in curves(rows):
         for values in (curve.values("spill_bytes"), curve.values("latency_s")):
-            for size, bend in bends_of(curve.sizes, values):
+            for size, bend in curvatures(curve.sizes, values):
                 found[size] = max(found.get(size, 0.0), bend)
     return found

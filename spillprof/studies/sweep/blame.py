@@ -7,12 +7,10 @@ from typing import Any
 
 from spillprof.analysis.attribution import charges
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
-from spillprof.engine.simulation import fitted_to, on_machine, planned, prepare
-from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.program import Program
 from spillprof.planning.strategies import IDEAL
 from spillprof.studies.sweep.curves import Cliff, scenario
-from spillprof.studies.sweep.rows import Case, Row
+from spillprof.studies.sweep.rows import Row, SweepCase
 from spillprof.studies.sweep.work import Runner, Study
 
 MOST_BLAMED = 12
@@ -35,7 +33,7 @@ class _Costs:
         return dict(total)
 
 
-def blame(runner: Runner, cases: Sequence[Case], found: Sequence[Cliff]) -> tuple[Cliff, ...]:
+def blame(runner: Runner, cases: Sequence[SweepCase], found: Sequence[Cliff]) -> tuple[Cliff, ...]:
     """The cliffs, the worst ones with the buffer and the operator to blame.
 
     The buffer is the one whose spill bytes rise most, the operator the step that forces most of that rise. Where no
@@ -49,9 +47,7 @@ def blame(runner: Runner, cases: Sequence[Case], found: Sequence[Cliff]) -> tupl
     for k in list(places.values())[:MOST_BLAMED]:
         cliff = found[k]
         pairs.setdefault((*cliff.place[:-1], cliff.strategy, cliff.placement), []).append(k)
-    jobs = [
-        Comparison(number=own[0], case=by_group[_group(found[own[0]])], cliff=found[own[0]]) for own in pairs.values()
-    ]
+    jobs = [Blame(number=own[0], case=by_group[_group(found[own[0]])], cliff=found[own[0]]) for own in pairs.values()]
     blamed = dict(runner.run(jobs))
     answers = list(found)
     for own in pairs.values():
@@ -61,11 +57,11 @@ def blame(runner: Runner, cases: Sequence[Case], found: Sequence[Cliff]) -> tupl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Blame:
     """The two runs beside a cliff, set side by side."""
 
     number: int
-    case: Case
+    case: SweepCase
     cliff: Cliff
 
     def do(self, study: Study) -> Mapping[str, Any]:
@@ -77,13 +73,13 @@ class Comparison:
         return {}
 
 
-def _group(of: Case | Cliff) -> tuple[Any, ...]:
+def _group(of: SweepCase | Cliff) -> tuple[Any, ...]:
     shown = Row(model=of.model, target="", strategy="", placement="", sram_bytes=0, dims=of.dims, settings=of.settings)
     return (of.model, *scenario(shown))
 
 
-def _who(study: Study, case: Case, cliff: Cliff) -> Mapping[str, Any]:
-    before, after = (_kept_costs(study, case, cliff, nbytes) for nbytes in (cliff.sram_bytes, cliff.larger_sram_bytes))
+def _who(study: Study, case: SweepCase, cliff: Cliff) -> Mapping[str, Any]:
+    before, after = (_costs_at(study, case, cliff, nbytes) for nbytes in (cliff.sram_bytes, cliff.larger_sram_bytes))
     smaller, larger = before.by_buffer(), after.by_buffer()
     buffer = _most({b: n - smaller.get(b, 0) for b, n in larger.items()})
     if buffer is not None:
@@ -115,31 +111,21 @@ def _most(rises: Mapping[int, Any]) -> int | None:
     return best if best is not None and rises[best] > 0 else None
 
 
-_found: LruCache[_Costs] = LruCache(4)  # cliffs stand one behind the other
-
-
-def _kept_costs(study: Study, case: Case, cliff: Cliff, sram_bytes: int) -> _Costs:
-    key = (study.token, case.digest, cliff.strategy, cliff.placement, sram_bytes)
-    return _found.get_or_make(key, lambda: _costs(study, case, cliff, sram_bytes))
-
-
-def _costs(study: Study, case: Case, cliff: Cliff, sram_bytes: int) -> _Costs:
-    assert case.graph is not None
-    target = case.target.with_overrides(sram_bytes=sram_bytes)
-    options = replace(case.planning, placement=cliff.placement)
-    prepared = prepare(study.graphs[case.graph], target, case.lowering)
+def _costs_at(study: Study, case: SweepCase, cliff: Cliff, sram_bytes: int) -> _Costs:
+    assert case.run is not None
+    engine, run = study.engine, study.runs[case.run].at(sram_bytes)
+    placed = run.planned(placement=cliff.placement)
     if cliff.strategy == IDEAL:
-        ideal = on_machine(prepared, target, options).ideal
-        program, plan, timeline = ideal.program, ideal.plan, ideal.timeline
+        played = engine.ideal(placed)
     else:
-        program = fitted_to(prepared, target, case.planning)  # as for the rows: whatever the placement
-        plan, timeline = planned(program, target, cliff.strategy, options)
+        played = engine.play(engine.fitted(run), placed, cliff.strategy)  # what runs is the same for all placements
+    program, plan, timeline = played.program, played.plan, played.timeline
     moved: defaultdict[tuple[int, int], int] = defaultdict(int)
     kinds: dict[tuple[int, int], str] = {}
     for at, nbytes in streamed_beyond_compulsory(program, plan).items():
         moved[at] += nbytes
         kinds[at] = "oversized"
-    for charge in charges(program, plan, options):
+    for charge in charges(program, plan, placed.planning):
         at = (charge.spill.buffer, charge.spill.forced_by_step)
         moved[at] += charge.total_bytes
         kinds.setdefault(at, charge.kind)

@@ -1,73 +1,90 @@
 """From models and target fields to the cases of a sweep: everything that no size of the SRAM changes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spillprof.engine.simulation import prepare, sram_limits
+from spillprof.engine.run import Run
+from spillprof.explain.options import AnalyzeOptions, configuration
 from spillprof.ir.errors import SpillprofError
-from spillprof.ir.graph import Graph
+from spillprof.ir.fingerprint import changed_fields
+from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
+from spillprof.planning.strategies import OPTIMAL
+from spillprof.studies.fingerprint import digest, fingerprint, source_digest
 from spillprof.studies.sweep.axes import lowering_with, planning_with, with_settings
-from spillprof.studies.sweep.rows import Case, case_digest
+from spillprof.studies.sweep.rows import SweepCase
 from spillprof.studies.sweep.work import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SweepModel:
     """A model with its dimensions bound, or why it could not be read."""
 
     model: str
     graph: Graph | None
     dims: Mapping[str, int]  # those that are swept
-    binding: Mapping[str, Any]  # all that bound its dimensions
+    bindings: Bindings = field(default_factory=Bindings)  # all that bound its dimensions
     error: str = ""
 
 
 def make_study(
-    sources: Sequence[Source],
+    models: Sequence[SweepModel],
     target: Target,
     settings: Sequence[Mapping[str, Any]],
     lowering: LoweringOptions,
     planning: PlanningOptions,
-) -> tuple[Study, list[Case]]:
-    """The study that travels to the processes, and one case for each source and combination of settings."""
-    graphs = [source.graph for source in sources if source.graph is not None]
-    study = Study(token="", graphs=tuple(graphs))
-    cases: list[Case] = []
-    for source in sources:
-        graph = None if source.graph is None else next(k for k, g in enumerate(graphs) if g is source.graph)
+) -> tuple[Study, list[SweepCase]]:
+    """The study that travels to the processes, and one case for each model and combination of settings."""
+    code = source_digest()
+    runs: list[Run] = []
+    cases: list[SweepCase] = []
+    for model in models:
         for setting in settings:
             machine = with_settings(target, setting)
             lowered, planned = lowering_with(lowering, setting), planning_with(planning, setting)
-            sha256 = source.graph.fingerprint if source.graph is not None else ""
+            sha256 = "" if model.graph is None else model.graph.fingerprint
             cases.append(
-                Case(
-                    model=source.model,
+                SweepCase(
+                    model=model.model,
                     sha256=sha256,
-                    dims=source.dims,
+                    dims=model.dims,
                     settings=setting,
                     target=machine,
-                    lowering=lowered,
-                    planning=planned,
-                    graph=graph,
-                    error=source.error,
-                    digest=case_digest(sha256 or source.model, source.binding, machine, lowered, planned),
+                    run=None if model.graph is None else len(runs),
+                    error=model.error,
+                    digest=case_digest(sha256 or model.model, model.bindings, machine, lowered, planned, code),
                 )
             )
-    study = replace(study, token=" ".join(case.digest for case in cases))
+            if model.graph is not None:
+                runs.append(Run(graph=model.graph, target=machine, lowering=lowered, planning=planned))
+    study = Study(runs=tuple(runs))
     return study, [_with_limits(study, case) for case in cases]
 
 
-def _with_limits(study: Study, case: Case) -> Case:
+def case_digest(
+    model: str,
+    bindings: Bindings,
+    target: Target,
+    lowering: LoweringOptions,
+    planning: PlanningOptions,
+    code: str,
+) -> str:
+    """Of the model, what binds its dimensions, machine, options, simulator revision and code: see ``fingerprint``."""
+    options = AnalyzeOptions(strategies=(OPTIMAL,), lowering=lowering, planning=replace(planning, placement=""))
+    settings = fingerprint(target, configuration(options), bindings, without=("sram_bytes",))
+    switches = changed_fields(lowering, without=("op_times",)), changed_fields(planning, without=("placement",))
+    return digest([model, settings, switches, code])
+
+
+def _with_limits(study: Study, case: SweepCase) -> SweepCase:
     """The case with the sizes between which its curves move; one that cannot be lowered is one that failed."""
-    if case.graph is None:
+    if case.run is None:
         return case
     try:
-        program = prepare(study.graphs[case.graph], case.target, case.lowering)
-        smallest, most = sram_limits(program, case.target, case.planning)
+        smallest, most = study.engine.sram_limits(study.runs[case.run])
     except SpillprofError as error:
-        return replace(case, graph=None, error=error.message)
+        return replace(case, run=None, error=error.message)
     return replace(case, min_sram_bytes=smallest, ideal_peak_bytes=most)

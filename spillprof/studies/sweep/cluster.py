@@ -15,7 +15,7 @@ from spillprof import __version__
 from spillprof.ir.errors import SpillprofError, UsageError
 from spillprof.ir.interrupts import check
 from spillprof.ir.revision import SIMULATOR_REVISION
-from spillprof.studies.sweep.work import Job, Result, Study
+from spillprof.studies.sweep.work import Job, JobResult, Study
 
 _CONNECT_S = 5
 _WORKERS_S = 10
@@ -75,7 +75,7 @@ class Cluster:
         """Until so many workers are there. ``TimeoutError`` if that takes too long."""
         _within(timeout_s + 1, lambda: self._client.wait_for_workers(count, timeout=timeout_s))
 
-    def run(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
+    def run(self, jobs: Sequence[Job[JobResult]]) -> Iterator[tuple[int, JobResult]]:
         """As they finish. The scheduler moves jobs of a lost worker; what it gives up on is sent again from here."""
         left = {job.number: job for job in jobs}
         for _ in range(0 if self._is_lost else _TRIES):
@@ -102,7 +102,7 @@ class Cluster:
         except Exception:  # it is gone
             return
 
-    def _finished(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
+    def _finished(self, jobs: Sequence[Job[JobResult]]) -> Iterator[tuple[int, JobResult]]:
         """The jobs that were answered."""
         if self._shipped is None:
             self.wait_for_workers(1, _WORKERS_S)

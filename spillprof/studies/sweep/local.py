@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 
 from spillprof.ir.errors import UsageError
 from spillprof.ir.interrupts import check
-from spillprof.studies.sweep.work import Job, Result, Study
+from spillprof.studies.sweep.work import Job, JobResult, Study
 from spillprof.studies.sweep.worker import HELD, READY, serve
 
 Channel: TypeAlias = "Connection[Any, Any]"
@@ -28,7 +28,7 @@ class InProcess:
     def __init__(self, study: Study) -> None:
         self._study = study
 
-    def run(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
+    def run(self, jobs: Sequence[Job[JobResult]]) -> Iterator[tuple[int, JobResult]]:
         """In the order given."""
         for job in jobs:
             result = job.do(self._study)
@@ -48,13 +48,13 @@ class Processes:
         self._processes: dict[Channel, BaseProcess] = {}
         self._failed_starts = 0
 
-    def run(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
+    def run(self, jobs: Sequence[Job[JobResult]]) -> Iterator[tuple[int, JobResult]]:
         """As they finish. A job whose process dies is done again with none beside it; if it dies again, it failed."""
-        died_with: list[Job[Result]] = []
+        died_with: list[Job[JobResult]] = []
         yield from self._done(jobs, self._count, died_with)
         for job in died_with:
             self.close()  # the memory that the others hold may be what it lacked
-            again: list[Job[Result]] = []
+            again: list[Job[JobResult]] = []
             yield from self._done([job], 1, again)
             if again:
                 yield job.number, job.lost()
@@ -65,10 +65,10 @@ class Processes:
             self._end(channel)
 
     def _done(
-        self, jobs: Sequence[Job[Result]], count: int, died_with: list[Job[Result]]
-    ) -> Iterator[tuple[int, Result]]:
+        self, jobs: Sequence[Job[JobResult]], count: int, died_with: list[Job[JobResult]]
+    ) -> Iterator[tuple[int, JobResult]]:
         waiting = deque(jobs)
-        busy: dict[Channel, Job[Result] | None] = {}  # None: it starts
+        busy: dict[Channel, Job[JobResult] | None] = {}  # None: it starts
         idle = list(self._processes)
         try:
             while waiting or any(busy.values()):

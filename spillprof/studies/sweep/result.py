@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spillprof import __version__
-from spillprof.studies.sweep.answers import Answer, Choice, pareto, smallest
+from spillprof.studies.sweep.answers import Answer, ParetoChoice, pareto, smallest
 from spillprof.studies.sweep.blame import blame
 from spillprof.studies.sweep.curves import Cliff, Knee, cliffs, knees
 from spillprof.studies.sweep.local import InProcess
-from spillprof.studies.sweep.rows import Case, Row
+from spillprof.studies.sweep.rows import Row, SweepCase
 from spillprof.studies.sweep.work import LOST, Runner, Study
 
 SCHEMA = "spillprof-sweep/1"
@@ -41,13 +41,13 @@ class Sweep:
     knees: tuple[Knee, ...]
     cliffs: tuple[Cliff, ...]
     smallest: tuple[Answer, ...]
-    pareto: tuple[Choice, ...]
+    pareto: tuple[ParetoChoice, ...]
     schema: str = field(default=SCHEMA)
 
 
 def conclude(
     study: Study,
-    cases: Sequence[Case],
+    cases: Sequence[SweepCase],
     rows: Sequence[Row],
     *,
     within: float,
@@ -77,8 +77,8 @@ def conclude(
     )
 
 
-def _facts(case: Case) -> CaseFacts:
-    readable = case.graph is not None
+def _facts(case: SweepCase) -> CaseFacts:
+    readable = case.run is not None
     return CaseFacts(
         model=case.model,
         sha256=case.sha256,

@@ -1,24 +1,18 @@
 """Rows of a sweep: one for each point, with what it costs or why it failed."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spillprof.engine.simulation import Totals
-from spillprof.ir.fingerprint import changed_fields
-from spillprof.ir.revision import SIMULATOR_REVISION
+from spillprof.ir.result import Totals
 from spillprof.ir.target import Target
-from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import PlanningOptions
+from spillprof.studies.fingerprint import digest
 
 OK = "ok"
-_NO_PART_OF_THE_MACHINE = ("name", "sources", "sram_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class SweepCase:
     """A model with its dimensions bound, on a machine but for the size of its SRAM: one set of curves."""
 
     model: str  # path
@@ -26,9 +20,7 @@ class Case:
     dims: Mapping[str, int]  # those that are swept
     settings: Mapping[str, Any]  # target fields and options that are swept
     target: Target  # settings applied
-    lowering: LoweringOptions  # settings applied
-    planning: PlanningOptions  # settings applied; each point brings its placement
-    graph: int | None  # index into Study.graphs; None: it could not be read
+    run: int | None  # index into Study.runs; None: it could not be read
     error: str = ""  # why not
     min_sram_bytes: int = 0  # the smallest capacity at which no operator is oversized
     ideal_peak_bytes: int = 0  # SRAM that the ideal run uses
@@ -36,7 +28,7 @@ class Case:
 
     def row_key(self, sram_bytes: int, placement: str, strategy: str) -> str:
         """A fingerprint of the point: equal for equal work, whoever does it. 16 hexadecimal digits."""
-        return _digest([self.digest, sram_bytes, placement, strategy])
+        return digest([self.digest, sram_bytes, placement, strategy])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +63,11 @@ class Row:
         return self.status == OK
 
 
-FIGURES = tuple(Totals.__dataclass_fields__)
+FIGURES = tuple(name for name in Totals.__dataclass_fields__ if name in Row.__dataclass_fields__)
 """Fields of a row that a simulation fills; ``spill_time_s`` follows when all strategies are known."""
 
 
-def make_row(case: Case, sram_bytes: int, placement: str, strategy: str, **figures: Any) -> Row:
+def make_row(case: SweepCase, sram_bytes: int, placement: str, strategy: str, **figures: Any) -> Row:
     """The row of a point."""
     return Row(
         model=case.model,
@@ -88,27 +80,3 @@ def make_row(case: Case, sram_bytes: int, placement: str, strategy: str, **figur
         key=case.row_key(sram_bytes, placement, strategy),
         **figures,
     )
-
-
-def case_digest(
-    sha256: str,
-    binding: Mapping[str, Any],
-    target: Target,
-    lowering: LoweringOptions,
-    planning: PlanningOptions,
-) -> str:
-    """A fingerprint of a case: model file, bound dimensions, machine, options, simulator revision.
-
-    What has its default value is left out: a field that a later version adds at its default changes no key.
-    """
-    bound = {name: value for name, value in binding.items() if value not in (None, {}, ())}
-    machine = changed_fields(target, without=_NO_PART_OF_THE_MACHINE)
-    lowered = changed_fields(lowering, without=("op_times",))
-    if lowering.op_times is not None:
-        lowered["op_times"] = lowering.op_times.digest
-    planned = changed_fields(planning, without=("placement",))
-    return _digest([SIMULATOR_REVISION, sha256, bound, machine, lowered, planned])
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

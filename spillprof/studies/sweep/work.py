@@ -1,22 +1,19 @@
 """The work of a sweep: what one job computes, in this process or in another one.
 
-Nearly all jobs are tasks. A task is one model on one machine; it fits the program once, plays the ideal once, and
-simulates every strategy and placement that is asked for. A process lowers a model when it first meets it, and keeps
-it (see ``simulation.prepare``).
+Nearly all jobs are tasks. A task is one model on one machine, under every strategy and placement that is asked for.
+Each process has one engine: it lowers a model when it first meets it, and plays an ideal run once for all sizes that
+share it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from spillprof.engine.known import bound_of
-from spillprof.engine.simulation import Ideal, Points, Totals, on_machine, prepare
+from spillprof.engine.engine import Engine
+from spillprof.engine.run import Run
 from spillprof.ir.errors import SpillprofError
-from spillprof.ir.graph import Graph
-from spillprof.ir.lru_cache import LruCache
-from spillprof.ir.target import Target
-from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import PlanningOptions
+from spillprof.ir.result import Totals
+from spillprof.planning.strategies import OPTIMAL
 from spillprof.studies.sweep.rows import OK
 
 BUG = "a bug in spillprof: "
@@ -28,13 +25,13 @@ OUT_OF_MEMORY = "out of memory"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """What all tasks of a sweep share. It travels to each process once."""
+    """What all tasks of a sweep share. It travels to each process once, where it has an engine of its own."""
 
-    token: str  # tells one study from another in a process that serves several
-    graphs: tuple[Graph, ...]
+    runs: tuple[Run, ...]  # one a case; each task brings its SRAM
+    engine: Engine = field(default_factory=Engine, init=False, repr=False, compare=False)
 
 
-Result = TypeVar("Result")
+JobResult = TypeVar("JobResult")
 _Result_co = TypeVar("_Result_co", covariant=True)
 
 
@@ -55,7 +52,7 @@ class Job(Protocol[_Result_co]):
 class Runner(Protocol):
     """Does jobs, and gives each one's result back when it is finished, in any order."""
 
-    def run(self, jobs: Sequence[Job[Result]]) -> Iterator[tuple[int, Result]]:
+    def run(self, jobs: Sequence[Job[JobResult]]) -> Iterator[tuple[int, JobResult]]:
         """(number, result) of every job once."""
 
     def close(self) -> None:
@@ -67,24 +64,21 @@ class Task:
     """One machine, and the ``(placement, strategy)`` pairs to simulate on it."""
 
     number: int
-    case: int  # tasks of one case differ in the size of the SRAM alone
-    graph: int
-    lowering: LoweringOptions
-    planning: PlanningOptions
-    target: Target  # with the size of its SRAM
+    run: int  # index into Study.runs
+    sram_bytes: int
     pairs: tuple[tuple[str, str], ...]
 
-    def do(self, study: Study) -> "tuple[Outcome, ...]":
+    def do(self, study: Study) -> "tuple[PointOutcome, ...]":
         """One outcome a pair, in their order."""
         return run_task(study, self)
 
-    def lost(self) -> "tuple[Outcome, ...]":
+    def lost(self) -> "tuple[PointOutcome, ...]":
         """Every pair failed."""
-        return (Outcome(status=LOST),) * len(self.pairs)
+        return (PointOutcome(status=LOST),) * len(self.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class PointOutcome:
     """What one pair costs, or why it failed."""
 
     totals: Totals | None = None
@@ -93,20 +87,23 @@ class Outcome:
     status: str = OK
 
 
-def run_task(study: Study, task: Task) -> tuple[Outcome, ...]:
+def run_task(study: Study, task: Task) -> "tuple[PointOutcome, ...]":
     """One outcome a pair, in their order. Never raises for what a model or a memory can cause."""
+    engine, run = study.engine, study.runs[task.run].at(task.sram_bytes)
     try:
-        lowered = prepare(study.graphs[task.graph], task.target, task.lowering)
-        key = (study.token, task.case)
-        machine = on_machine(lowered, task.target, task.planning, _ideals.get(key))
-        bound_of(machine.fitted, task.planning)
+        ideal_s, fitted = engine.ideal_s(run), engine.fitted(run)
+        lower = engine.bound(fitted, run).cost
     except Exception as error:
-        return (Outcome(status=describe(error)),) * len(task.pairs)
-    _ideals.put(key, machine.ideal)
-    points = Points(machine, task.planning)
-    outcomes = [_outcome(points, placement, strategy) for placement, strategy in task.pairs]
-    lower = bound_of(machine.fitted, task.planning).cost  # that a search for the optimum may have raised
-    return tuple(replace(each, ideal_s=machine.ideal_s, spill_bytes_lower=lower) for each in outcomes)
+        return (PointOutcome(status=describe(error)),) * len(task.pairs)
+    outcomes = []
+    for placement, strategy in task.pairs:
+        try:
+            outcomes.append(PointOutcome(totals=engine.totals(run, strategy, placement)))
+            if strategy == OPTIMAL:
+                lower = max(lower, engine.bound(fitted, run.planned(placement=placement), searched=True).cost)
+        except Exception as error:
+            outcomes.append(PointOutcome(status=describe(error)))
+    return tuple(replace(each, ideal_s=ideal_s, spill_bytes_lower=lower) for each in outcomes)
 
 
 def describe(error: Exception) -> str:
@@ -116,13 +113,3 @@ def describe(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return OUT_OF_MEMORY
     return f"{BUG}{type(error).__name__}: {error}"
-
-
-_ideals: LruCache[Ideal] = LruCache(64)
-
-
-def _outcome(points: Points, placement: str, strategy: str) -> Outcome:
-    try:
-        return Outcome(totals=points.totals(strategy, placement))
-    except Exception as error:
-        return Outcome(status=describe(error))

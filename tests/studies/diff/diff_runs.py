@@ -7,8 +7,8 @@ from graphs import MACHINE, graph
 from profiles import make_profile
 
 from spillprof.analysis.facts import buffer_facts
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.graph import Graph
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import StepFact

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from spillprof.cli import run
-from spillprof.report.diff.json_format import schema
+from spillprof.report.json_text import published_schema
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
 UNET = str(SAMPLES / "unet.onnx")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 def compared(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     assert run(["diff", *arguments, "--json"]) == 0
     data: dict[str, object] = json.loads(capsys.readouterr().out)
-    jsonschema.validate(data, schema(), cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(data, published_schema("diff"), cls=jsonschema.Draft202012Validator)
     return data
 
 

@@ -7,8 +7,8 @@ from diff_runs import PLAIN, PLAIN_CHAIN, SMALL, WIDE, WITH_SKIP, chain, machine
 from graphs import graph
 from profiles import make_profile, without_spills
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_json import profile_from_json
 from spillprof.studies.diff import Fate, StrategyOutcome, Why, compare

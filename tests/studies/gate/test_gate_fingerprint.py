@@ -12,9 +12,9 @@ from spillprof.explain.options import AnalyzeOptions, configuration
 from spillprof.ir.graph import Bindings
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import Target, load_target
-from spillprof.studies.gate import fingerprint as module
+from spillprof.studies import fingerprint as module
+from spillprof.studies.fingerprint import default_setting, fingerprint, without_defaults
 from spillprof.studies.gate.compare import mismatches
-from spillprof.studies.gate.fingerprint import default_setting, fingerprint, without_defaults
 from spillprof.studies.gate.values import Entry, Figures
 
 Capture = pytest.CaptureFixture[str]

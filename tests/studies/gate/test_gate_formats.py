@@ -12,10 +12,10 @@ from gate_models import Project, chain
 
 from spillprof.cli import run
 from spillprof.ir.metric import Metric
-from spillprof.report import gate as formats
-from spillprof.report.gate.github import MOST_ANNOTATIONS, escape_data, escape_property
-from spillprof.report.gate.json_format import schema
+from spillprof.report.exports.registry import Subject, named_export
 from spillprof.report.gate.markdown import LONGEST, MARKER
+from spillprof.report.gate.terminal import MOST_ANNOTATIONS, escape_data, escape_property
+from spillprof.report.json_text import published_schema
 from spillprof.studies.gate.compare import changes, judge
 from spillprof.studies.gate.values import (
     Entry,
@@ -131,6 +131,12 @@ SARIF = {
 """What SARIF 2.1.0 requires of the parts that are written here."""
 
 
+def _rendered(name: str, report: GateReport) -> str:
+    content = named_export(Subject.GATE, name).render(report)
+    assert isinstance(content, str)
+    return content
+
+
 def _totals(spill_bytes: int, latency_ns: int = 1000) -> Figures:
     return Figures(spill_bytes=spill_bytes, latency_ns=latency_ns, peak_live_bytes=10, energy_pj=5, spill_count=1,
                   reload_count=1)  # fmt: skip
@@ -194,16 +200,16 @@ def test_every_verdict_is_covered() -> None:
 
 
 def test_json_follows_its_published_schema() -> None:
-    jsonschema.Draft202012Validator.check_schema(schema())
-    data = json.loads(formats.json(EVERY))
-    jsonschema.validate(data, schema(), cls=jsonschema.Draft202012Validator)
+    jsonschema.Draft202012Validator.check_schema(published_schema("gate"))
+    data = json.loads(_rendered("json", EVERY))
+    jsonschema.validate(data, published_schema("gate"), cls=jsonschema.Draft202012Validator)
     assert data["exit_code"] == 2
     assert [check["fails"] for check in data["checks"]] == [True, True, *[False] * 2, True, *[False] * 5]
     assert data["checks"][1]["model"] == HOSTILE
 
 
 def test_junit_counts_failures_and_errors_apart() -> None:
-    root = ElementTree.fromstring(formats.junit(EVERY))
+    root = ElementTree.fromstring(_rendered("junit", EVERY))
     assert root.tag == "testsuites"
     assert {suite.tag for suite in root} == {"testsuite"}
     assert [suite.get("name") for suite in root] == ["spillprof gate npu", "spillprof gate tiny"]
@@ -221,7 +227,7 @@ def test_junit_counts_failures_and_errors_apart() -> None:
 
 
 def test_sarif_has_what_the_standard_requires() -> None:
-    data = json.loads(formats.sarif(EVERY))
+    data = json.loads(_rendered("sarif", EVERY))
     jsonschema.validate(data, SARIF, cls=jsonschema.Draft202012Validator)
     (found,) = data["runs"]
     rules = [rule["id"] for rule in found["tool"]["driver"]["rules"]]
@@ -235,7 +241,7 @@ def test_sarif_has_what_the_standard_requires() -> None:
 
 def test_fingerprints_of_sarif_stay_while_figures_change() -> None:
     def prints(report: GateReport) -> list[str]:
-        results = json.loads(formats.sarif(report))["runs"][0]["results"]
+        results = json.loads(_rendered("sarif", report))["runs"][0]["results"]
         return [result["partialFingerprints"]["spillprofCheck/v1"] for result in results]
 
     assert prints(_report(_regressed("a"))) == prints(_report(_regressed("a")))
@@ -243,7 +249,7 @@ def test_fingerprints_of_sarif_stay_while_figures_change() -> None:
 
 
 def test_annotations_are_few_escaped_and_worst_first() -> None:
-    lines = [line for line in formats.github(EVERY).splitlines() if line.startswith("::")]
+    lines = [line for line in _rendered("github", EVERY).splitlines() if line.startswith("::")]
     assert len(lines) == MOST_ANNOTATIONS == 5
     assert [line.split()[0] for line in lines] == ["::error"] * 5
     located = [line for line in lines if " file=" in line]
@@ -256,7 +262,7 @@ def test_annotations_are_few_escaped_and_worst_first() -> None:
 def test_names_cannot_smuggle_a_command_into_the_log() -> None:
     check = GateCheck(model="m", target="npu", verdict=Verdict.ERROR,
                   failure=Failure(message="no", where=("::stop-commands::x",), hint="::error::y"))  # fmt: skip
-    lines = formats.github(_report(check)).splitlines()
+    lines = _rendered("github", _report(check)).splitlines()
     assert [line for line in lines if line.lstrip().startswith("::")] == lines[-1:]
 
 
@@ -269,7 +275,7 @@ def test_workflow_commands_are_escaped(text: str, data: str, prop: str) -> None:
 
 
 def test_markdown_begins_with_its_marker_and_holds_no_markup_of_names() -> None:
-    text = formats.markdown(EVERY)
+    text = _rendered("markdown", EVERY)
     assert text.startswith(f"{MARKER}\n### spillprof gate: 5 of 10 passed")
     outside_of_code = re.sub(r"`[^`\n]*`", "", text)
     assert set(re.findall(r"<[^>\n]*>", outside_of_code)) <= {MARKER, "<code>", "</code>", "<sub>", "</sub>"}
@@ -279,14 +285,14 @@ def test_markdown_begins_with_its_marker_and_holds_no_markup_of_names() -> None:
 
 
 def test_markdown_of_a_thousand_regressions_fits_a_comment() -> None:
-    text = formats.markdown(_report(*(_regressed(f"models/{i}.onnx", f"{i}{HOSTILE}") for i in range(1000))))
+    text = _rendered("markdown", _report(*(_regressed(f"models/{i}.onnx", f"{i}{HOSTILE}") for i in range(1000))))
     assert len(text) <= LONGEST
     assert "The rest is left out here" in text
     assert text.rstrip().endswith("</sub>")
 
 
 def test_text_puts_the_verdict_first_and_nothing_hidden_on_the_terminal() -> None:
-    text = formats.text(EVERY)
+    text = _rendered("text", EVERY)
     assert not set("\x1b\r\u202e") & set(text)
     assert max(map(len, text.splitlines())) < 1200
     words = [line[:19].split() for line in text.splitlines() if line[:1].strip()][: len(EVERY.checks)]
@@ -348,7 +354,7 @@ def test_files_are_written_by_suffix(project: Project, capsys: pytest.CaptureFix
     assert run(["gate", *outputs]) == 1
     out = capsys.readouterr().out
     data = json.loads(Path("g.json").read_text("utf-8"))
-    jsonschema.validate(data, schema(), cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(data, published_schema("gate"), cls=jsonschema.Draft202012Validator)
     jsonschema.validate(json.loads(Path("g.sarif").read_text("utf-8")), SARIF)
     assert ElementTree.parse("g.xml").getroot().get("failures") == "1"
     assert Path("g.md").read_text("utf-8").startswith(MARKER)

@@ -2,6 +2,7 @@ import pytest
 
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import load_target
+from spillprof.ir.target_settings import target_field
 from spillprof.ir.units import parse_size
 from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
 from spillprof.studies.sweep.axes import (
@@ -10,7 +11,6 @@ from spillprof.studies.sweep.axes import (
     parse_dtypes,
     parse_variation,
     settings_of,
-    target_field,
     with_settings,
 )
 

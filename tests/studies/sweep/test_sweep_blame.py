@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 from corpus_models import graph_of
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.ir.graph import Graph
 from spillprof.ir.result import Result
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.studies.sweep.blame import blame
-from spillprof.studies.sweep.cases import Source, make_study
+from spillprof.studies.sweep.cases import SweepModel, make_study
 from spillprof.studies.sweep.curves import cliffs
+from spillprof.studies.sweep.grid import Grid
 from spillprof.studies.sweep.local import InProcess, Processes
-from spillprof.studies.sweep.run import Run
 
 TARGET = load_target("generic-npu")
 RANGES = {
@@ -33,9 +33,9 @@ def _result(graph: Graph, sram_bytes: int) -> Result:
 @pytest.mark.parametrize("name", RANGES)
 def test_the_blamed_buffer_is_the_one_whose_spill_bytes_rise_most(corpus: Path, name: str) -> None:
     graph = graph_of(f"{name}.onnx")
-    source = Source(model=name, graph=graph, dims={}, binding={})
+    source = SweepModel(model=name, graph=graph, dims={})
     study, cases = make_study([source], TARGET, [{}], LoweringOptions(), PlanningOptions())
-    run = Run(cases, [("best-fit", "lru")], {})
+    run = Grid(cases, [("best-fit", "lru")], {})
     run.at(RANGES[name], InProcess(study), lambda done, total: None)
     found = [c for c in blame(InProcess(study), cases, cliffs(run.rows())) if c.metric == "spill_bytes"]
     assert found
@@ -55,9 +55,9 @@ def test_processes_blame_the_same(corpus: Path) -> None:
     name = "densenet121_legacy"
     graph = graph_of(f"{name}.onnx")
     study, cases = make_study(
-        [Source(model=name, graph=graph, dims={}, binding={})], TARGET, [{}], LoweringOptions(), PlanningOptions()
+        [SweepModel(model=name, graph=graph, dims={})], TARGET, [{}], LoweringOptions(), PlanningOptions()
     )
-    run = Run(cases, [("best-fit", "lru")], {})
+    run = Grid(cases, [("best-fit", "lru")], {})
     run.at(RANGES[name], InProcess(study), lambda done, total: None)
     found = cliffs(run.rows())
     runner = Processes(study, 2)

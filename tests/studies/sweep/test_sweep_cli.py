@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 
 from spillprof.cli import run
 from spillprof.cli.progress import ProgressBar
-from spillprof.report.sweep.data import schema
+from spillprof.report.json_text import published_schema
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
 UNET, BLOCKS = str(SAMPLES / "unet.onnx"), str(SAMPLES / "transformer_blocks.onnx")
@@ -43,8 +43,8 @@ def test_every_format_says_the_same(empty_folder: Path, capsys: pytest.CaptureFi
                  "--strategy", "lru"]  # fmt: skip
     assert run([*arguments, *files]) == 0
     data = json.loads(Path("a.json").read_text("utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema())
-    jsonschema.validate(data, schema())
+    jsonschema.Draft202012Validator.check_schema(published_schema("sweep"))
+    jsonschema.validate(data, published_schema("sweep"))
     rows = list(csv.DictReader(io.StringIO(Path("a.csv").read_text("utf-8"))))
     table = pq.read_table("a.parquet").to_pylist()
     assert len(rows) == len(table) == len(data["rows"]) == 8
@@ -67,7 +67,7 @@ def test_element_types_are_an_axis(empty_folder: Path, capsys: pytest.CaptureFix
                  "--act-dtype", "file,int8", "-o", "a.csv", "-o", "a.html", "--json"]  # fmt: skip
     assert run(arguments) == 0
     data = json.loads(capsys.readouterr().out)
-    jsonschema.validate(data, schema())
+    jsonschema.validate(data, published_schema("sweep"))
     assert [row["settings"] for row in data["rows"]] == [{"act_dtype": "file"}, {"act_dtype": "int8"}]
     assert (data["config"]["act_dtype"], data["config"]["weight_dtype"]) == (["file", "int8"], "int8")
     for row, dtype in zip(data["rows"], ("file", "int8"), strict=True):
@@ -97,7 +97,7 @@ def test_order_is_an_axis(empty_folder: Path, capsys: pytest.CaptureFixture[str]
     ]
     assert run([*arguments, "-o", "a.html"]) == 0
     data = json.loads(capsys.readouterr().out)
-    jsonschema.validate(data, schema())
+    jsonschema.validate(data, published_schema("sweep"))
     assert [row["settings"]["order"] for row in data["rows"]] == ["memory", "memory", "file", "file"]
     assert data["config"]["order"] == ["memory", "file"]
     for order in ("memory", "file"):
@@ -209,7 +209,7 @@ def test_ctrl_c_keeps_what_is_finished(empty_folder: Path, jobs: str) -> None:
     assert re.search(rb"\d+ of 60 points, \d+ (s|min) left", shown)
     assert "Interrupted" in out
     data = json.loads(Path("part.json").read_text("utf-8"))
-    jsonschema.validate(data, schema())
+    jsonschema.validate(data, published_schema("sweep"))
     assert data["complete"] is False
     assert 0 < len(data["rows"]) < 60
     assert all(row["status"] == "ok" for row in data["rows"])

@@ -3,13 +3,11 @@
 from typing import Any
 
 from spillprof.ir.target import load_target
-from spillprof.lowering.options import LoweringOptions
-from spillprof.planning.options import PlanningOptions
 from spillprof.report.sweep.wording import answer_sentence
 from spillprof.studies.sweep.answers import pareto, smallest
 from spillprof.studies.sweep.auto import next_sizes
 from spillprof.studies.sweep.curves import cliffs, knees
-from spillprof.studies.sweep.rows import Case, Row
+from spillprof.studies.sweep.rows import Row, SweepCase
 
 
 def row(sram_bytes: int, spill_bytes: int | None, latency_s: float = 1.0, **others: Any) -> Row:
@@ -125,10 +123,9 @@ def test_a_choice_counts_only_if_every_model_runs_there() -> None:
 
 
 def test_sizes_come_close_together_where_the_curve_bends() -> None:
-    case = Case(
-        model="m", sha256="", dims={}, settings={}, target=load_target("generic-npu"), lowering=LoweringOptions(),
-            planning=PlanningOptions(),
-        graph=0, min_sram_bytes=1 << 20, ideal_peak_bytes=1 << 28,
+    case = SweepCase(
+        model="m", sha256="", dims={}, settings={}, target=load_target("generic-npu"), run=0,
+        min_sram_bytes=1 << 20, ideal_peak_bytes=1 << 28,
     )  # fmt: skip
     rows: list[Row] = []
     while sizes := next_sizes([case], rows):

@@ -19,19 +19,19 @@ import pytest
 import spillprof
 from spillprof.cli import run
 from spillprof.ir.errors import UsageError
-from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
+from spillprof.ir.graph import Bindings, Graph, Operator, Tensor, TensorKind
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.report.sweep.data import render_json
 from spillprof.report.sweep.terminal import render
-from spillprof.studies.sweep.cases import Source, make_study
+from spillprof.studies.sweep.cases import SweepModel, make_study
 from spillprof.studies.sweep.cluster import Cluster
+from spillprof.studies.sweep.grid import Grid
 from spillprof.studies.sweep.local import InProcess
 from spillprof.studies.sweep.result import conclude
-from spillprof.studies.sweep.rows import Case, Row
-from spillprof.studies.sweep.run import Run
+from spillprof.studies.sweep.rows import Row, SweepCase
 from spillprof.studies.sweep.work import LOST, Study
 
 UNET = str(Path(__file__).parents[3] / "sample_models" / "unet.onnx")
@@ -97,9 +97,10 @@ def _chain(width: int) -> Graph:
 
 
 @pytest.fixture(scope="module")
-def study() -> tuple[Study, list[Case]]:
+def study() -> tuple[Study, list[SweepCase]]:
     sources = [
-        Source(model=f"chain{width}", graph=_chain(width), dims={}, binding={"width": width}) for width in range(1, 5)
+        SweepModel(model=f"chain{width}", graph=_chain(width), dims={}, bindings=Bindings(dims={"width": width}))
+        for width in range(1, 5)
     ]
     return make_study(sources, load_target("generic-npu"), [{}], LoweringOptions(), PlanningOptions())
 
@@ -108,15 +109,15 @@ PAIRS = list(product(("best-fit",), ("lru", "interval", "optimal")))
 SIZES = [1024 * n for n in range(16, 40, 10)]
 
 
-def _text(study: tuple[Study, list[Case]], rows: tuple[Row, ...]) -> str:
+def _text(study: tuple[Study, list[SweepCase]], rows: tuple[Row, ...]) -> str:
     return render_json(conclude(*study, rows, within=0.05, complete=True, target={"name": "t"}, config={}, command=""))
 
 
 @pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_finds_the_same_bytes(
-    loopback: Loopback, study: tuple[Study, list[Case]]
+    loopback: Loopback, study: tuple[Study, list[SweepCase]]
 ) -> None:
-    local = Run(study[1], PAIRS, {})
+    local = Grid(study[1], PAIRS, {})
     local.at(SIZES, InProcess(study[0]), lambda done, total: None)
     killed: list[int] = []
 
@@ -126,7 +127,7 @@ def test_a_cluster_that_loses_a_worker_finds_the_same_bytes(
             killed.append(done)
 
     cluster = Cluster(study[0], loopback.address)
-    remote = Run(study[1], PAIRS, {})
+    remote = Grid(study[1], PAIRS, {})
     try:
         cluster.wait_for_workers(2)
         remote.at(SIZES, cluster, kill_one)
@@ -153,7 +154,7 @@ def test_the_command_line_gives_the_same_file(
 
 @pytest.mark.slow
 def test_a_cluster_without_workers_is_an_error(
-    loopback: Loopback, study: tuple[Study, list[Case]], monkeypatch: pytest.MonkeyPatch
+    loopback: Loopback, study: tuple[Study, list[SweepCase]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spillprof.studies.sweep.cluster._WORKERS_S", 2)
     for worker in loopback.workers:
@@ -162,13 +163,13 @@ def test_a_cluster_without_workers_is_an_error(
     cluster = Cluster(study[0], loopback.address)
     try:
         with pytest.raises(UsageError, match="no worker of the Dask cluster answers"):
-            Run(study[1], PAIRS, {}).at(SIZES, cluster, lambda done, total: None)
+            Grid(study[1], PAIRS, {}).at(SIZES, cluster, lambda done, total: None)
     finally:
         cluster.close()
 
 
 def test_a_scheduler_that_is_not_there_is_an_error(
-    study: tuple[Study, list[Case]], monkeypatch: pytest.MonkeyPatch
+    study: tuple[Study, list[SweepCase]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("spillprof.studies.sweep.cluster._CONNECT_S", 1)
@@ -258,7 +259,7 @@ def test_a_worker_of_another_version_is_refused_by_name(
 
 @pytest.mark.slow
 def test_a_worker_without_spillprof_is_refused_by_name(
-    loopback: Loopback, tmp_path: Path, study: tuple[Study, list[Case]]
+    loopback: Loopback, tmp_path: Path, study: tuple[Study, list[SweepCase]]
 ) -> None:
     (tmp_path / "empty" / "spillprof").mkdir(parents=True)
     (tmp_path / "empty" / "spillprof" / "__init__.py").write_text("raise ImportError('none here')\n", "utf-8")
@@ -267,7 +268,7 @@ def test_a_worker_without_spillprof_is_refused_by_name(
     try:
         cluster.wait_for_workers(3)
         with pytest.raises(UsageError, match="another spillprof") as caught:
-            Run(study[1], PAIRS, {}).at(SIZES, cluster, lambda done, total: None)
+            Grid(study[1], PAIRS, {}).at(SIZES, cluster, lambda done, total: None)
     finally:
         cluster.close()
     assert caught.value.where[0].endswith("cannot import spillprof (none here)")
@@ -275,7 +276,7 @@ def test_a_worker_without_spillprof_is_refused_by_name(
 
 @pytest.mark.slow
 def test_a_worker_of_another_version_that_joins_later_is_refused_too(
-    loopback: Loopback, tmp_path: Path, study: tuple[Study, list[Case]]
+    loopback: Loopback, tmp_path: Path, study: tuple[Study, list[SweepCase]]
 ) -> None:
     another = _another_spillprof(tmp_path / "another")
     cluster = Cluster(study[0], loopback.address)
@@ -291,7 +292,7 @@ def test_a_worker_of_another_version_that_joins_later_is_refused_too(
 
     # so many points that some are left for the one that joins
     sizes = range(16 * 1024, 48 * 1024, 256)
-    remote = Run(study[1], PAIRS, {})
+    remote = Grid(study[1], PAIRS, {})
     try:
         cluster.wait_for_workers(2)
         with pytest.raises(UsageError, match="another spillprof") as caught:
@@ -306,7 +307,7 @@ def test_a_worker_of_another_version_that_joins_later_is_refused_too(
 @pytest.mark.slow
 @pytest.mark.parametrize("whom", ["scheduler", "workers"])
 def test_a_lost_cluster_leaves_points_that_are_missing(
-    whom: str, loopback: Loopback, study: tuple[Study, list[Case]], monkeypatch: pytest.MonkeyPatch
+    whom: str, loopback: Loopback, study: tuple[Study, list[SweepCase]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spillprof.studies.sweep.cluster._NOBODY_S", 2)
     monkeypatch.setattr("spillprof.studies.sweep.cluster._LOOK_EVERY_S", 1)
@@ -318,7 +319,7 @@ def test_a_lost_cluster_leaves_points_that_are_missing(
             process.kill()
 
     sizes = range(16 * 1024, 48 * 1024, 1024)
-    remote = Run(study[1], PAIRS, {})
+    remote = Grid(study[1], PAIRS, {})
     try:
         cluster.wait_for_workers(2)
         remote.at(sizes, cluster, kill_it)
@@ -335,7 +336,7 @@ def test_a_lost_cluster_leaves_points_that_are_missing(
 
 
 def _wait_for(loopback: Loopback, count: int) -> None:
-    cluster = Cluster(Study(token="", graphs=()), loopback.address)
+    cluster = Cluster(Study(runs=()), loopback.address)
     try:
         cluster.wait_for_workers(count)
     finally:

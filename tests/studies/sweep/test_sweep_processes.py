@@ -12,7 +12,7 @@ import pytest
 from spillprof.studies.sweep.local import Processes
 from spillprof.studies.sweep.work import Study
 
-STUDY = Study(token="t", graphs=())
+STUDY = Study(runs=())
 
 SWEEPING = """
 import os, sys, time
@@ -28,7 +28,7 @@ class Endless:
         time.sleep(600)
 
 if __name__ == "__main__":
-    list(Processes(Study(token="t", graphs=()), 2).run([Endless(0), Endless(1)]))
+    list(Processes(Study(runs=()), 2).run([Endless(0), Endless(1)]))
 """
 
 

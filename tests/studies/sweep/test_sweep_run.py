@@ -1,5 +1,8 @@
 """A sweep against single analyses, run by run, process by process."""
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -8,22 +11,23 @@ from pathlib import Path
 
 import pytest
 
+from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.pipeline import analyze
 from spillprof.frontends import read_model
 from spillprof.ir.errors import UsageError
-from spillprof.ir.graph import Graph
+from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.target import Target, load_target
 from spillprof.lowering.options import LoweringOptions, Oversized
 from spillprof.planning.options import PlanningOptions, Release
 from spillprof.report.sweep.data import render_csv, render_json
-from spillprof.studies.sweep.cases import Source, make_study
+from spillprof.studies.fingerprint import source_digest
+from spillprof.studies.sweep.cases import SweepModel, case_digest, make_study
+from spillprof.studies.sweep.grid import Grid
 from spillprof.studies.sweep.local import InProcess, Processes
 from spillprof.studies.sweep.result import Sweep, conclude
 from spillprof.studies.sweep.resume import read_rows
-from spillprof.studies.sweep.rows import Case, Row, case_digest
-from spillprof.studies.sweep.run import Run
+from spillprof.studies.sweep.rows import Row, SweepCase
 from spillprof.studies.sweep.work import Study
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
@@ -39,20 +43,20 @@ def _read(name: str) -> Graph:
 
 
 @pytest.fixture(scope="module")
-def study() -> tuple[Study, list[Case]]:
-    sources = [Source(model=name, graph=_read(name), dims={}, binding={}) for name in ("unet", "transformer_blocks")]
+def study() -> tuple[Study, list[SweepCase]]:
+    sources = [SweepModel(model=name, graph=_read(name), dims={}) for name in ("unet", "transformer_blocks")]
     settings = [{"dram_read_bytes_per_s": 30e9}, {"dram_read_bytes_per_s": 60e9}]
     return make_study(sources, TARGET, settings, LoweringOptions(), PlanningOptions())
 
 
 @pytest.fixture(scope="module")
-def rows(study: tuple[Study, list[Case]]) -> tuple[Row, ...]:
-    run = Run(study[1], PAIRS, {})
+def rows(study: tuple[Study, list[SweepCase]]) -> tuple[Row, ...]:
+    run = Grid(study[1], PAIRS, {})
     run.at(SIZES, InProcess(study[0]), lambda done, total: None)
     return run.rows()
 
 
-def _sweep(study: tuple[Study, list[Case]], rows: Sequence[Row]) -> Sweep:
+def _sweep(study: tuple[Study, list[SweepCase]], rows: Sequence[Row]) -> Sweep:
     return conclude(*study, rows, within=0.05, complete=True, target={"name": "t"}, config={}, command="")
 
 
@@ -87,8 +91,8 @@ def test_each_row_is_what_an_analysis_finds(rows: tuple[Row, ...], placement: st
                 assert getattr(row, name) == getattr(result, name), (name, row)
 
 
-def test_processes_find_the_same_bytes(study: tuple[Study, list[Case]], rows: tuple[Row, ...]) -> None:
-    run = Run(study[1], PAIRS, {})
+def test_processes_find_the_same_bytes(study: tuple[Study, list[SweepCase]], rows: tuple[Row, ...]) -> None:
+    run = Grid(study[1], PAIRS, {})
     told: list[tuple[int, int]] = []
     runner = Processes(study[0], 2)
     try:
@@ -116,8 +120,9 @@ class _LaterPlanning(PlanningOptions):
 
 
 def test_a_field_at_its_default_is_no_part_of_a_key() -> None:
-    def key(target: Target = TARGET, planning: PlanningOptions | None = None, **binding: object) -> str:
-        return case_digest("model", binding, target, LoweringOptions(), planning or PlanningOptions())
+    def key(target: Target = TARGET, planning: PlanningOptions | None = None, code: str = "", **bound: object) -> str:
+        bindings = Bindings(**bound)  # type: ignore[arg-type]
+        return case_digest("model", bindings, target, LoweringOptions(), planning or PlanningOptions(), code)
 
     own = {column.name: getattr(TARGET, column.name) for column in fields(TARGET)}
     assert key(_LaterTarget(**own)) == key(planning=_LaterPlanning()) == key(trips={}, batch=None) == key()
@@ -127,46 +132,75 @@ def test_a_field_at_its_default_is_no_part_of_a_key() -> None:
         key(batch=2),
         key(TARGET.with_overrides(cores=2)),
         key(planning=PlanningOptions(release=Release.END)),
+        key(planning=PlanningOptions(optimize_work=1)),
+        key(planning=PlanningOptions(optimize_seconds=1.0)),
+        key(code="another strategy"),
     ]
-    assert len({key(), *others}) == 6
+    assert len({key(), *others}) == 9
     assert key(TARGET.with_overrides(name="other", sram_bytes=1), PlanningOptions(placement="first-fit")) == key()
 
 
 def test_rows_of_another_simulator_revision_are_not_taken_for_ours(
-    study: tuple[Study, list[Case]], rows: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch
+    study: tuple[Study, list[SweepCase]], rows: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def reused() -> int:
-        sources = [Source(model="unet", graph=study[0].graphs[0], dims={}, binding={})]
+        sources = [SweepModel(model="unet", graph=study[0].runs[0].graph, dims={})]
         setting = {"dram_read_bytes_per_s": 30e9}
         again, cases = make_study(sources, TARGET, [setting], LoweringOptions(), PlanningOptions())
-        run = Run(cases, PAIRS[:1], {row.key: row for row in rows})
+        run = Grid(cases, PAIRS[:1], {row.key: row for row in rows})
         run.at(SIZES[:1], InProcess(again), lambda done, total: None)
         return run.reused
 
     assert reused() == 1
-    monkeypatch.setattr("spillprof.studies.sweep.rows.SIMULATOR_REVISION", SIMULATOR_REVISION + 1)
+    with monkeypatch.context() as later:
+        later.setattr("spillprof.studies.fingerprint.SIMULATOR_REVISION", SIMULATOR_REVISION + 1)
+        assert reused() == 0
+    assert reused() == 1
+    monkeypatch.setattr("spillprof.studies.sweep.cases.source_digest", lambda: "of a changed strategy")
     assert reused() == 0
+
+
+def test_the_digest_of_the_code_follows_every_room_that_makes_figures(tmp_path: Path) -> None:
+    """In a copy of the package, a change of a strategy changes it; a change of a report does not."""
+    root = Path(__file__).parents[3] / "spillprof"
+    shutil.copytree(root, tmp_path / "spillprof", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def digest() -> str:
+        script = "from spillprof.studies.fingerprint import source_digest; print(source_digest())"
+        command = [sys.executable, "-c", script]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
+
+    before = digest()
+    assert before == source_digest()
+    report = next((tmp_path / "spillprof" / "report").rglob("terminal.py"))
+    report.write_text(report.read_text("utf-8") + "# changed\n", "utf-8")
+    assert digest() == before
+    strategy = tmp_path / "spillprof" / "planning" / "strategies.py"
+    strategy.write_text(strategy.read_text("utf-8") + "# changed\n", "utf-8")
+    assert digest() != before
 
 
 @pytest.mark.parametrize("suffix", [".json", ".csv"])
 def test_what_an_earlier_run_finished_is_not_done_again(
-    study: tuple[Study, list[Case]], rows: tuple[Row, ...], tmp_path: Path, suffix: str
+    study: tuple[Study, list[SweepCase]], rows: tuple[Row, ...], tmp_path: Path, suffix: str
 ) -> None:
-    earlier = Run(study[1], PAIRS[:1], {})
+    earlier = Grid(study[1], PAIRS[:1], {})
     earlier.at(SIZES[1:], InProcess(study[0]), lambda done, total: None)
     file = tmp_path / f"earlier{suffix}"
     render = render_json if suffix == ".json" else render_csv
     file.write_text(render(_sweep(study, earlier.rows())), "utf-8")
-    again = Run(study[1], PAIRS, read_rows(str(file)))
+    again = Grid(study[1], PAIRS, read_rows(str(file)))
     again.at(SIZES, InProcess(study[0]), lambda done, total: None)
     assert again.reused == len(earlier.rows()) == 8
     assert render_json(_sweep(study, again.rows())) == render_json(_sweep(study, rows))
 
 
-def test_rows_of_another_machine_are_not_taken_for_ours(study: tuple[Study, list[Case]], rows: tuple[Row, ...]) -> None:
-    sources = [Source(model="unet", graph=study[0].graphs[0], dims={}, binding={})]
+def test_rows_of_another_machine_are_not_taken_for_ours(
+    study: tuple[Study, list[SweepCase]], rows: tuple[Row, ...]
+) -> None:
+    sources = [SweepModel(model="unet", graph=study[0].runs[0].graph, dims={})]
     _, cases = make_study(sources, TARGET, [{"dram_read_bytes_per_s": 31e9}], LoweringOptions(), PlanningOptions())
-    run = Run(cases, PAIRS, {row.key: row for row in rows})
+    run = Grid(cases, PAIRS, {row.key: row for row in rows})
     run.at(SIZES, InProcess(study[0]), lambda done, total: None)
     assert run.reused == 0
 
@@ -182,14 +216,14 @@ def test_a_file_that_is_no_sweep_cannot_be_resumed(tmp_path: Path, text: str, su
         read_rows(str(file))
 
 
-def test_a_point_that_fails_is_a_row_with_its_error(study: tuple[Study, list[Case]]) -> None:
+def test_a_point_that_fails_is_a_row_with_its_error(study: tuple[Study, list[SweepCase]]) -> None:
     sources = [
-        Source(model="unet", graph=study[0].graphs[0], dims={}, binding={}),
-        Source(model="broken", graph=None, dims={}, binding={}, error="cannot be read"),
+        SweepModel(model="unet", graph=study[0].runs[0].graph, dims={}),
+        SweepModel(model="broken", graph=None, dims={}, error="cannot be read"),
     ]
     lowering = LoweringOptions(oversized=Oversized.ERROR)
     strict, cases = make_study(sources, TARGET, [{}], lowering, PlanningOptions())
-    run = Run(cases, [("best-fit", "lru")], {})
+    run = Grid(cases, [("best-fit", "lru")], {})
     run.at([MIB, 32 * MIB], InProcess(strict), lambda done, total: None)
     small, large, *broken = run.rows()
     assert "needs" in small.status

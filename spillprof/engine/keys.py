@@ -1,0 +1,80 @@
+"""Cache keys: each stage's key holds every field of the target and every option but those that it never reads.
+
+A new field is in every key until it is listed here, so a stage that reads it is never answered from a stale value.
+"""
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import fields
+
+from spillprof.ir.target import Target
+from spillprof.lowering.options import ConvAlgorithm, LoweringOptions
+from spillprof.planning.options import PlanningOptions
+
+NAMES = frozenset({"name", "sources"})
+MEMORY = frozenset({"sram_bytes", "reserved_bytes", "weight_staging_bytes", "stream_staging_bytes", "shared_workspace"})
+LAYOUT = frozenset({"alignment_bytes", "channel_align", "accumulator_bytes_per_output", "strided_views"})
+BANDWIDTH = frozenset(
+    {
+        "dram_read_bytes_per_s", "dram_write_bytes_per_s", "dram_read_setup_s", "dram_write_setup_s",
+        "dram_burst_bytes", "dram_read_curve", "dram_write_curve", "dram_bus_bytes_per_s", "background_bytes_per_s",
+        "dram_outstanding", "dma_read_channels", "dma_write_channels", "dma_shared_channels",
+    }
+)  # fmt: skip
+COMPUTE = frozenset(
+    {
+        "sram_bytes_per_s", "cores", "clock_hz", "macs_per_s", "macs_per_cycle", "utilisation", "conv_time_factors",
+        "launch_overhead_s",
+    }
+)  # fmt: skip
+ENERGY = frozenset({"sram_j_per_byte", "dram_read_j_per_byte", "dram_write_j_per_byte", "mac_j", "mac_j_by_dtype"})
+
+UNREAD_BY_FIT = NAMES | BANDWIDTH | COMPUTE | ENERGY | LAYOUT - {"alignment_bytes"}
+"""Fields that fitting a program to a memory never reads."""
+UNREAD_BY_PLANNING = NAMES | MEMORY | LAYOUT | COMPUTE | ENERGY
+"""Fields that planning never reads: a fitted program holds its capacity, sizes and reservations."""
+UNREAD_BY_PLAYING = NAMES | MEMORY | LAYOUT
+"""Fields that issuing transfers and playing a plan never read."""
+
+OF_THE_PROGRAM = frozenset({"order", "recompute", "recompute_tensor"})
+"""Options of planning that say which program runs, which planning itself never reads."""
+OF_THE_SEARCH = frozenset({"optimize_work", "optimize_seconds"})
+"""Options that only ``optimal`` reads."""
+OF_THE_BOUND = frozenset({"inputs", "writeback", "start"})
+"""The only options of planning that lower bounds read."""
+
+_CUT_BY_IM2COL = frozenset(
+    {
+        "sram_bytes", "reserved_bytes", "weight_staging_bytes", "shared_workspace",
+        "dram_read_bytes_per_s", "dram_write_bytes_per_s", "launch_overhead_s",
+    }
+)  # fmt: skip
+
+
+def unread_by_lowering(options: LoweringOptions) -> frozenset[str]:
+    """Fields of the target that lowering never reads.
+
+    Memory and speed matter only to convolutions: ``im2col`` cuts its matrix by some of them, ``auto`` plays the run.
+    """
+    if options.conv is ConvAlgorithm.AUTO:
+        return NAMES
+    read = {"conv_time_factors"} | (set() if options.op_times is None else {"clock_hz"})
+    if options.conv is ConvAlgorithm.IM2COL:
+        read |= _CUT_BY_IM2COL
+    return (NAMES | MEMORY | BANDWIDTH | COMPUTE | ENERGY) - read
+
+
+def target_key(target: Target, unread: Collection[str]) -> tuple[Hashable, ...]:
+    """Values of the fields that a stage may read."""
+    return tuple(_hashable(getattr(target, f.name)) for f in fields(Target) if f.name not in unread)
+
+
+def planning_key(options: PlanningOptions, unread: Collection[str]) -> tuple[Hashable, ...]:
+    """Values of the options that a stage may read."""
+    return tuple(getattr(options, f.name) for f in fields(PlanningOptions) if f.name not in unread)
+
+
+def _hashable(value: object) -> Hashable:
+    if isinstance(value, Mapping):
+        return tuple(sorted(value.items()))
+    assert isinstance(value, Hashable)
+    return value

@@ -1,0 +1,329 @@
+"""Checks of an operator's settings and operands, by operator type, that onnx's own inference does not make."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from spillprof.frontends.onnx.checked_operator import CheckedOperator
+
+_TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*")
+
+
+def equation_fault(equation: str, ranks: Sequence[int | None]) -> str:
+    """What is wrong with an equation over operands of these ranks (None: unknown); "" if nothing is."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    for term in (*terms, right):
+        if not _TERM.fullmatch(term):
+            return f"'{term[:40]}' is no term: letters, and at most one ellipsis '...'"
+    if len(terms) != len(ranks):
+        return f"{len(terms)} terms for {len(ranks)} operands"
+    for term, rank in zip(terms, ranks, strict=True):
+        letters = len(term.replace("...", ""))
+        if rank is not None and (letters > rank or (letters < rank and "..." not in term)):
+            return f"the term '{term[:40]}' does not fit an operand with {rank} dimensions"
+    if arrow:
+        shown = right.replace("...", "")
+        if len(set(shown)) != len(shown):
+            return f"a letter repeats in the result '{right[:40]}'"
+        if unknown := set(right) - set(left):
+            return f"the result has '{min(unknown)}', and no operand has it"
+    return ""
+
+
+SettingCheck = Callable[[CheckedOperator], str]
+
+
+def _all_of(*checks: SettingCheck) -> SettingCheck:
+    return lambda asked: next((fault for check in checks if (fault := check(asked))), "")
+
+
+def _divides(what: str, size: int | None, by: str, number: int | None) -> str:
+    """``size`` must be a multiple of ``number``, both known."""
+    if size is None or number is None or (number > 0 and size % number == 0):
+        return ""
+    return f"{by} is {number}, which does not divide {what}, {size}"
+
+
+def _convolution(
+    weight: int, *, image_channels: int = 1, weight_channels: int = 1, kernel: slice = slice(2, None)
+) -> SettingCheck:
+    """Channels x groups, and the kernel's size; axes of the channels in image and weight, and of the kernel."""
+
+    def check(asked: CheckedOperator) -> str:
+        group = asked.number("group") or 1
+        channels, each = asked.dim(0, image_channels), asked.dim(weight, weight_channels)
+        if channels is not None and each is not None and channels != each * group:
+            return f"group is {group}, with {channels} channels of the input and {each} of each filter"
+        return _divides("the number of filters", asked.dim(weight, 0), "group", group) or _kernel(asked, weight, kernel)
+
+    return check
+
+
+def _kernel(asked: CheckedOperator, weight: int, axes: slice) -> str:
+    stated, shape = asked.numbers("kernel_shape"), asked.shape(weight)
+    if stated is None or shape is None or len(shape) < 3 or len(stated) != len(shape) - 2:
+        return ""
+    if any(size is not None and size != said for said, size in zip(stated, shape[axes], strict=True)):
+        return f"kernel_shape is {list(stated)}, but the filters are {list(shape[axes])}"
+    return ""
+
+
+def _transposed_convolution(asked: CheckedOperator) -> str:
+    channels, filters = asked.dim(0, 1), asked.dim(1, 0)
+    if channels is not None and filters is not None and channels != filters:
+        return f"the filters take {filters} channels, and the input has {channels}"
+    return _divides("the number of channels", channels, "group", asked.number("group")) or _kernel(
+        asked, 1, slice(2, None)
+    )
+
+
+def _sampled_groups(asked: CheckedOperator) -> str:
+    return _divides("the number of channels", asked.dim(0, 1), "offset_group", asked.number("offset_group"))
+
+
+def _quantised_convolution(asked: CheckedOperator) -> str:
+    if asked.node.domain and asked.number("channels_last"):
+        return _convolution(3, image_channels=-1)(asked)
+    return _convolution(3)(asked)
+
+
+def _axis(*, below: int = 0, above: int = 0, operand: int = 0) -> SettingCheck:
+    """``axis`` counts dimensions of an input, and so many more below and above."""
+
+    def check(asked: CheckedOperator) -> str:
+        return _axis_fault("axis", asked.number("axis"), asked.rank(operand), below, above)
+
+    return check
+
+
+def _axis_fault(name: str, axis: int | float | None, rank: int | None, below: int = 0, above: int = 0) -> str:
+    if axis is None or rank is None:
+        return ""
+    reach = max(rank, 1)  # a scalar may be called one row
+    return "" if -reach - below <= axis < reach + above else f"{name} is {axis}, of a tensor with {rank} dimensions"
+
+
+def _older_softmax(asked: CheckedOperator) -> str:
+    return _axis(above=1 if asked.node.version < 13 else 0)(asked)
+
+
+def _quantisation(asked: CheckedOperator) -> str:
+    """``axis`` counts only where there is a scale for each of its rows."""
+    if asked.node.domain or not asked.rank(1) or asked.dim(1, 0) == 1:
+        return ""
+    return _axis()(asked)
+
+
+def _axes(asked: CheckedOperator) -> str:
+    axes, rank = asked.numbers("axes"), asked.rank(0)
+    if axes is None or rank is None:
+        return ""
+    reach = max(rank + (len(axes) if asked.node.op_type == "Unsqueeze" else 0), 1)
+    wrong = next((axis for axis in axes if not -reach <= axis < reach), None)
+    return "" if wrong is None else f"axes is {list(axes)[:8]}, of a tensor with {rank} dimensions"
+
+
+def _cumulated(asked: CheckedOperator) -> str:
+    axis = asked.value(1)
+    return _axis_fault("the input axis", axis[0], asked.rank(0)) if axis else ""
+
+
+def _reversed_sequence(asked: CheckedOperator) -> str:
+    rank = asked.rank(0)
+    return next((f for n in ("batch_axis", "time_axis") if (f := _axis_fault(n, asked.number(n), rank))), "")
+
+
+def _einsum(asked: CheckedOperator) -> str:
+    equation = asked.text("equation")
+    fault = equation_fault(equation, [asked.rank(i) for i in range(len(asked.node.inputs))])
+    return f"equation is '{equation[:80]}': {fault}" if fault else ""
+
+
+def _permutation(asked: CheckedOperator) -> str:
+    perm, rank = asked.numbers("perm"), asked.rank(0)
+    if perm is None or rank is None or sorted(perm) == list(range(rank)):
+        return ""
+    return f"perm is {list(perm)[:8]}, which is no permutation of {rank} dimensions"
+
+
+def _depth_to_space(asked: CheckedOperator) -> str:
+    size = asked.number("blocksize")
+    return _divides("the number of channels", asked.dim(0, 1), "blocksize squared", size and size * size)
+
+
+def _space_to_depth(asked: CheckedOperator) -> str:
+    size = asked.number("blocksize")
+    found = (_divides(f"dimension {axis} of the input", asked.dim(0, axis), "blocksize", size) for axis in (2, 3))
+    return next(filter(None, found), "")
+
+
+def _group_normalization(asked: CheckedOperator) -> str:
+    return _divides("the number of channels", asked.dim(0, 1), "num_groups", asked.number("num_groups"))
+
+
+def _recurrent(asked: CheckedOperator) -> str:
+    hidden, state = asked.number("hidden_size"), asked.dim(2, 2)
+    if hidden is not None and state is not None and hidden != state:
+        return f"hidden_size is {hidden}, but the recurrent weights are for {state}"
+    directions = 2 if asked.settings.get("direction") == "bidirectional" else 1
+    stored = asked.dim(1, 0)
+    if stored is not None and stored != directions:
+        return f"direction is '{asked.text('direction') or 'forward'}', but the weights are for {stored} of them"
+    return ""
+
+
+def _standard_attention(asked: CheckedOperator) -> str:
+    """Heads side by side in the last axis; where they have an axis of their own, the attributes do not count."""
+    queries, groups = asked.number("q_num_heads"), asked.number("kv_num_heads")
+    if asked.rank(0) != 3 or queries is None or groups is None:
+        return ""
+    if min(queries, groups) < 1:
+        return f"q_num_heads is {queries} and kv_num_heads {groups}, but both must be at least 1"
+    return (
+        _divides("the width of the queries", asked.dim(0, 2), "q_num_heads", queries)
+        or _divides("the width of the keys", asked.dim(1, 2), "kv_num_heads", groups)
+        or _divides("the width of the values", asked.dim(2, 2), "kv_num_heads", groups)
+        or _divides("q_num_heads", queries, "kv_num_heads", groups)
+    )
+
+
+def _attention(asked: CheckedOperator) -> str:
+    """Two operators have the name: the standard's, and the one that holds the projection."""
+    if asked.node.domain == "":
+        return _standard_attention(asked)
+    heads, sizes = asked.number("num_heads"), asked.numbers("qkv_hidden_sizes")
+    if heads is not None and heads < 1:
+        return f"num_heads is {heads}, but must be at least 1"
+    projected = asked.dim(1, 1)
+    widths = sizes or (() if projected is None else (projected // 3,))
+    return next((f for w in widths if (f := _divides("the width of all heads", w, "num_heads", heads))), "")
+
+
+def _packed_heads(asked: CheckedOperator) -> str:
+    """Heads side by side in the queries, or queries, keys and values of all heads side by side."""
+    width = asked.dim(0, 2) if asked.rank(0) == 3 else None
+    if width is not None and not asked.has(1):
+        width //= 3
+    return _divides("the width of the queries", width, "num_heads", asked.number("num_heads"))
+
+
+def _grouped_heads(asked: CheckedOperator) -> str:
+    heads, groups, width = asked.number("num_heads"), asked.number("kv_num_heads"), asked.dim(0, 2)
+    if heads is None or groups is None:
+        return ""
+    packed = not asked.has(1)
+    told = "num_heads + 2 kv_num_heads" if packed else "num_heads"
+    return _divides("num_heads", heads, "kv_num_heads", groups) or _divides(
+        "the width of the queries", width, told, heads + 2 * groups if packed else heads
+    )
+
+
+def _product_of_bits(asked: CheckedOperator) -> str:
+    rows, stated = asked.dim(0, -1), asked.number("K")
+    return "" if None in (rows, stated) or rows == stated else f"K is {stated}, but the input has {rows} columns"
+
+
+def _scales(asked: CheckedOperator) -> str:
+    """Resize, Upsample: scales are finite and above zero, sizes above zero where there is something to scale."""
+    at = 2 if asked.node.op_type == "Resize" and asked.node.version > 10 else 1
+    scales = asked.value(at) or asked.settings.get("scales") or ()
+    given = [*scales] if isinstance(scales, list | tuple) else []
+    given += [asked.settings[name] for name in ("width_scale", "height_scale") if name in asked.settings]
+    if any(isinstance(s, int | float) and not 0 < s < math.inf for s in given):
+        return f"scales is {given[:8]}, but each must be finite and above 0"
+    sizes = asked.value(3) if at == 2 else None
+    if sizes and 0 not in (asked.shape(0) or ()) and min(sizes) < 1:
+        return f"sizes is {sizes[:8]}, but each must be at least 1"
+    return ""
+
+
+def _range(asked: CheckedOperator) -> str:
+    for index, name in enumerate(("start", "limit", "delta")):
+        value = asked.value(index)
+        if value and (not math.isfinite(value[0]) or (name == "delta" and not value[0])):
+            return f"{name} is {value[0]}, which makes no range"
+    ends = [value[0] for index in range(3) if (value := asked.value(index))]
+    if len(ends) == 3 and (ends[1] - ends[0]) / ends[2] >= _MOST_ELEMENTS:
+        return f"limit is {ends[1]}, with a delta of {ends[2]}: more elements than any memory holds"
+    return ""
+
+
+_MOST_ELEMENTS = 1 << 62
+"""Of a range. Beyond, onnx's own inference counts none."""
+
+
+def _known(least: int, **inputs: int) -> SettingCheck:
+    """Inputs, by position, whose contents are numbers of at least so much."""
+
+    def check(asked: CheckedOperator) -> str:
+        for name, index in inputs.items():
+            values = asked.value(index)
+            if values and not all(value >= least for value in values):
+                shown = values[0] if len(values) == 1 else values[:8]
+                return f"{name} is {shown}, but must be at least {least}"
+        return ""
+
+    return check
+
+
+def _frames(asked: CheckedOperator) -> str:
+    length, signal = asked.value(3), asked.dim(0, 1)
+    frame = length[0] if length else asked.dim(2, 0)
+    if frame is not None and signal is not None and frame > signal:
+        return f"frame_length is {frame}, and the signal has {signal} samples"
+    return ""
+
+
+def _columns(asked: CheckedOperator) -> str:
+    block = asked.value(2)
+    if not block or not all(isinstance(size, int) for size in block):
+        return ""
+    return _divides("dimension 1 of the input", asked.dim(0, 1), "the product of block_shape", int(math.prod(block)))
+
+
+_RECURRENT = ("LSTM", "GRU", "RNN")
+
+CHECKS: Mapping[str, SettingCheck] = {
+    **dict.fromkeys(("ArgMax", "ArgMin", "Compress", "Concat", "Gather", "GatherElements", "LpNormalization"), _axis()),
+    **dict.fromkeys(("RMSNormalization", "Scatter", "ScatterElements", "Split", "SplitToSequence"), _axis()),
+    **dict.fromkeys(("TensorScatter", "TopK", "Unique"), _axis()),
+    **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _older_softmax),
+    "DFT": _all_of(_axis(), _known(1, dft_length=1)),
+    "Flatten": _axis(above=1),
+    "OneHot": _axis(below=1, above=1),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantisation),
+    **dict.fromkeys(("Slice", "Squeeze", "Unsqueeze", "ReduceL1", "ReduceL2", "ReduceLogSum"), _axes),
+    **dict.fromkeys(("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"), _axes),
+    **dict.fromkeys(("ReduceSum", "ReduceSumSquare", "MeanVarianceNormalization"), _axes),
+    **dict.fromkeys(("CumSum", "CumProd"), _cumulated),
+    "ReverseSequence": _reversed_sequence,
+    "Einsum": _einsum,
+    "Transpose": _permutation,
+    "DepthToSpace": _depth_to_space,
+    "SpaceToDepth": _space_to_depth,
+    "GroupNormalization": _group_normalization,
+    "Conv": lambda asked: "" if asked.node.domain == "com.microsoft.nchwc" else _convolution(1)(asked),
+    **dict.fromkeys(("ConvInteger", "FusedConv"), _convolution(1)),
+    "QLinearConv": _quantised_convolution,
+    "DeformConv": _all_of(_convolution(1), _sampled_groups),
+    "NhwcConv": _convolution(1, image_channels=-1, weight_channels=-1, kernel=slice(1, -1)),
+    "NhwcFusedConv": _convolution(1, image_channels=-1),
+    "ConvTranspose": _transposed_convolution,
+    **dict.fromkeys(_RECURRENT, _recurrent),
+    "Attention": _attention,
+    "MultiHeadAttention": _packed_heads,
+    **dict.fromkeys(("GroupQueryAttention", "SparseAttention"), _grouped_heads),
+    "MatMulNBits": _product_of_bits,
+    **dict.fromkeys(("Resize", "Upsample"), _scales),
+    "Range": _range,
+    "STFT": _all_of(_known(1, frame_step=1, frame_length=3), _frames),
+    "MelWeightMatrix": _known(1, num_mel_bins=0, dft_length=1, sample_rate=2),
+    "Col2Im": _all_of(_known(1, image_shape=1, block_shape=2), _columns),
+    "AffineGrid": _known(1, size=1),
+    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), _known(1, size=0)),
+    "CenterCropPad": _all_of(_known(0, shape=1), _axes),
+    "ConstantOfShape": _known(0, input=0),
+    "Tile": _known(0, repeats=1),
+}
+"""By operator type."""

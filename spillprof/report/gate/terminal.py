@@ -1,0 +1,87 @@
+"""The gate as text: on a terminal, and in the log of a GitHub job with at most five annotations.
+
+The job summary is the Markdown of the gate; the command line appends it to the file that the platform names.
+"""
+
+from collections.abc import Iterator
+
+from spillprof.report.gate.wording import advice, headline, reasons, summary, worst_first
+from spillprof.report.table import Table
+from spillprof.report.text import label, printable, shorten_middle
+from spillprof.studies.gate.values import GateCheck, GateReport, Verdict
+
+_QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
+
+MOST_ANNOTATIONS = 5
+"""The platform shows ten of each level and step, and other tools want some of them."""
+
+_WARNINGS = (Verdict.NEW, Verdict.REMOVED, Verdict.IMPROVED)
+
+
+def render(report: GateReport) -> str:
+    """The page, newline at the end."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def render_github(report: GateReport) -> str:
+    """The page of ``render`` and the workflow commands, newline at the end."""
+    loud = [check for check in worst_first(report.checks) if _level(report, check)]
+    commands = [_annotation(report, check) for check in loud[:MOST_ANNOTATIONS]]
+    page = "".join(f"{_inert(line)}\n" for line in render(report).splitlines())
+    return page + "".join(f"{command}\n" for command in commands)
+
+
+def escape_data(text: str) -> str:
+    """Text as the message of a workflow command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """Text as a property of a workflow command."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _lines(report: GateReport) -> Iterator[str]:
+    rows = [(f"{_word(report, c):<4}", str(c.verdict), label(c.key, 60), headline(c)) for c in report.checks]
+    for check, line in zip(report.checks, Table(cells=rows, align="llll").lines(), strict=True):
+        yield line
+        if check.failure is not None:
+            yield from (f"{'':8}--> {shorten_middle(printable(place), 200)}" for place in check.failure.where)
+            if check.failure.hint:
+                yield f"{'':8}hint: {shorten_middle(printable(check.failure.hint), 300)}"
+        elif check.verdict not in _QUIET:
+            yield from (f"{'':8}{line}" for line in reasons(check))
+    yield f"{summary(report)}; baseline {label(report.baseline, 80)}{', written' if report.updated else ''}"
+    yield from advice(report)
+
+
+def _word(report: GateReport, check: GateCheck) -> str:
+    if report.unjudged(check):
+        return "ERROR"
+    if report.fails(check):
+        return "FAIL"
+    if check.accepted and check.verdict is not Verdict.UNCHANGED:
+        return "taken"
+    return "warn" if check.verdict in (Verdict.NEW, Verdict.REMOVED) else "ok"
+
+
+def _annotation(report: GateReport, check: GateCheck) -> str:
+    properties = {"title": f"spillprof: {label(check.key, 100)} {check.verdict}"}
+    if check.location is not None:
+        properties = {"file": check.location.file, "line": str(check.location.line), **properties}
+    listed = ",".join(f"{name}={escape_property(value)}" for name, value in properties.items())
+    return f"::{_level(report, check)} {listed}::{escape_data(headline(check))}"
+
+
+def _level(report: GateReport, check: GateCheck) -> str:
+    if report.unjudged(check) or report.fails(check):
+        return "error"
+    if check.accepted or check.verdict not in _WARNINGS:
+        return ""
+    return "notice" if check.verdict is Verdict.IMPROVED else "warning"
+
+
+def _inert(line: str) -> str:
+    """A line of the page that the platform cannot take for a command, whatever a model calls its operators."""
+    start = line.lstrip()
+    return line if not start.startswith(("::", "##[")) else f"| {line}"
