@@ -1,5 +1,4 @@
-<<<<<<< HEAD
-"""The nouns that every room shares, their JSON, units and errors, and how files beside the model are opened.
+"""Data types that every room shares, their JSON, units and errors, and how files beside the model are opened.
 
 Glossary. Field terms (live range, eviction, LRU, stall, DMA, makespan, lower bound) have their usual meaning; these are
 the words with a meaning of their own here.
@@ -69,6 +68,3 @@ Studies
     fingerprint     settings that shape figures and are not at their default; runs that differ in it do not compare
     revision        number of the simulator; figures of different revisions do not compare
 """
-=======
-"""Data types that every room shares, their JSON, units and errors, and how files beside the model are opened."""
->>>>>>> main
