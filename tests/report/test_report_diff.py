@@ -10,6 +10,7 @@ from spillprof.ir.profile import Profile
 from spillprof.report.diff import html as diff_html
 from spillprof.report.diff import markdown as diff_markdown
 from spillprof.report.diff import terminal as diff_text
+from spillprof.report.diff.wording import diff_verdict
 from spillprof.studies.diff import ProfileDiff, compare
 
 

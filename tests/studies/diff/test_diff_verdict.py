@@ -2,6 +2,7 @@
 
 from diff_runs import PLAIN_CHAIN, WITH_SKIP, renamed, run
 
+from spillprof.report.diff.wording import diff_verdict
 from spillprof.studies.diff import compare
 
 
