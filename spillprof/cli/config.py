@@ -23,6 +23,7 @@ from spillprof.cli.config_keys import (
 )
 from spillprof.frontends.targets import open_target, resolve_path
 from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Bindings
 from spillprof.ir.metric import Budgets
 from spillprof.ir.nearest import nearest
 from spillprof.ir.side_files.kinds import CONFIGURATION
@@ -30,8 +31,8 @@ from spillprof.ir.side_files.opening import read_bytes, read_text
 from spillprof.ir.side_files.toml_text import parse_toml
 from spillprof.ir.target import MOST_PARENTS, Target, builtin_target_names
 
-DEFAULT_BASELINE = "spillprof-baseline.json"
-FILE_NAMES = ("spillprof.toml", "pyproject.toml")
+_DEFAULT_BASELINE = "spillprof-baseline.json"
+_FILE_NAMES = ("spillprof.toml", "pyproject.toml")
 """File names in the order in which each folder is searched."""
 
 
@@ -42,12 +43,7 @@ class ModelEntry:
     path: str  # as written, relative to the file
     name: str  # what baselines call it: the path unless the file says otherwise
     line: int  # of the file, from 1
-    dims: Mapping[str, int] = field(default_factory=dict)
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    batch: int | None = None
-    assume: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    branches: Mapping[str, str] = field(default_factory=dict)
-    trips: Mapping[str, int] = field(default_factory=dict)
+    bindings: Bindings = field(default_factory=Bindings)
     targets: tuple[str, ...] = ()  # empty: the target of the options
     budgets: Budgets = field(default_factory=Budgets)
 
@@ -70,7 +66,7 @@ class Config:
     @property
     def baseline(self) -> Path:
         """The path of the baseline."""
-        return self.folder / str(self.settings.get("baseline", DEFAULT_BASELINE))
+        return self.folder / str(self.settings.get("baseline", _DEFAULT_BASELINE))
 
     def target(self, name: str) -> Target:
         """The target of that name: of the file, built in, or a TOML file. ``UsageError`` if there is none."""
@@ -99,7 +95,7 @@ def load_config(path: Path | None = None, *, start: Path | None = None) -> Confi
 def find_config(start: Path) -> Path | None:
     """The nearest file with settings of spillprof in ``start`` or a folder above it."""
     for folder in (start.absolute(), *start.absolute().parents):
-        for name in FILE_NAMES:
+        for name in _FILE_NAMES:
             path = folder / name
             if os.path.isfile(path) and (name != "pyproject.toml" or _is_ours(path)):
                 return path
@@ -233,20 +229,14 @@ def _models(top: _Section, lines: list[int]) -> tuple[ModelEntry, ...]:
         values = _Section(path=top.path, name=section.name, table=table).read(MODEL_KEYS)
         if "path" not in values:
             raise section.error(f"model {index + 1} has no path", "path", 'write path = "model.onnx"')
-        budgets = {name: values[key] for key, name in BUDGETS.items() if key in values}
         entries.append(
             ModelEntry(
                 path=values["path"],
                 name=values.get("name", Path(values["path"]).as_posix()),
                 line=lines[index] if index < len(lines) else 1,
-                dims=values.get("dims", {}),
-                shapes=values.get("shapes", {}),
-                batch=values.get("batch"),
-                assume=values.get("assume", {}),
-                branches=values.get("branches", {}),
-                trips=values.get("trips", {}),
+                bindings=Bindings(**{key: values[key] for key in Bindings.__dataclass_fields__ if key in values}),
                 targets=values.get("targets", ()),
-                budgets=Budgets(**budgets),
+                budgets=Budgets(**{name: values[key] for key, (name, _) in BUDGETS.items() if key in values}),
             )
         )
     return tuple(entries)

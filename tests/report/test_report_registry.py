@@ -37,6 +37,8 @@ def test_a_registered_export_is_written_by_every_command_of_its_subject(
         help="names of the buffers that spill",
         renderer=f"{__name__}:spilled_names",
     )
+    for command in ("analyze", "report"):  # their help lists formats when they are imported
+        import_module(f"spillprof.cli.{command}")
     monkeypatch.setattr(registry, "EXPORTS", (*EXPORTS, row))
     monkeypatch.chdir(tmp_path)
     model = str(ROOT / "sample_models" / "unet.onnx")
