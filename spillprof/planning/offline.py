@@ -35,69 +35,6 @@ _ROUND_BUDGET = 2_000  # blocks x rounds in which the order learns
 _MOST_ROUNDS = 8
 
 
-def best_packings(program: Program, builder: BlockBuilder, off: dict[GapKey, int]) -> list[Packing]:
-    """One or two packings that spill the gaps in ``off`` and as few more as they could.
-
-    Which is better shows only when the plans are assembled: some block may have found no place whatever leaves.
-    """
-    blocks = builder.all_blocks(set(off))
-    if len(blocks) <= _LAID_OUT:
-        addresses = _laid_out(program, blocks)
-        if addresses is not None:
-            return [Packing(addresses=addresses, off=dict(off))]
-    tries = [(IN_TIME_ORDER, Fit.BEST)]
-    if len(blocks) <= MANY_BLOCKS:
-        tries += [(order, Fit.FIRST) for order in PACKING_ORDERS]
-    packings = [(pack(program, builder, off, order, fit), order, fit) for order, fit in tries]
-    first, order, fit = min(packings, key=lambda found: _preference(found[0]))
-    squeaks: dict[int, int] = {}
-    best = last = first
-    for _ in range(min(_MOST_ROUNDS, _ROUND_BUDGET // max(len(blocks), 1))):
-        for chain in last.repaired:
-            squeaks[chain] = squeaks.get(chain, 0) + 1
-        last = pack(program, builder, off, order, fit, squeaks)
-        best = min(best, last, key=_preference)
-        if not best.extra_bytes and best.complete:
-            break
-    return [first] if best is first else [first, best]
-
-
-def _preference(packing: Packing) -> tuple[bool, int]:
-    return not packing.complete, packing.extra_bytes
-
-
-def _laid_out(program: Program, blocks: Sequence[ResidencyBlock]) -> dict[Owner, list[int]] | None:
-    """Addresses at which all blocks fit; None if none were found.
-
-    A block that stays for the next inference counts as live throughout: a little more than it needs.
-    """
-    if program.capacity_bytes is None:
-        raise ValueError("infinite memory needs no packing")
-    end = PHASES_PER_STEP * len(program.steps)
-    problem = LayoutProblem(
-        buffers=tuple(
-            LayoutBuffer(
-                name=str(k),
-                lower=block.start if len(block.ticks) == 1 else 0,
-                upper=block.ticks[-1][1] if len(block.ticks) == 1 else end,
-                size_bytes=block.size_bytes,
-            )
-            for k, block in enumerate(blocks)
-        ),
-    )
-    pool_bytes = program.capacity_bytes - program.reserved_bytes
-    if most_live_bytes(problem) > pool_bytes:
-        return None
-    layout = lay_out(problem, pool_bytes, _EFFORT)
-    if layout.peak_bytes > pool_bytes:
-        return None
-    addresses: dict[Owner, list[int]] = {}
-    for block, offset in zip(blocks, layout.offsets, strict=True):
-        for owner in block.owners:
-            addresses.setdefault(owner, []).append(program.reserved_bytes + offset)
-    return addresses
-
-
 def plan_offline(
     program: Program,
     target: Target,
@@ -202,3 +139,66 @@ class _GivenAddresses(PlacementPolicy):
     def freed(self, address: int, size: int) -> None:
         """Forwarded to the fallback."""
         self._fallback.freed(address, size)
+
+
+def best_packings(program: Program, builder: BlockBuilder, off: dict[GapKey, int]) -> list[Packing]:
+    """One or two packings that spill the gaps in ``off`` and as few more as they could.
+
+    Which is better shows only when the plans are assembled: some block may have found no place whatever leaves.
+    """
+    blocks = builder.all_blocks(set(off))
+    if len(blocks) <= _LAID_OUT:
+        addresses = _laid_out(program, blocks)
+        if addresses is not None:
+            return [Packing(addresses=addresses, off=dict(off))]
+    tries = [(IN_TIME_ORDER, Fit.BEST)]
+    if len(blocks) <= MANY_BLOCKS:
+        tries += [(order, Fit.FIRST) for order in PACKING_ORDERS]
+    packings = [(pack(program, builder, off, order, fit), order, fit) for order, fit in tries]
+    first, order, fit = min(packings, key=lambda found: _preference(found[0]))
+    squeaks: dict[int, int] = {}
+    best = last = first
+    for _ in range(min(_MOST_ROUNDS, _ROUND_BUDGET // max(len(blocks), 1))):
+        for chain in last.repaired:
+            squeaks[chain] = squeaks.get(chain, 0) + 1
+        last = pack(program, builder, off, order, fit, squeaks)
+        best = min(best, last, key=_preference)
+        if not best.extra_bytes and best.complete:
+            break
+    return [first] if best is first else [first, best]
+
+
+def _preference(packing: Packing) -> tuple[bool, int]:
+    return not packing.complete, packing.extra_bytes
+
+
+def _laid_out(program: Program, blocks: Sequence[ResidencyBlock]) -> dict[Owner, list[int]] | None:
+    """Addresses at which all blocks fit; None if none were found.
+
+    A block that stays for the next inference counts as live throughout: a little more than it needs.
+    """
+    if program.capacity_bytes is None:
+        raise ValueError("infinite memory needs no packing")
+    end = PHASES_PER_STEP * len(program.steps)
+    problem = LayoutProblem(
+        buffers=tuple(
+            LayoutBuffer(
+                name=str(k),
+                lower=block.start if len(block.ticks) == 1 else 0,
+                upper=block.ticks[-1][1] if len(block.ticks) == 1 else end,
+                size_bytes=block.size_bytes,
+            )
+            for k, block in enumerate(blocks)
+        ),
+    )
+    pool_bytes = program.capacity_bytes - program.reserved_bytes
+    if most_live_bytes(problem) > pool_bytes:
+        return None
+    layout = lay_out(problem, pool_bytes, _EFFORT)
+    if layout.peak_bytes > pool_bytes:
+        return None
+    addresses: dict[Owner, list[int]] = {}
+    for block, offset in zip(blocks, layout.offsets, strict=True):
+        for owner in block.owners:
+            addresses.setdefault(owner, []).append(program.reserved_bytes + offset)
+    return addresses

@@ -12,6 +12,18 @@ from random import Random
 
 from spillprof.ir.program import BufferKind, Program
 
+StepOrder = tuple[int, ...]
+OrderCost = Callable[[StepOrder], tuple[float, ...]]
+"""The cost of an order; less is better."""
+
+Key = Callable[[int, int, int], tuple[float, ...]]
+"""(step, net growth of the bytes in use, steps done when it became ready) -> its priority, smallest first."""
+
+_BEAM_WIDTH = 32
+_WINDOWS = (10, 20, 40, 80)
+_JITTERS = (2.0, 5.0, 15.0, 40.0)
+_MOST_LOOKS = 200_000  # extensions of partial orders that a beam search looks at before it gives up
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
@@ -58,8 +70,78 @@ def dependencies(program: Program) -> Dependencies:
     )
 
 
-Key = Callable[[int, int, int], tuple[float, ...]]
-"""(step, net growth of the bytes in use, steps done when it became ready) -> its priority, smallest first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderEffort:
+    """How many orders are judged: counts, so that the result never depends on the speed of the machine."""
+
+    restarts: int  # list schedules with noise
+    changes: int  # of the best order so far
+
+
+def order_effort(steps_to_judge: int) -> OrderEffort:
+    """Fewer trials where each takes longer; ``steps_to_judge``: steps simulated for one trial."""
+    for most, restarts, changes in ((300, 16, 60), (1_000, 8, 24), (3_000, 4, 8), (20_000, 1, 2)):
+        if steps_to_judge <= most:
+            return OrderEffort(restarts=restarts, changes=changes)
+    return OrderEffort(restarts=0, changes=0)
+
+
+def least_order(graph: Dependencies, judge: OrderCost, capacity_bytes: int, trials: OrderEffort) -> StepOrder:
+    """The best order found; the present one (0, 1, 2, ...) if none costs less."""
+    best: StepOrder = tuple(range(len(graph.waits_for)))
+    cost = judge(best)
+    seen = {best}
+    for order in _schedules(graph, capacity_bytes, trials):
+        if order not in seen:
+            seen.add(order)
+            other = judge(order)
+            if other < cost:
+                best, cost = order, other
+    rng = Random(0)
+    for _ in range(trials.changes):
+        order = list_order(graph, _changed(best, rng))
+        if order not in seen:
+            seen.add(order)
+            other = judge(order)
+            if other <= cost:  # accept ties: the next change starts from elsewhere
+                best, cost = order, other
+    return best
+
+
+def _schedules(graph: Dependencies, capacity_bytes: int, trials: OrderEffort) -> Iterator[StepOrder]:
+    for key in (*KEYS, *map(noisy, range(trials.restarts))):
+        yield list_order(graph, key)
+    beam = beam_order(graph, capacity_bytes, _BEAM_WIDTH)
+    if beam is not None:
+        yield beam
+
+
+def _changed(order: Sequence[int], rng: Random) -> Key:
+    """A key that reproduces the order except in a random window, which is jittered, or rescheduled with noise."""
+    n = len(order)
+    rank = [0] * n
+    for position, step in enumerate(order):
+        rank[step] = position
+    reach, centre = rng.choice((*_WINDOWS, n)), rng.randrange(max(1, n))
+    low, high = centre - reach, centre + reach
+    if rng.random() < 0.3:
+        inner = noisy(rng.randrange(1 << 30)) if rng.random() < 0.8 else _grow_least_latest
+
+        def rescheduled(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
+            at = rank[step]
+            return (low, *inner(step, growth, ready_since)) if low <= at < high else (at, 0.0, 0.0, 0.0)
+
+        return rescheduled
+    scale = rng.choice(_JITTERS)
+    jitter = {step: rng.gauss(0, scale) for step in order[max(0, low) : high]}
+
+    def shaken(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
+        return rank[step] + jitter.get(step, 0.0), step
+
+    return shaken
+
+
+# --- list scheduling
 
 
 def _grow_least_latest(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
@@ -142,6 +224,9 @@ def list_order(graph: Dependencies, key: Key) -> tuple[int, ...]:
     return tuple(order)
 
 
+# --- beam search
+
+
 @dataclass(frozen=True, slots=True)
 class _Partial:
     """A partial order. Sets of steps are bit masks."""
@@ -152,10 +237,6 @@ class _Partial:
     done: int
     ready: tuple[int, ...]
     last: "tuple[int, object] | None"  # linked list of the steps, latest first
-
-
-_MOST_LOOKS = 200_000
-"""Extensions of partial orders that a beam search looks at before it gives up."""
 
 
 def beam_order(graph: Dependencies, capacity_bytes: int, width: int) -> tuple[int, ...] | None:
@@ -202,83 +283,3 @@ def _advanced(state: _Partial, graph: Dependencies, needs: list[int]) -> _Partia
     ready = [j for j in others if j != ran]
     ready += [j for j in graph.awaited_by[ran] if not needs[j] & ~state.done]
     return _Partial(state.excess, state.peak, state.live, state.done, tuple(ready), state.last)
-
-
-StepOrder = tuple[int, ...]
-OrderCost = Callable[[StepOrder], tuple[float, ...]]
-"""The cost of an order; less is better."""
-
-_BEAM_WIDTH = 32
-_WINDOWS = (10, 20, 40, 80)
-_JITTERS = (2.0, 5.0, 15.0, 40.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderEffort:
-    """How many orders are judged: counts, so that the result never depends on the speed of the machine."""
-
-    restarts: int  # list schedules with noise
-    changes: int  # of the best order so far
-
-
-def order_effort(steps_to_judge: int) -> OrderEffort:
-    """Fewer trials where each takes longer; ``steps_to_judge``: steps simulated for one trial."""
-    for most, restarts, changes in ((300, 16, 60), (1_000, 8, 24), (3_000, 4, 8), (20_000, 1, 2)):
-        if steps_to_judge <= most:
-            return OrderEffort(restarts=restarts, changes=changes)
-    return OrderEffort(restarts=0, changes=0)
-
-
-def least_order(graph: Dependencies, judge: OrderCost, capacity_bytes: int, trials: OrderEffort) -> StepOrder:
-    """The best order found; the present one (0, 1, 2, ...) if none costs less."""
-    best: StepOrder = tuple(range(len(graph.waits_for)))
-    cost = judge(best)
-    seen = {best}
-    for order in _schedules(graph, capacity_bytes, trials):
-        if order not in seen:
-            seen.add(order)
-            other = judge(order)
-            if other < cost:
-                best, cost = order, other
-    rng = Random(0)
-    for _ in range(trials.changes):
-        order = list_order(graph, _changed(best, rng))
-        if order not in seen:
-            seen.add(order)
-            other = judge(order)
-            if other <= cost:  # accept ties: the next change starts from elsewhere
-                best, cost = order, other
-    return best
-
-
-def _schedules(graph: Dependencies, capacity_bytes: int, trials: OrderEffort) -> Iterator[StepOrder]:
-    for key in (*KEYS, *map(noisy, range(trials.restarts))):
-        yield list_order(graph, key)
-    beam = beam_order(graph, capacity_bytes, _BEAM_WIDTH)
-    if beam is not None:
-        yield beam
-
-
-def _changed(order: Sequence[int], rng: Random) -> Key:
-    """A key that reproduces the order except in a random window, which is jittered, or rescheduled with noise."""
-    n = len(order)
-    rank = [0] * n
-    for position, step in enumerate(order):
-        rank[step] = position
-    reach, centre = rng.choice((*_WINDOWS, n)), rng.randrange(max(1, n))
-    low, high = centre - reach, centre + reach
-    if rng.random() < 0.3:
-        inner = noisy(rng.randrange(1 << 30)) if rng.random() < 0.8 else _grow_least_latest
-
-        def rescheduled(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
-            at = rank[step]
-            return (low, *inner(step, growth, ready_since)) if low <= at < high else (at, 0.0, 0.0, 0.0)
-
-        return rescheduled
-    scale = rng.choice(_JITTERS)
-    jitter = {step: rng.gauss(0, scale) for step in order[max(0, low) : high]}
-
-    def shaken(step: int, growth: int, ready_since: int) -> tuple[float, ...]:
-        return rank[step] + jitter.get(step, 0.0), step
-
-    return shaken

@@ -47,12 +47,12 @@ class Need(NamedTuple):
     purpose: str
     size_bytes: int
     first: Phase
-    given_back: Phase | None  # the phase after which it is freed; None if it stays allocated
+    freed_after: Phase | None  # the phase after which it is freed; None if it stays allocated
 
     @property
     def last(self) -> Phase:
         """The last phase of this step in which it is allocated."""
-        return Phase.WRITE if self.given_back is None else self.given_back
+        return Phase.WRITE if self.freed_after is None else self.freed_after
 
 
 class StepFacts(NamedTuple):
@@ -169,7 +169,7 @@ class _NeedsOfSteps:
             loads = tuple([b for b in step.reads if b not in streamed])
         ends = {}
         for b in step.reads:
-            if (released_at[b] <= i or b in heirs) and (phase := self._given_back(b, i, heirs)) is not None:
+            if (released_at[b] <= i or b in heirs) and (phase := self._freed_after(b, i, heirs)) is not None:
                 ends[b] = phase
         needs = [Need(b, "", size[b], _READ, ends.get(b)) for b in loads if b not in slot]
         if step.stream_staging_bytes:
@@ -186,7 +186,7 @@ class _NeedsOfSteps:
             step.reads, loads, step.writes, tuple(needs), tuple([end for end in ends.items() if end[0] not in slot])
         )
 
-    def _given_back(self, b: int, i: int, heirs: Mapping[int, int]) -> Phase | None:
+    def _freed_after(self, b: int, i: int, heirs: Mapping[int, int]) -> Phase | None:
         """The phase after which the space of an operand that is read is freed; None if it stays allocated.
 
         ``heirs``: the result that takes over an operand's space, by operand.

@@ -145,10 +145,10 @@ class Simulation:
                     self._memory.find_holes()
                     return None
                 addresses.append(address)
-                if need.given_back is not None:
-                    leaving.append((need.given_back, address, need.size_bytes))
-            for given_back, address, size in leaving:
-                if given_back is phase:
+                if need.freed_after is not None:
+                    leaving.append((need.freed_after, address, need.size_bytes))
+            for freed_after, address, size in leaving:
+                if freed_after is phase:
                     self._memory.free.give(address, size)
         return addresses
 
