@@ -26,6 +26,7 @@ from spillprof.engine.recompute.choices import asked_choices
 from spillprof.engine.recompute.search import Recomputation, recomputed
 from spillprof.engine.run import PlayedPlan, Run, terms_of
 from spillprof.engine.trials import latency_on_demand_s, memory_order
+from spillprof.frontends.models import GraphCache
 from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
@@ -62,7 +63,8 @@ PICOSECONDS_PER_S = 1e12
 class Engine:
     """Lowers, fits, orders, plans, plays and bounds runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, graphs: GraphCache | None = None) -> None:
+        self.graphs: GraphCache = LruCache(16) if graphs is None else graphs  # for ``read_model``
         self._lowered: LruCache[Program] = LruCache(32)
         self._orders: LruCache[tuple[int, ...]] = LruCache(8)
         self._recomputed: LruCache[tuple[Recomputation | None]] = LruCache(8)
