@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx.defs
 
 from spillprof.frontends.onnx.bounds import BOUNDED
-from spillprof.frontends.onnx.contrib import CONTRIB_RULES
+from spillprof.frontends.onnx.contrib import CONTRIB_SIZES
 from spillprof.lowering.operators.facts import CONTRIB_DOMAINS, Follower, LoopKind, ViewKind
 from spillprof.lowering.operators.table import CostClass, cost_class, known_rows
 
@@ -192,19 +192,19 @@ def _version() -> str:
 def _size(domain: str, schema: onnx.defs.OpSchema) -> str:
     if (domain, schema.name) in BOUNDED:
         return "bounded"
-    ruled = schema.name in CONTRIB_RULES.get(domain, {})
+    ruled = schema.name in CONTRIB_SIZES.get(domain, {})
     return "inferred" if ruled or schema.has_type_and_shape_inference_function or schema.has_function else "file"
 
 
 def _contrib_sizes(domain: str) -> dict[str, str]:
-    sizes = dict.fromkeys(CONTRIB_RULES[domain], "inferred")
+    sizes = dict.fromkeys(CONTRIB_SIZES[domain], "inferred")
     sizes |= {op_type: "bounded" for where, op_type in BOUNDED if where == domain}
     if domain == "com.microsoft":
         by_bytes = [t for t, row in known_rows().items() if not {*CONTRIB_DOMAINS}.isdisjoint(row.domains)]
         sizes = dict.fromkeys((*CONTRIB_UNKNOWN, *by_bytes), "file") | sizes
         sizes |= dict.fromkeys(BODIES_REFUSED, "refused")
-        for op_type in (*CONTRIB_RULES["com.microsoft.nchwc"], "RelativePositionBias"):
-            if op_type not in CONTRIB_RULES[domain]:
+        for op_type in (*CONTRIB_SIZES["com.microsoft.nchwc"], "RelativePositionBias"):
+            if op_type not in CONTRIB_SIZES[domain]:
                 sizes.pop(op_type, None)
     return sizes
 

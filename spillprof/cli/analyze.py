@@ -118,7 +118,7 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
         plan = plan_file(engine, run_of(graph, target, options), strategies[0])
         write_file(plan_path, json.dumps(plan, indent=1) + "\n", invocation)
     if order_path is not None:
-        from spillprof.frontends.onnx.node_order import in_node_order
+        from spillprof.frontends.onnx.rewriting import in_node_order
 
         write_file(order_path, in_node_order(model, tensor_ranks(engine, run_of(graph, target, options))), invocation)
     with stages(sys.stderr, shown=not invocation.quiet) as stage:

@@ -23,8 +23,7 @@ from spillprof.ir.units import format_size, parse_size
 
 if TYPE_CHECKING:
     from spillprof.frontends.calibration.calibration import Calibration
-    from spillprof.frontends.calibration.copier import Copier
-    from spillprof.frontends.calibration.measure import Prepare, Sizes
+    from spillprof.frontends.calibration.measure import Copier, Prepare, Sizes
 
 _SHARE_UNSWEPT = 0.2  # share of the time for the measurement without sweeping, where both are made
 
@@ -44,12 +43,12 @@ def _parse_device(text: str) -> Device:
 
 
 def _parse_span(text: str) -> "Sizes":
-    from spillprof.frontends.calibration.measure import sizes_between
+    from spillprof.frontends.calibration.measure import copy_sizes
 
     low, separator, high = text.partition("..")
     if not separator:
         raise UsageError(f"'{text}' is no span of sizes", hint="write it like 256KB..256MB")
-    return sizes_between(parse_size(low), parse_size(high))
+    return copy_sizes(parse_size(low), parse_size(high))
 
 
 def _parse_seconds(text: str) -> float:
@@ -91,7 +90,7 @@ def command(invocation: Invocation, /, **values: Any) -> None:
     The curve is continuous and piecewise linear: a set-up time, then rising pieces. It is judged at held-out sizes.
     --target takes the file that -o writes.
     """
-    from spillprof.frontends.calibration.target_file import check_parent, render_target
+    from spillprof.frontends.calibration.calibration import check_parent, render_target
     from spillprof.report.calibration import render, to_json
 
     output, device = values["output"], values["device"]
@@ -135,7 +134,7 @@ def _target_path(output: str | None, as_json: bool, invocation: Invocation) -> P
 
 def _caches(values: dict[str, Any]) -> tuple[int | None, str]:
     """The size of the cache to sweep, None for no sweeping; and a sentence for the report."""
-    from spillprof.frontends.calibration.caches import last_level_cache_bytes
+    from spillprof.frontends.calibration.host_memory import last_level_cache_bytes
 
     if values["no_sweep"]:
         if values["cache"] is not None:
@@ -166,7 +165,7 @@ class _Measured:
 
     def calibrate(self) -> "tuple[Calibration, Calibration | None]":
         """The calibration; and a second one without sweeping, if caches were swept."""
-        from spillprof.frontends.calibration.caches import cache_sweep
+        from spillprof.frontends.calibration.host_memory import cache_sweep
         from spillprof.frontends.calibration.measure import same_copy_before
 
         budget_s = self._values["seconds"]
@@ -193,9 +192,8 @@ class _Measured:
         self._progress(min(round(time.monotonic() - self._start_s), total_s), total_s)
 
     def _open(self) -> "Copier":
-        from spillprof.frontends.calibration.caches import sweep_bytes
         from spillprof.frontends.calibration.cuda import CudaCopier
-        from spillprof.frontends.calibration.host_memory import HostCopier
+        from spillprof.frontends.calibration.host_memory import HostCopier, sweep_bytes
 
         largest_bytes = self._values["sizes"].fitted[-1]
         number = self._values["device"].cuda

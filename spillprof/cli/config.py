@@ -23,6 +23,7 @@ from spillprof.cli.config_keys import (
 )
 from spillprof.frontends.targets import open_target, resolve_path
 from spillprof.ir.errors import UsageError
+from spillprof.ir.graph import Bindings
 from spillprof.ir.metric import Budgets
 from spillprof.ir.nearest import nearest
 from spillprof.ir.side_files.kinds import CONFIGURATION
@@ -42,12 +43,7 @@ class ModelEntry:
     path: str  # as written, relative to the file
     name: str  # what baselines call it: the path unless the file says otherwise
     line: int  # of the file, from 1
-    dims: Mapping[str, int] = field(default_factory=dict)
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    batch: int | None = None
-    assume: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    branches: Mapping[str, str] = field(default_factory=dict)
-    trips: Mapping[str, int] = field(default_factory=dict)
+    bindings: Bindings = field(default_factory=Bindings)
     targets: tuple[str, ...] = ()  # empty: the target of the options
     budgets: Budgets = field(default_factory=Budgets)
 
@@ -233,20 +229,14 @@ def _models(top: _Section, lines: list[int]) -> tuple[ModelEntry, ...]:
         values = _Section(path=top.path, name=section.name, table=table).read(MODEL_KEYS)
         if "path" not in values:
             raise section.error(f"model {index + 1} has no path", "path", 'write path = "model.onnx"')
-        budgets = {name: values[key] for key, name in BUDGETS.items() if key in values}
         entries.append(
             ModelEntry(
                 path=values["path"],
                 name=values.get("name", Path(values["path"]).as_posix()),
                 line=lines[index] if index < len(lines) else 1,
-                dims=values.get("dims", {}),
-                shapes=values.get("shapes", {}),
-                batch=values.get("batch"),
-                assume=values.get("assume", {}),
-                branches=values.get("branches", {}),
-                trips=values.get("trips", {}),
+                bindings=Bindings(**{key: values[key] for key in Bindings.__dataclass_fields__ if key in values}),
                 targets=values.get("targets", ()),
-                budgets=Budgets(**budgets),
+                budgets=Budgets(**{name: values[key] for key, (name, _) in BUDGETS.items() if key in values}),
             )
         )
     return tuple(entries)

@@ -180,14 +180,16 @@ GATE_SETTINGS: Mapping[str, Callable[[Any], SettingValue]] = {
 }
 """Settings of ``[gate]``."""
 
-BUDGETS = {"max-spill": "spill_bytes", "max-latency": "latency_s", "max-peak": "peak_bytes", "max-energy": "energy_j"}
-"""Keys of a model's budgets, and the fields of Budgets that they set."""
+BUDGETS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "max-spill": ("spill_bytes", parse_size), "max-latency": ("latency_s", parse_time),
+    "max-peak": ("peak_bytes", parse_size), "max-energy": ("energy_j", parse_energy),
+}  # fmt: skip
+"""Keys of a model's budgets: the field of Budgets that each sets, and how a limit is read."""
 
 MODEL_KEYS: Mapping[str, Callable[[Any], Any]] = {
     "path": _text, "name": _text, "dims": _dims, "shapes": _shapes, "batch": _count, "assume": _shapes,
     "branches": _branches, "trips": _trips, "targets": _texts,
-    "max-spill": partial(_limit, parse_size), "max-latency": partial(_limit, parse_time),
-    "max-peak": partial(_limit, parse_size), "max-energy": partial(_limit, parse_energy),
+    **{key: partial(_limit, parse) for key, (_, parse) in BUDGETS.items()},
 }  # fmt: skip
 """Keys of each ``[[models]]``."""
 

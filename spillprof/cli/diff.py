@@ -28,7 +28,7 @@ from spillprof.cli.progress import stages
 from spillprof.ir.errors import CapacityError, PlanError, SpillprofError, UsageError
 from spillprof.ir.side_files.kinds import PLAN
 from spillprof.ir.units import format_size_exact
-from spillprof.planning.strategies import STRATEGIES
+from spillprof.planning.strategies import IDEAL, STRATEGIES
 from spillprof.report.exports.registry import Subject
 from spillprof.report.text import count_of, label
 
@@ -247,7 +247,7 @@ def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: 
             where=(path, *(v.message if v.step is None else f"step {v.step}: {v.message}" for v in first)),
             hint="'spillprof verify' lists all of them; give the options with which the plan was made",
         )
-    profile = analyze(graph, target, replace(options, strategies=("none",)), engine=engine)
+    profile = analyze(graph, target, replace(options, strategies=(IDEAL,)), engine=engine)
     config = {**profile.config, "strategies": [check.result.strategy]}
     return replace(profile, results=(check.result,), config=config)
 

@@ -3,13 +3,14 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spillprof.cli.config_keys import parse_budget, parse_metrics
+from spillprof.cli.config_keys import BUDGETS, parse_budget, parse_metrics
 from spillprof.cli.declaring import completing, examples, option, parsed, unknown_name
 from spillprof.cli.formats import completing_suffixes, destination, suffix_list, write_all
 from spillprof.cli.inputs import is_given, read_bindings, read_simulation, read_target
@@ -21,7 +22,7 @@ from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Bindings
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import parse_energy, parse_share, parse_size, parse_time
-from spillprof.planning.strategies import STRATEGIES
+from spillprof.planning.strategies import IDEAL, STRATEGIES
 from spillprof.report.exports.registry import Subject, exports_of, named_export
 from spillprof.report.text import label
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from spillprof.cli.config import Config, ModelEntry
     from spillprof.studies.gate import GateCase, GateReport, Rules
 
+_BOUND_BY_NAME = ("dims", "shapes", "assume", "branches", "trips")
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
@@ -159,24 +161,21 @@ def _entry(model: str, config: "Config", root: Path) -> "ModelEntry":
 
 
 def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) -> "list[GateCase]":
-    from spillprof.ir.metric import Budgets
     from spillprof.studies.gate import GateCase
     from spillprof.studies.gate.values import Location
 
     strategy = values["strategy"]
-    if strategy not in (*STRATEGIES, "none"):
+    if strategy not in (*STRATEGIES, IDEAL):
         if "," in strategy:
             raise UsageError("a gate judges one strategy", hint='set strategy = "interval" under [tool.spillprof.gate]')
-        raise unknown_name("strategy", strategy, (*STRATEGIES, "none"))
-    given = read_bindings(values)
-    names = entry.targets if entry.targets and not is_given("target") else (None,)
-    mine = entry.budgets
-    budgets = Budgets(
-        spill_bytes=mine.spill_bytes if values["max_spill"] is None else values["max_spill"],
-        latency_s=mine.latency_s if values["max_latency"] is None else values["max_latency"],
-        peak_bytes=mine.peak_bytes if values["max_peak"] is None else values["max_peak"],
-        energy_j=mine.energy_j if values["max_energy"] is None else values["max_energy"],
+        raise unknown_name("strategy", strategy, (*STRATEGIES, IDEAL))
+    given, mine = read_bindings(values), entry.bindings
+    bindings = Bindings(
+        batch=mine.batch if given.batch is None else given.batch,
+        **{name: {**getattr(mine, name), **getattr(given, name)} for name in _BOUND_BY_NAME},
     )
+    limits = {name: values[key.replace("-", "_")] for key, (name, _) in BUDGETS.items()}
+    names = entry.targets if entry.targets and not is_given("target") else (None,)
     listed = entry.line > 0 and config.path is not None
     return [
         GateCase(
@@ -184,15 +183,8 @@ def _cases_of(entry: "ModelEntry", config: "Config", values: Mapping[str, Any]) 
             model=entry.name,
             target=read_target(values, name),
             options=read_simulation(values, (strategy,)),
-            bindings=Bindings(
-                dims={**entry.dims, **given.dims},
-                shapes={**entry.shapes, **given.shapes},
-                batch=entry.batch if given.batch is None else given.batch,
-                assume={**entry.assume, **given.assume},
-                branches={**entry.branches, **given.branches},
-                trips={**entry.trips, **given.trips},
-            ),
-            budgets=budgets,
+            bindings=bindings,
+            budgets=replace(entry.budgets, **{name: limit for name, limit in limits.items() if limit is not None}),
             location=Location(file=_from_root(config.path), line=entry.line)
             if listed and config.path is not None
             else None,

@@ -15,7 +15,7 @@ from spillprof.ir.target_settings import parse_target_setting
 from spillprof.ir.units import parse_rate, parse_size
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
-from spillprof.planning.strategies import STRATEGIES
+from spillprof.planning.strategies import IDEAL, STRATEGIES
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config
@@ -121,7 +121,7 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 def strategy_names(text: str) -> tuple[str, ...]:
     """The strategies in a comma-separated list, each once. ``UsageError`` for an unknown name, or an empty list."""
-    return names_of_list(text, (*STRATEGIES, "none"), "strategy")
+    return names_of_list(text, (*STRATEGIES, IDEAL), "strategy")
 
 
 def _target_names() -> Sequence[str]:

@@ -14,7 +14,7 @@ import click
 from spillprof.cli.declaring import completing, examples, names_of_list, option, options_of, parsed
 from spillprof.cli.formats import as_json, completing_suffixes, destinations, suffix_list, write_all
 from spillprof.cli.invocation import Invocation, reproduce
-from spillprof.cli.options import config_options, machine_options, shape_options, verbosity_options
+from spillprof.cli.options import config_options, machine_options, shape_options, strategy_names, verbosity_options
 from spillprof.cli.output import print_result
 from spillprof.cli.progress import ProgressBar
 from spillprof.cli.sweep_cases import (
@@ -34,7 +34,7 @@ from spillprof.ir.interrupts import check, raised
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.placements import PLACEMENTS
-from spillprof.planning.strategies import CHEAP_STRATEGIES, OPTIMAL, STRATEGIES
+from spillprof.planning.strategies import CHEAP_STRATEGIES, IDEAL, OPTIMAL, STRATEGIES
 from spillprof.report.exports.registry import Subject
 from spillprof.studies.sweep.axes import parse_dtypes, parse_orders, parse_variation
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @option("--sram", default=AUTO, show_default=True, callback=parsed(parse_sizes), metavar="SIZES",
         help="1MB,2MB; 1MB..32MB (doubling); 1MB..4MB/256KB (step); auto: around the bends of the curves.")  # fmt: skip
 @option("--strategy", default=",".join(CHEAP_STRATEGIES), show_default=True, metavar="A,B",
-        shell_complete=completing(lambda: (*STRATEGIES, "none")),
+        shell_complete=completing(lambda: (*STRATEGIES, IDEAL)),
         help="Strategies to sweep; optimal searches at every point.")  # fmt: skip
 @option("--placement", default="best-fit", show_default=True, metavar="A,B",
         shell_complete=completing(lambda: PLACEMENTS), help="Placements to sweep.")  # fmt: skip
@@ -102,7 +102,7 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
     A table goes to stdout. Knees, cliffs (more memory, worse result) and the smallest memory that is enough are
     found. A point that fails is a row with its error. Ctrl-C keeps finished points; --resume continues from them.
     """
-    strategies = names_of_list(values["strategy"], (*STRATEGIES, "none"), "strategy")
+    strategies = strategy_names(values["strategy"])
     placements = names_of_list(values["placement"], PLACEMENTS, "placement")
     targets = destinations(Subject.SWEEP, values["outputs"], invocation)
     to_stdout = values["as_json"] or "-" in values["outputs"]

@@ -15,7 +15,7 @@ from spillprof.ir.side_files.opening import read_bytes
 from spillprof.ir.side_files.tables import check_table, table_lines
 from spillprof.ir.units import LARGEST_SIZE
 
-COLUMNS = ("id", "lower", "upper", "size")
+PROBLEM_COLUMNS = ("id", "lower", "upper", "size")
 IGNORED_COLUMNS = ("offset",)
 LARGEST_TIME = 2**60
 """Times and sizes up to here stay exact in numpy columns, with room for sums."""
@@ -83,22 +83,22 @@ def _rows(text: str, name: str) -> Iterator[tuple[int, Sequence[str]]]:
 
 
 def _places(header: list[str], name: str) -> list[int]:
-    for column in COLUMNS:
+    for column in PROBLEM_COLUMNS:
         if header.count(column) != 1:
             found = "no" if column not in header else "more than one"
             raise ModelError(f"there is {found} column '{column}'", where=(f"{name}, line 1",), hint=_HINT)
-    unknown = [column for column in header if column not in (*COLUMNS, *IGNORED_COLUMNS)]
+    unknown = [column for column in header if column not in (*PROBLEM_COLUMNS, *IGNORED_COLUMNS)]
     if unknown:
         raise ModelError(
             f"column '{unknown[0][:_SHOWN]}' is not understood", where=(f"{name}, line 1",),
-            hint=f"leave it out: the columns are {', '.join((*COLUMNS, *IGNORED_COLUMNS))}",
+            hint=f"leave it out: the columns are {', '.join((*PROBLEM_COLUMNS, *IGNORED_COLUMNS))}",
         )  # fmt: skip
-    return [header.index(column) for column in COLUMNS]
+    return [header.index(column) for column in PROBLEM_COLUMNS]
 
 
 def _buffer(row: Sequence[str], where: str) -> LayoutBuffer:
     name, *texts = row
-    lower, upper, size = (_whole(text, column, where) for column, text in zip(COLUMNS[1:], texts, strict=True))
+    lower, upper, size = (_whole(text, column, where) for column, text in zip(PROBLEM_COLUMNS[1:], texts, strict=True))
     if not name:
         raise ModelError("a buffer has no id", where=(where,), hint=_HINT)
     if lower >= upper:

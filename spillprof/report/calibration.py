@@ -6,8 +6,8 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.frontends.calibration.calibration import ONE_WAY, Calibration
-from spillprof.frontends.calibration.copier import Direction
-from spillprof.frontends.calibration.fit import Fit, Interval, bends_of
+from spillprof.frontends.calibration.fit import CostFit, Interval, inner_bends
+from spillprof.frontends.calibration.measure import Direction
 from spillprof.ir.units import format_rate, format_size, format_time
 from spillprof.report.table import Table
 from spillprof.report.text import label
@@ -77,7 +77,7 @@ def _figures(calibration: Calibration) -> dict[str, Any]:
     }
 
 
-def _fit_json(fit: Fit) -> dict[str, Any]:
+def _fit_json(fit: CostFit) -> dict[str, Any]:
     return {
         "setup_s": fit.setup_s,
         "setup_interval_s": _ends(fit.setup_interval_s),
@@ -126,7 +126,7 @@ def _fits(calibration: Calibration) -> list[str]:
                 _span(fit.setup_interval_s, format_time),
                 format_rate(fit.bytes_per_s),
                 _span(slope and Interval(low=1 / slope.high, high=1 / slope.low), format_rate),
-                ", ".join(map(format_size, bends_of(fit.curve))) or "-",
+                ", ".join(map(format_size, inner_bends(fit.curve))) or "-",
             )
         )
     both = 2 * calibration.fits[Direction.BOTH].bytes_per_s

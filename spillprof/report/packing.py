@@ -5,7 +5,7 @@ from collections import Counter
 from io import StringIO
 from typing import Any
 
-from spillprof.frontends.minimalloc import COLUMNS, IGNORED_COLUMNS
+from spillprof.frontends.minimalloc import IGNORED_COLUMNS, PROBLEM_COLUMNS
 from spillprof.ir.layout_problem import Layout, LayoutBuffer, LayoutProblem
 from spillprof.ir.plan import COMPLETE
 from spillprof.ir.profile import Profile
@@ -20,7 +20,7 @@ def render_csv(problem: LayoutProblem, layout: Layout | None) -> str:
     """``id,lower,upper,size``, and ``offset`` where there is a layout, in the problem's order."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS if layout is None else (*COLUMNS, *IGNORED_COLUMNS))
+    writer.writerow(PROBLEM_COLUMNS if layout is None else (*PROBLEM_COLUMNS, *IGNORED_COLUMNS))
     for k, b in enumerate(problem.buffers):
         row = (b.name, b.lower, b.upper, b.size_bytes)
         writer.writerow(row if layout is None else (*row, layout.offsets[k]))

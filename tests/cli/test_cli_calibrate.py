@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from spillprof.cli import run
-from spillprof.frontends.calibration.copier import Direction
 from spillprof.frontends.calibration.host_memory import HostCopier
+from spillprof.frontends.calibration.measure import Direction
 from spillprof.ir.target import load_target
 from spillprof.timing.dma import read_link
 

@@ -1,4 +1,5 @@
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -123,3 +124,8 @@ def test_the_shell_completes_names(
     monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
     assert run([]) == 0
     assert [line.partition(",")[2] for line in capsys.readouterr().out.splitlines()] == completions
+
+
+def test_the_command_line_reference_is_current() -> None:
+    make_cli = runpy.run_path(str(ROOT / "docs" / "make_cli.py"))
+    assert (ROOT / "docs" / "cli.md").read_text("utf-8") == make_cli["render"](), "run: python docs/make_cli.py"

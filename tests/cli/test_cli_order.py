@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from spillprof.cli import run
-from spillprof.frontends.onnx.node_order import in_node_order
+from spillprof.frontends.onnx.rewriting import in_node_order
 
 KB = 256  # floats
 

@@ -113,12 +113,12 @@ def test_models_with_targets_budgets_and_lines() -> None:
     )
     first, second = config.models
     assert (first.name, first.line, first.targets) == ("m/a.onnx", 4, ("npu", "generic-npu"))
-    assert (first.dims, first.shapes) == ({"batch": 1}, {"x": (1, 3)})
+    assert (first.bindings.dims, first.bindings.shapes) == ({"batch": 1}, {"x": (1, 3)})
     assert first.budgets.spill_bytes == 24 * 2**20
     assert first.budgets.latency_s == pytest.approx(2e-3)
     assert first.budgets.energy_j == pytest.approx(3e-6)
     assert first.budgets.peak_bytes == 0
-    assert (second.name, second.line, second.batch) == ("a2", 14, 2)
+    assert (second.name, second.line, second.bindings.batch) == ("a2", 14, 2)
 
 
 def test_targets_inherit_and_say_where_their_figures_come_from() -> None:

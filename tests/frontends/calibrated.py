@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from spillprof.frontends.calibration.copier import Direction
+from spillprof.frontends.calibration.measure import Direction
 
 
 @dataclass

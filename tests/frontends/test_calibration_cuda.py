@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from spillprof.frontends.calibration import cuda
-from spillprof.frontends.calibration.copier import Direction
 from spillprof.frontends.calibration.cuda import CudaCopier
+from spillprof.frontends.calibration.measure import Direction
 from spillprof.ir.errors import UsageError
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.frontends.calibration.fit import bends_of, fit_curve, not_negative_least_squares
+from spillprof.frontends.calibration.fit import fit_curve, inner_bends, not_negative_least_squares
 
 SIZES = tuple(2**k for k in range(18, 29))
 
@@ -26,7 +26,7 @@ def test_straight_line_is_found_exactly_and_has_no_bend() -> None:
     fit = fit_curve(SIZES, curve(5e-6, (0, 1e-10)))
     assert fit.setup_s == pytest.approx(5e-6, rel=1e-9)
     assert fit.bytes_per_s == pytest.approx(1e10, rel=1e-9)
-    assert bends_of(fit.curve) == ()
+    assert inner_bends(fit.curve) == ()
     assert [x for x, _ in fit.curve] == [0, 2**28]
 
 
@@ -41,7 +41,7 @@ def test_straight_line_is_found_exactly_and_has_no_bend() -> None:
 )
 def test_bends_are_found_where_they_are(pieces: tuple[tuple[int, float], ...]) -> None:
     fit = fit_curve(SIZES, curve(2e-6, *pieces))
-    assert bends_of(fit.curve) == tuple(start for start, _ in pieces[1:])
+    assert inner_bends(fit.curve) == tuple(start for start, _ in pieces[1:])
     assert fit.setup_s == pytest.approx(2e-6, rel=1e-6)
     assert fit.s_per_byte == pytest.approx(pieces[-1][1], rel=1e-6)
     assert fit.seconds(np.array([3 * 2**27])) == pytest.approx(
@@ -55,7 +55,7 @@ def test_small_sizes_count_as_much_as_large_ones() -> None:
     fit = fit_curve(SIZES, tuple(np.array(curve(2e-5, (0, 1e-10))) * (1 + noise)))
     assert fit.setup_s == pytest.approx(2e-5, rel=0.15)
     assert fit.bytes_per_s == pytest.approx(1e10, rel=0.05)
-    assert bends_of(fit.curve) == ()
+    assert inner_bends(fit.curve) == ()
 
 
 def test_interval_holds_the_truth_in_most_of_many_calibrations() -> None:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from spillprof.frontends.calibration.caches import cache_sweep, last_level_cache_bytes, sweep_bytes
-from spillprof.frontends.calibration.copier import Direction
-from spillprof.frontends.calibration.host_memory import HostCopier
+from spillprof.frontends.calibration.host_memory import HostCopier, cache_sweep, last_level_cache_bytes, sweep_bytes
+from spillprof.frontends.calibration.measure import Direction
 from spillprof.ir.errors import UsageError
 
 LARGEST = 300_000  # more than one block, and no multiple of it

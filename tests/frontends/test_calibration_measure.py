@@ -4,11 +4,10 @@ import pytest
 from calibrated import KnownCopier
 
 from spillprof.frontends.calibration.calibration import Calibration, calibrate, fitted
-from spillprof.frontends.calibration.copier import Direction
-from spillprof.frontends.calibration.measure import Series, measure, same_copy_before, sizes_between
+from spillprof.frontends.calibration.measure import Direction, TimedCopies, copy_sizes, measure_copies, same_copy_before
 from spillprof.ir.errors import UsageError
 
-SIZES = sizes_between(2**18, 2**28)
+SIZES = copy_sizes(2**18, 2**28)
 
 
 def calibrated(copier: KnownCopier) -> Calibration:
@@ -23,19 +22,19 @@ def test_sizes_double_and_held_out_ones_lie_between() -> None:
 
 
 def test_a_span_that_is_no_power_of_two_ends_where_it_says() -> None:
-    sizes = sizes_between(1024, 11_008).fitted
+    sizes = copy_sizes(1024, 11_008).fitted
     assert (sizes[0], sizes[-1], len(sizes)) == (1024, 11_008, 4)
 
 
 @pytest.mark.parametrize(("low", "high"), [(2**20, 2**22), (2**22, 2**20), (2**20, 2**20), (1, 2**20), (2**20, 2**45)])
 def test_spans_that_make_no_curve_are_refused(low: int, high: int) -> None:
     with pytest.raises(UsageError):
-        sizes_between(low, high)
+        copy_sizes(low, high)
 
 
 def test_every_copy_is_measured_three_times_without_any_budget_and_swept_before() -> None:
     copier, sweeps = KnownCopier(), []
-    series = measure(
+    series = measure_copies(
         copier, SIZES, prepare=lambda *copy: sweeps.append(len(copier.copies)), budget_s=0.0, most_repetitions=9
     )
     assert {len(each.seconds) for each in series} == {3}
@@ -46,13 +45,13 @@ def test_every_copy_is_measured_three_times_without_any_budget_and_swept_before(
 
 
 def test_repetitions_end_the_measuring_before_the_budget_does() -> None:
-    series = measure(KnownCopier(), SIZES, prepare=lambda *copy: None, budget_s=1e9, most_repetitions=5)
+    series = measure_copies(KnownCopier(), SIZES, prepare=lambda *copy: None, budget_s=1e9, most_repetitions=5)
     assert {len(each.seconds) for each in series} == {5}
 
 
 def test_rounds_take_turns_in_different_orders() -> None:
     copier = KnownCopier()
-    measure(copier, SIZES, prepare=lambda *copy: None, budget_s=0.0, most_repetitions=3)
+    measure_copies(copier, SIZES, prepare=lambda *copy: None, budget_s=0.0, most_repetitions=3)
     third = len(copier.copies) // 3
     first, second = copier.copies[:third], copier.copies[third : 2 * third]
     assert first != second
@@ -79,7 +78,7 @@ def test_bus_is_what_both_share_and_never_less_than_one_alone(both: float, bus: 
 def test_error_is_that_of_held_out_sizes_alone() -> None:
     found = calibrated(KnownCopier())
     spoiled = tuple(
-        Series(
+        TimedCopies(
             direction=s.direction, size_bytes=s.size_bytes, held_out=True, seconds=tuple(1.25 * t for t in s.seconds)
         )
         if s.held_out
@@ -92,7 +91,7 @@ def test_error_is_that_of_held_out_sizes_alone() -> None:
 
 def test_without_sweeping_the_same_copy_is_made_before() -> None:
     copier = KnownCopier()
-    measure(copier, SIZES, prepare=same_copy_before, budget_s=0.0, most_repetitions=3)
+    measure_copies(copier, SIZES, prepare=same_copy_before, budget_s=0.0, most_repetitions=3)
     assert copier.copies[::2] == copier.copies[1::2]
 
 

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 from calibrated import KnownCopier
 
-from spillprof.frontends.calibration.calibration import Calibration, calibrate
-from spillprof.frontends.calibration.copier import Direction
-from spillprof.frontends.calibration.measure import sizes_between
-from spillprof.frontends.calibration.target_file import check_parent, render_target
+from spillprof.frontends.calibration.calibration import Calibration, calibrate, check_parent, render_target
+from spillprof.frontends.calibration.measure import Direction, copy_sizes
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import Target, load_target
 from spillprof.timing.dma import read_link, write_link
@@ -18,7 +16,7 @@ from spillprof.timing.dma import read_link, write_link
 def calibration(**machine: float) -> Calibration:
     return calibrate(
         KnownCopier(**machine),  # type: ignore[arg-type]
-        sizes_between(2**12, 2**20),
+        copy_sizes(2**12, 2**20),
         prepare=lambda *copy: None,
         budget_s=0.0,
         most_repetitions=3,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from spillprof.frontends import read_model
-from spillprof.frontends.onnx.annotate import Annotated, annotate
+from spillprof.frontends.onnx.rewriting import Annotated, annotate
 from spillprof.ir.errors import ModelError
 
 

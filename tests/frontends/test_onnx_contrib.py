@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from onnx_builders import model, node, read, value
 
-from spillprof.frontends.onnx.contrib import CONTRIB_RULES
+from spillprof.frontends.onnx.contrib import CONTRIB_SIZES
 from spillprof.ir.errors import ShapeError, SpillprofError
 from spillprof.lowering.lower import lower
 from spillprof.lowering.operators.table import CostClass, cost_class, known_rows
@@ -254,7 +254,7 @@ LISTS = ("qkv_hidden_sizes", "kernel_shape", "strides", "pads", "dilations", "ax
 def test_no_operands_break_a_rule(data: st.DataObject) -> None:
     """Whatever is fed to an operator, it is sized, or refused with an error of ours; and so is its cost."""
     domain = data.draw(st.sampled_from(["com.microsoft", "com.microsoft.nchwc", "ai.onnx.ml"]))
-    op_type = data.draw(st.sampled_from(sorted({*CONTRIB_RULES[domain], *COUNTED})))
+    op_type = data.draw(st.sampled_from(sorted({*CONTRIB_SIZES[domain], *COUNTED})))
     shapes = data.draw(st.lists(st.none() | st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=9))
     element = data.draw(st.sampled_from(list(ELEMENTS.values())))
     chosen = data.draw(st.dictionaries(st.sampled_from(SETTINGS), NUMBERS, max_size=6))

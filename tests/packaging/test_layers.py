@@ -40,6 +40,7 @@ HOMES = {
     "pyarrow": ("report.sweep.data",),
     "distributed": ("studies.sweep.cluster",),
     "jinja2": ("report",),
+    "markdown_it": ("report.page",),
     "rich": ("report.profile.terminal",),
     "highspy": ("planning", "engine.recompute.binary_program"),
     "click": ("cli",),

@@ -12,11 +12,11 @@ import pytest
 from profiles import HOSTILE_NAMES, make_profile, without_spills
 
 from spillprof.ir.result import SpillArc
-from spillprof.report.html_table import HTML_ROWS, MAX_ROWS, operators_table
-from spillprof.report.page_policy import share_classes, share_rules
-from spillprof.report.plain_markdown import to_html
+from spillprof.report.html_table import HTML_ROWS, MAX_ROWS
+from spillprof.report.page import script_json, share_classes, share_rules, templates_dir, to_html
 from spillprof.report.profile import step_figures as figures
-from spillprof.report.profile.html import render, script_json, templates_dir
+from spillprof.report.profile.html import render
+from spillprof.report.profile.html_tables import operators_table
 from spillprof.report.profile.verdict import lead_result, verdict
 from spillprof.report.text import label
 
@@ -220,11 +220,39 @@ def test_markdown_of_the_method_becomes_plain_html():
         "# A <b>\n\nOne `x<y` **two**\nthree [four](http://example.invalid).\n\n- a\n- b\n  c\n\n"
         "| p | q |\n| --- | --- |\n| 1 | `2` |\n\n```\n<x>\n```\n"
     )
-    assert to_html(text, top_level=3).split("\n") == [
+    assert to_html(text, top_level=3).splitlines() == [
         "<h3>A &lt;b&gt;</h3>",
-        "<p>One <code>x&lt;y</code> <strong>two</strong> three <span>four</span>.</p>",
-        "<ul><li>a</li><li>b c</li></ul>",
-        '<div class="scroll"><table><thead><tr><th scope="col">p</th><th scope="col">q</th></tr></thead>'
-        "<tbody><tr><td>1</td><td><code>2</code></td></tr></tbody></table></div>",
-        "<pre><code>&lt;x&gt;</code></pre>",
+        "<p>One <code>x&lt;y</code> <strong>two</strong>",
+        "three <span>four</span>.</p>",
+        "<ul>",
+        "<li>a</li>",
+        "<li>b",
+        "c</li>",
+        "</ul>",
+        '<div class="scroll"><table>',
+        *("<thead>", "<tr>", '<th scope="col">p</th>', '<th scope="col">q</th>', "</tr>", "</thead>"),
+        *("<tbody>", "<tr>", "<td>1</td>", "<td><code>2</code></td>", "</tr>", "</tbody>"),
+        "</table></div>",
+        "<pre><code>&lt;x&gt;",
+        "</code></pre>",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "a <img src=x onerror=alert(1)> b",
+        "![words](http://example.invalid/x.png)",
+        "<http://example.invalid>",
+        "[a](javascript:alert(1)) [b](http://example.invalid 'title')",
+        "| a | b |\n| --: | :-: |\n| <b>x</b> | [y](http://example.invalid) |",
+        "[r]\n\n[r]: http://example.invalid",
+        "```html onload=x\n<script>\n```",
+    ],
+)
+def test_documents_load_and_run_nothing_whatever_they_say(text: str) -> None:
+    tags = _Tags()
+    tags.feed(to_html(text, top_level=3))
+    assert set(tags.tags) <= {"p", "span", "code", "pre", "div", "table", "thead", "tbody", "tr", "th", "td"}
+    assert {name for name, _ in tags.attributes} <= {"class", "scope"}

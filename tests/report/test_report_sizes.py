@@ -9,8 +9,7 @@ from profiles import HOSTILE_NAMES, MIB, make_profile
 from spillprof.ir.profile import Profile, SizeCurve
 from spillprof.report.exports import tables
 from spillprof.report.profile.html import render
-from spillprof.report.profile.size_figures import size_section
-from spillprof.report.profile.sweep_command import sweep_command
+from spillprof.report.profile.size_figures import size_section, sweep_command
 
 
 @pytest.fixture(scope="module")

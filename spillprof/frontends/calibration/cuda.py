@@ -6,7 +6,7 @@ Of the library only the driver's own calls are used, so that nothing but a drive
 from contextlib import suppress
 from typing import Any
 
-from spillprof.frontends.calibration.copier import Direction
+from spillprof.frontends.calibration.measure import Direction
 from spillprof.ir.errors import UsageError
 
 _WARM_UP_BYTES = 4096

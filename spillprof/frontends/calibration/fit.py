@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from spillprof.ir.target import TransferCurve
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 MOST_BENDS = 3
 _SLOWEST_RISE = 1e-4  # of the least seconds per byte that were measured: a curve always rises
@@ -27,7 +27,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class CostFit:
     """A curve, its ends in figures, and how sure they are. No interval where nothing is left to judge it by."""
 
     curve: TransferCurve  # (bytes, seconds) at no bytes, at each bend, at the largest size
@@ -41,14 +41,14 @@ class Fit:
         """Bandwidth of large copies."""
         return 1 / self.s_per_byte
 
-    def seconds(self, size_bytes: Floats) -> Floats:
+    def seconds(self, size_bytes: _Floats) -> _Floats:
         """The curve at these sizes, beyond the last point along the last piece. Shape as given."""
         x, y = (np.array(column, dtype=np.float64) for column in zip(*self.curve, strict=True))
         beyond = np.maximum(size_bytes - x[-1], 0.0)
         return np.asarray(np.interp(size_bytes, x, y) + beyond * self.s_per_byte, dtype=np.float64)
 
 
-def fit_curve(size_bytes: tuple[int, ...], seconds: tuple[float, ...], *, most_bends: int = MOST_BENDS) -> Fit:
+def fit_curve(size_bytes: tuple[int, ...], seconds: tuple[float, ...], *, most_bends: int = MOST_BENDS) -> CostFit:
     """The curve of least squared relative error, with few bends, each at one of the sizes.
 
     It starts at or above no seconds and rises everywhere: its coefficients, set-up and slope of each piece, are not
@@ -65,7 +65,7 @@ def fit_curve(size_bytes: tuple[int, ...], seconds: tuple[float, ...], *, most_b
             best, best_score = bends, score
     coefficients = _coefficients(x, y, best)
     setup, slope = _intervals(x, y, best, coefficients)
-    return Fit(
+    return CostFit(
         curve=_points(x, best, coefficients),
         setup_s=float(coefficients[0]),
         s_per_byte=float(coefficients[-1]),
@@ -74,12 +74,12 @@ def fit_curve(size_bytes: tuple[int, ...], seconds: tuple[float, ...], *, most_b
     )
 
 
-def _with_one_more(x: Floats, y: Floats, bends: tuple[int, ...]) -> tuple[int, ...]:
+def _with_one_more(x: _Floats, y: _Floats, bends: tuple[int, ...]) -> tuple[int, ...]:
     free = [i for i in range(1, len(x) - 1) if i not in bends]
     return min((tuple(sorted((*bends, i))) for i in free), key=lambda each: _error(_residuals(x, y, each)))
 
 
-def _moved(x: Floats, y: Floats, bends: tuple[int, ...]) -> tuple[int, ...]:
+def _moved(x: _Floats, y: _Floats, bends: tuple[int, ...]) -> tuple[int, ...]:
     """The bends after each was moved, in turn, to where it fits best, until none moves."""
     error = _error(_residuals(x, y, bends))
     while True:
@@ -95,7 +95,7 @@ def _moved(x: Floats, y: Floats, bends: tuple[int, ...]) -> tuple[int, ...]:
             return bends
 
 
-def _score(residuals: Floats, bends: tuple[int, ...]) -> float:
+def _score(residuals: _Floats, bends: tuple[int, ...]) -> float:
     """Akaike's information criterion, corrected for few observations (Hurvich and Tsai, Biometrika 76, 1989).
 
     Each bend brings two parameters: where it is, and one more slope. Infinite where there are too few sizes for them.
@@ -108,16 +108,16 @@ def _score(residuals: Floats, bends: tuple[int, ...]) -> float:
     return n * math.log(max(_error(residuals) / n, _EXACT**2)) + 2 * parameters + correction
 
 
-def _error(residuals: Floats) -> float:
+def _error(residuals: _Floats) -> float:
     return float(residuals @ residuals)
 
 
-def _residuals(x: Floats, y: Floats, bends: tuple[int, ...]) -> Floats:
+def _residuals(x: _Floats, y: _Floats, bends: tuple[int, ...]) -> _Floats:
     """Relative errors at the sizes of the best curve with these bends. Shape (n_sizes,)."""
     return _lengths(x, x[list(bends)]) @ _coefficients(x, y, bends) / y - 1
 
 
-def _lengths(x: Floats, bends: Floats) -> Floats:
+def _lengths(x: _Floats, bends: _Floats) -> _Floats:
     """1, and how much of each size lies on each piece. Shape (n_sizes, 2 + n_bends): times coefficients, seconds."""
     starts = np.concatenate([[0.0], bends])
     ends = np.concatenate([bends, [np.inf]])
@@ -125,7 +125,7 @@ def _lengths(x: Floats, bends: Floats) -> Floats:
     return np.concatenate([np.ones((len(x), 1)), on_piece], axis=1)
 
 
-def _coefficients(x: Floats, y: Floats, bends: tuple[int, ...]) -> Floats:
+def _coefficients(x: _Floats, y: _Floats, bends: tuple[int, ...]) -> _Floats:
     """Set-up and slope of each piece. Shape (2 + n_bends,)."""
     rows = _lengths(x, x[list(bends)]) / y[:, None]
     least = np.full(rows.shape[1], _SLOWEST_RISE * float(np.min(y / x)))
@@ -133,7 +133,7 @@ def _coefficients(x: Floats, y: Floats, bends: tuple[int, ...]) -> Floats:
     return least + not_negative_least_squares(rows, 1 - rows @ least)
 
 
-def not_negative_least_squares(matrix: Floats, wanted: Floats) -> Floats:
+def not_negative_least_squares(matrix: _Floats, wanted: _Floats) -> _Floats:
     """``argmin |matrix @ c - wanted|`` over c >= 0. Shape (n_columns,).
 
     Active sets: C. L. Lawson and R. J. Hanson, Solving Least Squares Problems, 1974, chapter 23.
@@ -163,7 +163,7 @@ def not_negative_least_squares(matrix: Floats, wanted: Floats) -> Floats:
     return np.asarray(found / scale, dtype=np.float64)
 
 
-def _points(x: Floats, bends: tuple[int, ...], coefficients: Floats) -> TransferCurve:
+def _points(x: _Floats, bends: tuple[int, ...], coefficients: _Floats) -> TransferCurve:
     """The curve at no bytes, at its bends, and at the largest size."""
     at = np.array([0.0, *x[list(bends)], x[-1]])
     seconds = _lengths(at, x[list(bends)]) @ coefficients
@@ -171,7 +171,7 @@ def _points(x: Floats, bends: tuple[int, ...], coefficients: Floats) -> Transfer
 
 
 def _intervals(
-    x: Floats, y: Floats, bends: tuple[int, ...], coefficients: Floats
+    x: _Floats, y: _Floats, bends: tuple[int, ...], coefficients: _Floats
 ) -> tuple[Interval | None, Interval | None]:
     """Of set-up and last slope: the curve refitted, bends in place, to itself with its residuals dealt out anew."""
     residuals = y / (_lengths(x, x[list(bends)]) @ coefficients) - 1
@@ -190,6 +190,6 @@ def _intervals(
     )
 
 
-def bends_of(curve: TransferCurve) -> tuple[int, ...]:
+def inner_bends(curve: TransferCurve) -> tuple[int, ...]:
     """Sizes at which the slope changes."""
     return tuple(size for (size, _), _ in pairwise(curve) if size)

@@ -1,4 +1,4 @@
-"""Copies of many sizes, measured again and again in mixed order, within a time budget."""
+"""Copies of growing sizes between two memories, timed."""
 
 import math
 import random
@@ -6,11 +6,39 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
+from typing import Protocol
 
-from spillprof.frontends.calibration.copier import Copier, Direction
 from spillprof.ir.errors import UsageError
 from spillprof.ir.units import format_size
+
+
+class Direction(StrEnum):
+    """Which way the bytes go."""
+
+    READ = "read"  # from the large memory, as a reload
+    WRITE = "write"  # into it, as a write-back
+    BOTH = "both"  # as many bytes each way, at once
+
+
+class Copier(Protocol):
+    """A machine that copies and tells how long it took."""
+
+    @property
+    def device(self) -> str:
+        """What was measured, in words."""
+
+    @property
+    def method(self) -> tuple[str, ...]:
+        """How: one remark each."""
+
+    def seconds(self, direction: Direction, size_bytes: int) -> float:
+        """Seconds of one copy of so many bytes (for ``BOTH``: so many each way)."""
+
+    def close(self) -> None:
+        """Give the buffers back."""
+
 
 FEWEST_REPETITIONS = 3
 """Of each copy, even where they take longer than the budget: fewer tell nothing."""
@@ -21,7 +49,7 @@ _GRAIN_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class TimedCopies:
     """The repetitions of one copy."""
 
     direction: Direction
@@ -57,7 +85,7 @@ class Sizes:
     held_out: tuple[int, ...]
 
 
-def sizes_between(low_bytes: int, high_bytes: int) -> Sizes:
+def copy_sizes(low_bytes: int, high_bytes: int) -> Sizes:
     """Sizes from ``low_bytes`` to ``high_bytes``, each about twice the last. ``UsageError`` if that makes too few."""
     if high_bytes > _LARGEST_BYTES:
         raise UsageError(f"{format_size(high_bytes)} is larger than what can be copied", hint="take 256KB..256MB")
@@ -78,7 +106,7 @@ def _grained(size_bytes: float) -> int:
     return round(size_bytes / _GRAIN_BYTES) * _GRAIN_BYTES
 
 
-def measure(
+def measure_copies(
     copier: Copier,
     sizes: Sizes,
     *,
@@ -86,7 +114,7 @@ def measure(
     budget_s: float,
     most_repetitions: int,
     progress: Callable[[], object] = lambda: None,
-) -> tuple[Series, ...]:
+) -> tuple[TimedCopies, ...]:
     """Each copy measured until the budget is spent or every one has ``most_repetitions``.
 
     Copies of all sizes and directions take turns in an order that changes from round to round, so that a slow spell of
@@ -105,7 +133,7 @@ def measure(
         prepare(copier, direction, size)
         taken[direction, size, held].append(copier.seconds(direction, size))
     series = (
-        Series(direction=direction, size_bytes=size, held_out=held, seconds=tuple(seconds))
+        TimedCopies(direction=direction, size_bytes=size, held_out=held, seconds=tuple(seconds))
         for (direction, size, held), seconds in taken.items()
     )
     return tuple(sorted(series, key=lambda each: (list(Direction).index(each.direction), each.size_bytes)))

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.elements import Shape, ValueType, tensor_type
 from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.node import Body, Node
 from spillprof.frontends.onnx.scope import Tally
 from spillprof.ir.dtypes import UNSIZED_DTYPES
 from spillprof.ir.errors import UsageError
@@ -25,7 +25,7 @@ class Assumed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class KnownOutput:
     """What is known of an output without the user's word."""
 
     node: Node
@@ -57,7 +57,7 @@ def check_assumed(assumed: Assumed, body: Body) -> None:
         raise UsageError(f"the model has no tensor '{name}'", where=(option,), hint=_nearest(name, written))
 
 
-def settle(name: str, assumed: Assumed, evidence: Evidence, tally: Tally) -> ValueType | None:
+def settle(name: str, assumed: Assumed, evidence: KnownOutput, tally: Tally) -> ValueType | None:
     """The type of an output whose shape the user gives; what is proven already stays.
 
     ``UsageError`` if the shape contradicts what is proven, or if nobody says which type the elements have.
@@ -96,14 +96,14 @@ def note_unmet(assumed: Assumed, tally: Tally) -> None:
             )
 
 
-def advice(name: str, found: ValueType | None) -> str:
+def assume_advice(name: str, found: ValueType | None) -> str:
     """The option that would give a tensor its shape: known sizes as they are, 1 for the rest."""
     shape = found.shape if found is not None and found.shape is not None else None
     example = "1x3x224x224" if shape is None else written_shape(tuple(1 if dim is None else dim for dim in shape))
     return f"--assume {name}={example}"
 
 
-def _dtype(name: str, evidence: Evidence, tally: Tally) -> str:
+def _dtype(name: str, evidence: KnownOutput, tally: Tally) -> str:
     for known in (evidence.found, evidence.claimed):
         if known is not None:
             return known.dtype
@@ -116,7 +116,7 @@ def _dtype(name: str, evidence: Evidence, tally: Tally) -> str:
     return first.dtype
 
 
-def _contradiction(name: str, shape: tuple[int, ...], evidence: Evidence, why: str) -> UsageError:
+def _contradiction(name: str, shape: tuple[int, ...], evidence: KnownOutput, why: str) -> UsageError:
     where = (f"{name}, the output of {place(evidence.node)}: {why}",)
     hint = "drop it, or give a shape that fits"
     return UsageError(f"--assume {name}={written_shape(shape)} contradicts the model", where=where, hint=hint)

@@ -1,11 +1,9 @@
-"""The nodes of a graph as plain values: names made unique, constants set apart, model-local functions inlined."""
+"""From the nodes of a file to plain values: names made unique, constants set apart, model-local functions inlined."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from spillprof.frontends.onnx.constants import Constant, constant_value, node_constant, sparse_constant
-from spillprof.frontends.onnx.functions import FunctionKey, check_expansion, function_key
-from spillprof.frontends.onnx.kinds import Kind, Kinds
+from spillprof.frontends.onnx.node import Body, Node, OperatorKinds
 from spillprof.frontends.onnx.proto import (
     AttributeProto,
     FunctionProto,
@@ -13,67 +11,88 @@ from spillprof.frontends.onnx.proto import (
     ModelProto,
     NodeProto,
     OperatorSetIdProto,
-    TypeProto,
 )
+from spillprof.frontends.onnx.stored_tensors import Constant, constant_value, node_constant, sparse_constant
 from spillprof.ir.errors import ModelError
-from spillprof.ir.graph import AttributeValue
+
+MAX_NODES = 1_000_000
+"""Nodes after inlining. Functions can multiply: thirty nested pairs would make a billion."""
+
+MAX_CALL_DEPTH = 256
+"""Functions that call functions."""
+
+FunctionKey = tuple[str, str, str]
+"""Domain, name, overload."""
+
+
+def function_key(domain: str, name: str, proto: NodeProto | FunctionProto) -> FunctionKey:
+    """What a call and a function must have in common."""
+    return ("" if domain == "ai.onnx" else domain, name, getattr(proto, "overload", ""))
+
+
+def check_expansion(graph: GraphProto, functions: Mapping[FunctionKey, FunctionProto]) -> None:
+    """``ModelError`` if functions call themselves, call too deep, or expand to too many operators."""
+    if not functions:
+        _limit(len(graph.node))
+        return
+    sizes: dict[FunctionKey, int] = {}
+    total = 0
+    for key in _called(graph.node):
+        if key in functions and key not in sizes:
+            _measure(key, functions, sizes)
+        total += sizes.get(key, 1)
+        _limit(total)
+
+
+def _measure(start: FunctionKey, functions: Mapping[FunctionKey, FunctionProto], sizes: dict[FunctionKey, int]) -> None:
+    """Fills in the expanded size of a function and of all that it calls, innermost first."""
+    called = {start: _called(functions[start].node)}
+    counted = {start: 1}
+    while called:
+        key = next(reversed(called))
+        inner = next(called[key], None)
+        if inner is None:
+            del called[key]
+            sizes[key] = counted.pop(key)
+            if called:
+                counted[next(reversed(called))] += sizes[key]
+        elif inner in called:
+            raise ModelError(f"the function '{inner[1]}' calls itself", where=tuple(k[1] for k in called)[:8])
+        elif inner in functions and inner not in sizes:
+            if len(called) >= MAX_CALL_DEPTH:
+                raise ModelError(f"functions call each other more than {MAX_CALL_DEPTH} deep")
+            called[inner] = _called(functions[inner].node)
+            counted[inner] = 1
+        else:
+            counted[key] += sizes.get(inner, 1)
+            _limit(counted[key])
+
+
+def _limit(count: int) -> None:
+    if count > MAX_NODES:
+        raise ModelError(f"the model's functions expand to more than {MAX_NODES:,} operators")
+
+
+def _called(nodes: Iterable[NodeProto]) -> Iterator[FunctionKey]:
+    """The keys of all nodes, those in bodies included."""
+    stack = [iter(nodes)]
+    while stack:
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+            continue
+        yield function_key(node.domain, node.op_type, node)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                stack.append(iter(attribute.g.node))
+            stack.extend(iter(inner.node) for inner in attribute.graphs)
+
 
 MAX_STANDARD_VERSION = 999
 """Of the standard's operator set, which gets two a year. Above what onnx knows, its newest operators are meant."""
 
 MAX_BODY_DEPTH = 64
 """If, Loop and Scan inside each other, after inlining."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Node:
-    """One operator as the file has it, with names as they will appear."""
-
-    name: str
-    kind: Kind
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    bodies: tuple["Body", ...] = ()
-    captures: tuple[str, ...] = ()  # names that the bodies read from outside
-
-    @property
-    def op_type(self) -> str:
-        """The type of operator."""
-        return self.kind.op_type
-
-    @property
-    def domain(self) -> str:
-        """Where the type is defined: "" for the standard's own."""
-        return self.kind.domain
-
-    @property
-    def version(self) -> int:
-        """Of the operator set that it was written for."""
-        return self.kind.version
-
-    @property
-    def attributes(self) -> tuple[AttributeProto, ...]:
-        """As the file has them."""
-        return self.kind.attributes
-
-    @property
-    def settings(self) -> Mapping[str, AttributeValue]:
-        """Attributes as plain Python."""
-        return self.kind.settings
-
-
-@dataclass(slots=True, kw_only=True)
-class Body:
-    """A graph: the model's, or that of a branch or loop."""
-
-    name: str
-    inputs: tuple[tuple[str, TypeProto | None], ...]
-    outputs: tuple[str, ...]
-    nodes: list[Node] = field(default_factory=list)
-    constants: dict[str, Constant] = field(default_factory=dict)
-    stored_types: dict[str, TypeProto] = field(default_factory=dict)  # value_info: claimed, not trusted
-    declared_types: dict[str, TypeProto] = field(default_factory=dict)  # of the outputs: even less
-    free_names: tuple[str, ...] = ()  # read here, defined outside
 
 
 def model_body(model: ModelProto) -> Body:
@@ -85,7 +104,7 @@ def model_body(model: ModelProto) -> Body:
     context = _Context(
         opsets=_opsets(model.opset_import),
         functions=functions,
-        kinds=Kinds(),
+        kinds=OperatorKinds(),
         rename=str,
     )
     return _body(model.graph, context, depth=0)
@@ -103,7 +122,7 @@ class _Context:
 
     opsets: Mapping[str, int]
     functions: Mapping[FunctionKey, FunctionProto]
-    kinds: Kinds
+    kinds: OperatorKinds
     rename: Callable[[str], str]
     prefix: str = ""
     arguments: Mapping[str, AttributeProto] | None = None  # of the function call that is being inlined

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.elements import ValueType, tensor_type
+from spillprof.frontends.onnx.node import Node
 from spillprof.frontends.onnx.proto import Array
 
 

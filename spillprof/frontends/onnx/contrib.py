@@ -4,31 +4,30 @@ Each rule follows the operator's published definition. A rule that cannot decide
 ``ValueError``, and the output counts as unknown.
 """
 
-from spillprof.frontends.onnx.body import Node
-from spillprof.frontends.onnx.contrib_legacy import LEGACY_RULES
-from spillprof.frontends.onnx.contrib_microsoft import MICROSOFT_RULES, NCHWC_RULES
-from spillprof.frontends.onnx.contrib_ml import ML_RULES
+from spillprof.frontends.onnx.classical import CLASSICAL_SIZES
 from spillprof.frontends.onnx.elements import ValueType, parse_type, tensor_type
-from spillprof.frontends.onnx.rule import Case, Rule, Standard
-from spillprof.frontends.onnx.standard import GAPS
+from spillprof.frontends.onnx.microsoft import MICROSOFT_SIZES, NCHWC_SIZES
+from spillprof.frontends.onnx.node import Node
+from spillprof.frontends.onnx.rule import OperatorCase, SizeRule, Standard
+from spillprof.frontends.onnx.standard import GAPS, LEGACY_SIZES
 from spillprof.ir.errors import ModelError
 
-CONTRIB_RULES = {
-    "": {**LEGACY_RULES, **GAPS},
-    "com.microsoft": MICROSOFT_RULES,
-    "com.microsoft.nchwc": NCHWC_RULES,
-    "ai.onnx.ml": ML_RULES,
+CONTRIB_SIZES = {
+    "": {**LEGACY_SIZES, **GAPS},
+    "com.microsoft": MICROSOFT_SIZES,
+    "com.microsoft.nchwc": NCHWC_SIZES,
+    "ai.onnx.ml": CLASSICAL_SIZES,
 }
 """Rules by domain, then by operator type."""
 
 
-def contrib_rule(node: Node) -> Rule | None:
+def contrib_rule(node: Node) -> SizeRule | None:
     """The rule for an operator, if there is one."""
-    rules = CONTRIB_RULES.get(node.domain)
+    rules = CONTRIB_SIZES.get(node.domain)
     return None if rules is None else rules.get(node.op_type)
 
 
-def apply_rule(rule: Rule, case: Case) -> tuple[ValueType | None, ...] | Standard | None:
+def apply_rule(rule: SizeRule, case: OperatorCase) -> tuple[ValueType | None, ...] | Standard | None:
     """What a rule says; None where it cannot decide. A sequence or map is sized by its kind alone."""
     try:
         result = rule(case)

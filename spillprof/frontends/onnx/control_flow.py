@@ -3,21 +3,29 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.elements import ValueType, held_bytes, same_size, tensor_type, without_contents
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.loops import visit_loop
-from spillprof.frontends.onnx.outcome import Outcome, Types, inner_scope, known_type, output_types
+from spillprof.frontends.onnx.node import Node
 from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.scope import Scope
-from spillprof.frontends.onnx.session import Session, SizeBody, SizedBody
+from spillprof.frontends.onnx.session import (
+    BodyOutcome,
+    Session,
+    SizeBody,
+    SizedBody,
+    Types,
+    inner_scope,
+    known_type,
+    output_types,
+)
 from spillprof.ir.errors import ModelError, ShapeError, UsageError
 from spillprof.ir.graph import AttributeValue, TripBasis, Trips
 
 Settings = Mapping[str, AttributeValue]
 
 
-def visit_bodies(node: Node, settings: Settings, scope: Scope, session: Session, size: SizeBody) -> Outcome:
+def visit_bodies(node: Node, settings: Settings, scope: Scope, session: Session, size: SizeBody) -> BodyOutcome:
     """Sizes the bodies of one operator. ``ModelError`` if it is not If, Loop or Scan."""
     if node.domain == "" and node.op_type == "If":
         return _visit_if(node, scope, session, size)
@@ -29,7 +37,7 @@ def visit_bodies(node: Node, settings: Settings, scope: Scope, session: Session,
     raise ModelError(f"bodies of '{node.op_type}' are not supported", where=(place(node),), hint=hint)
 
 
-def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> Outcome:
+def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> BodyOutcome:
     branches = dict(zip(_body_names(node), node.bodies, strict=False))
     if set(branches) != {"then_branch", "else_branch"} or len(node.inputs) != 1:
         raise ModelError("an If needs a condition and two branches", where=(place(node),))
@@ -73,7 +81,7 @@ def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> Out
     return _branch_outcome(node, results, merged)
 
 
-def _branch_outcome(node: Node, branches: Mapping[str, SizedBody], types: Types) -> Outcome:
+def _branch_outcome(node: Node, branches: Mapping[str, SizedBody], types: Types) -> BodyOutcome:
     results = tuple(branches.values())
     count = len(node.outputs)
     values: list[Array | None] = [None] * count
@@ -84,7 +92,7 @@ def _branch_outcome(node: Node, branches: Mapping[str, SizedBody], types: Types)
         only = results[0]
         values = [only.scope.value_of(name) for name in only.graph.outputs[:count]]
         is_bounded = any(only.scope.is_bounded(name) for name in only.graph.outputs)
-    return Outcome(
+    return BodyOutcome(
         subgraphs=tuple(r.graph for r in results),
         names=tuple(branches),
         types=types[:count],
@@ -102,7 +110,7 @@ def _larger(a: ValueType | None, b: ValueType | None, session: Session) -> Value
     return without_contents(a if held_bytes(a) >= held_bytes(b) else b)
 
 
-def _visit_scan(node: Node, settings: Settings, scope: Scope, session: Session, size: SizeBody) -> Outcome:
+def _visit_scan(node: Node, settings: Settings, scope: Scope, session: Session, size: SizeBody) -> BodyOutcome:
     count = settings.get("num_scan_inputs")
     if len(node.bodies) != 1 or not isinstance(count, int) or count < 1:
         raise ModelError("a Scan needs one body and scan inputs", where=(place(node),))
@@ -141,7 +149,7 @@ def _visit_scan(node: Node, settings: Settings, scope: Scope, session: Session, 
         final.append(_inserted(known, axis, length, batch))
     is_known = length is not None
     rows = first.shape[0] if has_batch and first is not None and first.shape else 1
-    return Outcome(
+    return BodyOutcome(
         subgraphs=(sized.graph,),
         names=("body",),
         types=final[: len(node.outputs)],

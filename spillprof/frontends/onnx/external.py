@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
 
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
-from spillprof.frontends.onnx.payload import KEPT_BYTES, KEPT_ELEMENTS
 from spillprof.frontends.onnx.proto import ModelProto, TensorProto
+from spillprof.frontends.onnx.stored_tensors import KEPT_BYTES, KEPT_ELEMENTS
 from spillprof.ir.dtypes import DTYPE_BITS
 
 MAX_READ_BYTES = 1 << 24

@@ -7,8 +7,8 @@ import numpy as np
 from spillprof.frontends.onnx.folding_arithmetic import ARITHMETIC
 from spillprof.frontends.onnx.folding_call import Call, FoldRule, Ins, TooLarge
 from spillprof.frontends.onnx.folding_movement import MOVEMENT
-from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
 from spillprof.frontends.onnx.proto import Array
+from spillprof.frontends.onnx.stored_tensors import KEPT_ELEMENTS
 from spillprof.ir.errors import ModelError
 
 _RULES: Mapping[str, FoldRule] = {**ARITHMETIC, **MOVEMENT}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spillprof.frontends.onnx.folding_call import Call, FoldRule, Impossible, Ins, axes_of, given, limit, optional
+from spillprof.frontends.onnx.folding_call import Call, FoldRule, Impossible, Ins, axes_of, given, limit, optional_input
 from spillprof.frontends.onnx.proto import Array
 
 
@@ -104,7 +104,7 @@ def _variadic(function: Callable[[Array, Array], object]) -> FoldRule:
 
 
 def _clip(call: Call, inputs: Ins) -> tuple[Array, ...]:
-    value, low, high = given(inputs, 0), optional(inputs, 1), optional(inputs, 2)
+    value, low, high = given(inputs, 0), optional_input(inputs, 1), optional_input(inputs, 2)
     if call.version < 11:
         raise ValueError("limits are attributes")
     value = value if low is None else np.maximum(value, low)

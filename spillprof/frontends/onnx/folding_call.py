@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
 from spillprof.frontends.onnx.proto import Array, AttributeProto
+from spillprof.frontends.onnx.stored_tensors import KEPT_ELEMENTS
 from spillprof.ir.graph import AttributeValue
 
 Ins = Sequence[Array | None]
@@ -57,7 +57,7 @@ def given(inputs: Ins, index: int) -> Array:
     return value
 
 
-def optional(inputs: Ins, index: int) -> Array | None:
+def optional_input(inputs: Ins, index: int) -> Array | None:
     """An input that may be absent."""
     return inputs[index] if index < len(inputs) else None
 
@@ -69,7 +69,7 @@ def integers(value: Array) -> list[int]:
 
 def axes_of(call: Call, inputs: Ins, index: int = 1) -> tuple[int, ...] | None:
     """The axes, from the input that newer sets have or the attribute of older ones."""
-    given = optional(inputs, index)
+    given = optional_input(inputs, index)
     return call.ints("axes") if given is None else tuple(integers(given))
 
 

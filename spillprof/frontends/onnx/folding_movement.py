@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 
-from spillprof.frontends.onnx.constants import constant_value
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.frontends.onnx.folding_arithmetic import as_integers, in_type
 from spillprof.frontends.onnx.folding_call import (
@@ -18,10 +17,10 @@ from spillprof.frontends.onnx.folding_call import (
     given,
     integers,
     limit,
-    optional,
+    optional_input,
 )
-from spillprof.frontends.onnx.payload import KEPT_ELEMENTS
 from spillprof.frontends.onnx.proto import Array
+from spillprof.frontends.onnx.stored_tensors import KEPT_ELEMENTS, constant_value
 
 
 def _cast(call: Call, inputs: Ins) -> tuple[Array, ...]:
@@ -90,7 +89,7 @@ def _range(call: Call, inputs: Ins) -> tuple[Array, ...]:
 
 
 def _reshape(call: Call, inputs: Ins) -> tuple[Array, ...]:
-    value, shape = given(inputs, 0), optional(inputs, 1)
+    value, shape = given(inputs, 0), optional_input(inputs, 1)
     target = list(call.ints("shape") or ()) if shape is None else integers(shape)
     if not call.number("allowzero", 0):
         target = [value.shape[i] if size == 0 else size for i, size in enumerate(target)]
@@ -120,7 +119,7 @@ def _slice(call: Call, inputs: Ins) -> tuple[Array, ...]:
         steps: Sequence[int] = [1] * len(starts)
     else:
         starts, ends = tuple(integers(given(inputs, 1))), tuple(integers(given(inputs, 2)))
-        given_axes, given_steps = optional(inputs, 3), optional(inputs, 4)
+        given_axes, given_steps = optional_input(inputs, 3), optional_input(inputs, 4)
         axes = None if given_axes is None else tuple(integers(given_axes))
         steps = [1] * len(starts) if given_steps is None else integers(given_steps)
     cuts = [slice(None)] * value.ndim
@@ -132,7 +131,7 @@ def _slice(call: Call, inputs: Ins) -> tuple[Array, ...]:
 
 
 def _split(call: Call, inputs: Ins) -> tuple[Array, ...]:
-    value, axis, parts = given(inputs, 0), call.number("axis", 0), optional(inputs, 1)
+    value, axis, parts = given(inputs, 0), call.number("axis", 0), optional_input(inputs, 1)
     sizes = call.ints("split") if parts is None else tuple(integers(parts))
     if sizes is None:
         each = -(-value.shape[axis] // call.n_outputs)
@@ -157,7 +156,7 @@ def _transpose(call: Call, inputs: Ins) -> tuple[Array, ...]:
 
 
 def _trilu(call: Call, inputs: Ins) -> tuple[Array, ...]:
-    offset = optional(inputs, 1)
+    offset = optional_input(inputs, 1)
     k = 0 if offset is None else int(offset.reshape(-1)[0])
     return ((np.triu if call.number("upper", 1) else np.tril)(given(inputs, 0), k),)
 

@@ -1,13 +1,11 @@
-"""Types of one operator's outputs, from onnx's own rules, each distinct case asked once."""
+"""Output types of one operator by onnx's own inference, once for each distinct case; nodes that it cannot be given."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from spillprof.frontends.onnx.body import Node
-from spillprof.frontends.onnx.elements import ELEMENT_OF_DTYPE, ValueType, parse_type
-from spillprof.frontends.onnx.kinds import Kind, Kinds
-from spillprof.frontends.onnx.misread import refuse_misread
+from spillprof.frontends.onnx.elements import ELEMENT_OF_DTYPE, Shape, ValueType, parse_type
+from spillprof.frontends.onnx.node import Node, OperatorKind, OperatorKinds
 from spillprof.frontends.onnx.proto import (
     Array,
     AttributeProto,
@@ -19,7 +17,65 @@ from spillprof.frontends.onnx.proto import (
 )
 from spillprof.ir.errors import ModelError, ShapeError
 
-Types = tuple[ValueType | None, ...]
+_InputTypes = Sequence[ValueType | None]
+
+_MOST_AXES = 1 << 16
+"""Of a tensor that onnx is asked to make. It adds them one by one."""
+
+
+def refuse_misread(node: Node, types: _InputTypes, where: Callable[[], Sequence[str]]) -> None:
+    """``ShapeError`` for a node that must not be asked about."""
+    check = _MISREAD.get(node.op_type)
+    fault = check and check(node, {a.name: a.i for a in node.attributes}, types)
+    if fault:
+        raise ShapeError(fault, where=where(), hint="the model contradicts itself: export it again, or mend this node")
+
+
+def _expand(_: Node, __: Mapping[str, int], types: _InputTypes) -> str:
+    stated = _shape(types, 1)
+    axes = stated[0] if stated is not None and len(stated) == 1 else None
+    return "" if axes is None or axes <= _MOST_AXES else f"the shape to expand to has {axes:,} axes"
+
+
+def _split(node: Node, numbers: Mapping[str, int], _: _InputTypes) -> str:
+    outputs = len(node.outputs)
+    stated = numbers.get("num_outputs", outputs)
+    return "" if stated == outputs else f"num_outputs is {stated}, but the node has {outputs} outputs"
+
+
+def _layer_normalization(_: Node, numbers: Mapping[str, int], types: _InputTypes) -> str:
+    axis, shape = numbers.get("axis", -1), _shape(types, 0)
+    if shape is None or -len(shape) <= axis < len(shape):
+        return ""
+    return f"axis {axis} of a tensor with {len(shape)} dimensions"
+
+
+def _gather_nd(_: Node, numbers: Mapping[str, int], types: _InputTypes) -> str:
+    batch_dims, data, indices = numbers.get("batch_dims", 0), _shape(types, 0), _shape(types, 1)
+    if data is None or indices is None:
+        return ""
+    if not 0 <= batch_dims < min(len(data), len(indices)):
+        return f"batch_dims is {batch_dims}, of tensors with {len(data)} and {len(indices)} dimensions"
+    named = indices[-1]
+    if named is None or 0 < named <= len(data) - batch_dims:
+        return ""
+    return f"the indices name {named} dimensions of a tensor with {len(data) - batch_dims}"
+
+
+def _shape(types: _InputTypes, operand: int) -> Shape | None:
+    known = types[operand] if operand < len(types) else None
+    return None if known is None else known.shape
+
+
+_MISREAD: Mapping[str, Callable[[Node, Mapping[str, int], _InputTypes], str]] = {
+    "Expand": _expand,
+    "GatherND": _gather_nd,
+    "LayerNormalization": _layer_normalization,
+    "Split": _split,
+}
+
+
+_OutputTypes = tuple[ValueType | None, ...]
 
 _FLOATS_MATTER = frozenset({"Resize", "Upsample", "Range"})
 """Operators whose output size follows from floating-point inputs."""
@@ -40,22 +96,22 @@ class NodeInference:
     """Onnx's per-operator inference behind a memory: a hundred thousand equal layers cost one question."""
 
     def __init__(self) -> None:
-        self._known: dict[object, Types] = {}
-        self._kinds = Kinds()
+        self._known: dict[object, _OutputTypes] = {}
+        self._kinds = OperatorKinds()
 
     def has_schema(self, node: Node) -> bool:
         """Whether onnx knows the operator in the version it was written for, and has not withdrawn it there."""
         schema = _find_schema(node)
         return schema is not None and not schema.deprecated
 
-    def standard_kind(self, op_type: str, version: int, attributes: Sequence[AttributeProto]) -> Kind:
+    def standard_kind(self, op_type: str, version: int, attributes: Sequence[AttributeProto]) -> OperatorKind:
         """A standard operator with those of the attributes that it has: vendors add their own to it."""
         schema = schema_of(op_type, version, "")
         assert schema is not None  # rules name operators of the standard
         known = schema.attributes
         return self._kinds.kind(op_type, "", version, tuple(a for a in attributes if a.name in known))
 
-    def outputs(self, node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> Types:
+    def outputs(self, node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> _OutputTypes:
         """One type per output, None where onnx says nothing.
 
         ``ShapeError`` if the inputs contradict each other; ``ModelError`` for an operator that onnx does not have.
@@ -83,9 +139,9 @@ def _content_key(node: Node, value: Array) -> object:
     return (value.dtype.char, value.shape, value.tobytes())
 
 
-def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> Types:
+def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> _OutputTypes:
     schema = _schema(node)
-    nothing: Types = (None,) * len(node.outputs)
+    nothing: _OutputTypes = (None,) * len(node.outputs)
     if schema is None:
         return nothing
     if any(name and t is None for name, t in zip(node.inputs, types, strict=True)):

@@ -6,14 +6,13 @@ from itertools import count, islice
 
 import numpy as np
 
-from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.elements import ValueType, held_bytes, same_size, tensor_type, without_contents
 from spillprof.frontends.onnx.inference import place
-from spillprof.frontends.onnx.outcome import Outcome, inner_scope, output_types
+from spillprof.frontends.onnx.node import Body, Node
 from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.scope import Scope, Tally
 from spillprof.frontends.onnx.sequences import of_any_length
-from spillprof.frontends.onnx.session import Session, SizeBody
+from spillprof.frontends.onnx.session import BodyOutcome, Session, SizeBody, inner_scope, output_types
 from spillprof.frontends.onnx.trips import trips_of
 from spillprof.ir.errors import ModelError, ShapeError
 from spillprof.ir.graph import Graph, TripBasis, Trips
@@ -25,7 +24,7 @@ MAX_WALKED_NODES = 4096
 """Operators, over all trips, up to which a body without bodies inside is walked trip by trip."""
 
 
-def visit_loop(node: Node, scope: Scope, session: Session, size: SizeBody) -> Outcome:
+def visit_loop(node: Node, scope: Scope, session: Session, size: SizeBody) -> BodyOutcome:
     """Sizes a Loop: one body for all trips where sizes stay as they are, else one for each trip.
 
     Trip by trip, the number of the trip is known in the body, and so is what small integers of the state become.
@@ -53,7 +52,7 @@ def visit_loop(node: Node, scope: Scope, session: Session, size: SizeBody) -> Ou
         session.tally.assume("a Loop may stop early: its outputs are sized for all its trips")
     n_outputs = len(node.outputs)
     values = [*run.values, *[None] * n_stacked] if loop.is_told and not never else [None] * n_outputs
-    return Outcome(
+    return BodyOutcome(
         subgraphs=run.graphs,
         names=("body",) * len(run.graphs),
         types=[*final, *stacked][:n_outputs],

@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.bounds import upper_bound
-from spillprof.frontends.onnx.constants import array_constant
 from spillprof.frontends.onnx.contrib import apply_rule, contrib_rule
 from spillprof.frontends.onnx.elements import ValueType, tensor_type
 from spillprof.frontends.onnx.folding import can_fold, fold
 from spillprof.frontends.onnx.folding_call import Call, Impossible
 from spillprof.frontends.onnx.inference import MISFIT_HINT, NodeInference, place
+from spillprof.frontends.onnx.node import Node
 from spillprof.frontends.onnx.proto import Array
-from spillprof.frontends.onnx.rule import Case, Standard
-from spillprof.frontends.onnx.sense import refuse_nonsense
+from spillprof.frontends.onnx.rule import OperatorCase, Standard
 from spillprof.frontends.onnx.sequences import LARGEST_TAKEN, sequence_found
+from spillprof.frontends.onnx.settings import refuse_nonsense
 from spillprof.frontends.onnx.standard import OVERRULED
+from spillprof.frontends.onnx.stored_tensors import array_constant
 from spillprof.ir.dtypes import UNSIZED_DTYPES
 from spillprof.ir.errors import ShapeError
 from spillprof.ir.graph import AttributeValue
@@ -163,7 +163,7 @@ def _types(
         found = _inferred(node, types, values, inference)
     if rule is None or all(f is not None and f.is_sized for f, name in zip(found, node.outputs, strict=True) if name):
         return found
-    verdict = apply_rule(rule, Case(node=node, types=types, settings=node.settings, values=values))
+    verdict = apply_rule(rule, OperatorCase(node=node, types=types, settings=node.settings, values=values))
     ruled: Sequence[ValueType | None] | None
     ruled = _standard_types(node, verdict, types, values, inference) if isinstance(verdict, Standard) else verdict
     return [r if f is None or not f.is_sized else f for f, r in zip(found, ruled or found, strict=True)]
@@ -177,7 +177,7 @@ def _inferred(
     rule = OVERRULED.get(node.op_type) if node.domain == "" else None
     if rule is None:
         return found
-    ruled = apply_rule(rule, Case(node=node, types=types, settings=node.settings, values=values))
+    ruled = apply_rule(rule, OperatorCase(node=node, types=types, settings=node.settings, values=values))
     assert not isinstance(ruled, Standard)
     return [f if f is None or r is None else r for f, r in zip(found, ruled or found, strict=True)]
 

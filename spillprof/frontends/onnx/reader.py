@@ -10,9 +10,8 @@ from spillprof.frontends.onnx.body import model_body
 from spillprof.frontends.onnx.external import Contents, Stored, put_in, read_stored, stored_outside, unread
 from spillprof.frontends.onnx.inference import MISFIT_HINT
 from spillprof.frontends.onnx.proto import ModelProto
-from spillprof.frontends.onnx.runs import Runs
 from spillprof.frontends.onnx.scope import Scope
-from spillprof.frontends.onnx.session import Session
+from spillprof.frontends.onnx.session import Runs, Session
 from spillprof.frontends.onnx.topology import check_model_body
 from spillprof.frontends.onnx.walk import size_body
 from spillprof.frontends.onnx.wire import strip_payloads

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.elements import ValueType
+from spillprof.frontends.onnx.node import Node
 from spillprof.frontends.onnx.proto import Array
 from spillprof.ir.graph import AttributeValue
 
@@ -24,7 +24,7 @@ class Standard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class OperatorCase:
     """One operator with what is known of its inputs."""
 
     node: Node
@@ -76,10 +76,10 @@ class Case:
         return next((len(values) for values in lists if isinstance(values, tuple) and values), 0)
 
 
-Rule = Callable[[Case], Sequence[Sized] | Standard]
+SizeRule = Callable[[OperatorCase], Sequence[Sized] | Standard]
 
 
-def same(case: Case) -> Sequence[Sized]:
+def same(case: OperatorCase) -> Sequence[Sized]:
     """The output is like the first input."""
     return [(case.dtype(0), case.shape(0))]
 
@@ -89,29 +89,29 @@ def undecided() -> int:
     raise ValueError("an attribute is missing")
 
 
-def same_as(index: int, dtype: str | None = None) -> Rule:
+def same_as(index: int, dtype: str | None = None) -> SizeRule:
     """The output is like that input, of another type if one is given."""
 
-    def rule(case: Case) -> Sequence[Sized]:
+    def rule(case: OperatorCase) -> Sequence[Sized]:
         return [(dtype or case.dtype(index), case.shape(index))]
 
     return rule
 
 
-def standard(op_type: str, *inputs: int, version: int = 13, dtype: str | None = None) -> Rule:
+def standard(op_type: str, *inputs: int, version: int = 13, dtype: str | None = None) -> SizeRule:
     """The shape of a standard operator over those of the inputs that are given."""
 
-    def rule(case: Case) -> Standard:
+    def rule(case: OperatorCase) -> Standard:
         given = tuple(i for i in inputs if case.has(i))
         return Standard(op_type=op_type, inputs=given, version=version, dtype=dtype)
 
     return rule
 
 
-def matmul_of(first: int, second: int, dtype: str | None = None) -> Rule:
+def matmul_of(first: int, second: int, dtype: str | None = None) -> SizeRule:
     """The product of two inputs, of the first one's type unless another is given."""
 
-    def rule(case: Case) -> Sequence[Sized]:
+    def rule(case: OperatorCase) -> Sequence[Sized]:
         return [(dtype or case.dtype(first), matmul(case.shape(first), case.shape(second)))]
 
     return rule

@@ -1,15 +1,87 @@
-"""Sequences and optionals whose members are known one by one: built, split, changed, looked into and joined."""
+"""Sequences and optionals whose members are known one by one, and SequenceMap as the loop that it is."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.elements import Member, ValueType, tensor_type, without_contents
-from spillprof.frontends.onnx.proto import Array, TypeProto
+from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.node import Body, Node, OperatorKinds
+from spillprof.frontends.onnx.proto import Array, AttributeProto, TensorProto, TypeProto
+from spillprof.frontends.onnx.scope import Scope
 from spillprof.ir.errors import ModelError
 from spillprof.ir.graph import AttributeValue
+
+
+def is_sequence_map(node: Node) -> bool:
+    """Whether an operator applies a body to each element of a sequence."""
+    return node.domain == "" and node.op_type == "SequenceMap" and bool(node.bodies)
+
+
+def as_loop(node: Node, scope: Scope) -> Sequence[Node]:
+    """The length of the first sequence, an empty sequence for each output, and the loop that fills them.
+
+    ``ModelError`` if body and operator do not match. Inputs that are no sequences are the same for each element.
+    """
+    body = node.bodies[0]
+    if (
+        len(node.bodies) > 1
+        or not node.inputs
+        or len(body.inputs) != len(node.inputs)
+        or len(body.outputs) < len(node.outputs)
+    ):
+        raise ModelError("the body of a SequenceMap does not match its inputs and outputs", where=(place(node),))
+    stem = f"{node.name}/sequence map"
+    count = len(node.outputs)
+    collected = [f"{stem}/collected {i}" for i in range(count)]
+    length = _node(node, f"{stem}/length", "SequenceLength", (node.inputs[0],), (f"{stem}/length",))
+    empty = [_empty_sequence(node, body, f"{stem}/empty {i}", body.outputs[i]) for i in range(count)]
+    trip, going = f"{stem}/trip", f"{stem}/going"
+    taken: list[Node] = []
+    for (formal, _), source in zip(body.inputs, node.inputs, strict=True):
+        known = scope.type_of(source)
+        is_sequence = known is not None and known.dtype == "sequence"
+        op_type, inputs = ("SequenceAt", (source, trip)) if is_sequence else ("Identity", (source,))
+        taken.append(_node(node, f"{stem}/{op_type} {len(taken)}", op_type, inputs, (formal,)))
+    grown = [f"{name}, one more" for name in collected]
+    kept = [
+        _node(node, f"{stem}/SequenceInsert {i}", "SequenceInsert", (collected[i], body.outputs[i]), (grown[i],))
+        for i in range(count)
+    ]
+    inner = Body(
+        name=body.name,
+        inputs=tuple((name, None) for name in (trip, going, *collected)),
+        outputs=(going, *grown),
+        nodes=[*taken, *body.nodes, *kept],
+        constants=body.constants,
+        stored_types=body.stored_types,
+        declared_types=body.declared_types,
+        free_names=tuple(dict.fromkeys((*node.inputs, *body.free_names))),
+    )
+    loop = _node(node, node.name, "Loop", (length.outputs[0], "", *(e.outputs[0] for e in empty)), node.outputs)
+    loop.bodies, loop.captures = (inner,), inner.free_names
+    return (length, *empty, loop)
+
+
+def _empty_sequence(node: Node, body: Body, name: str, output: str) -> Node:
+    stated = body.declared_types.get(output)
+    element = stated.tensor_type.elem_type if stated is not None else 0
+    dtype = AttributeProto(name="dtype", type=AttributeProto.INT, i=element or TensorProto.FLOAT)
+    return _node(node, name, "SequenceEmpty", (), (name,), dtype)
+
+
+def _node(
+    node: Node,
+    name: str,
+    op_type: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *attributes: AttributeProto,
+) -> Node:
+    kind = OperatorKinds().kind(op_type, "", node.version, attributes)
+    return Node(name=name, kind=kind, inputs=inputs, outputs=outputs)
+
 
 MAX_MEMBERS = 1024
 """Members that are told apart; a longer sequence is known by its type alone."""

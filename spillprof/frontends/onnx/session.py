@@ -1,17 +1,67 @@
-"""What one reading of a model shares over all its graphs."""
+"""What one reading of a model shares over all its bodies, and what sizing a body gives."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spillprof.frontends.onnx.assumed import Assumed
-from spillprof.frontends.onnx.body import Body, Node
+from spillprof.frontends.onnx.elements import ValueType, parse_type
+from spillprof.frontends.onnx.node import Body, Node
 from spillprof.frontends.onnx.outputs import OutputFinder
-from spillprof.frontends.onnx.runs import Runs
+from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.scope import Scope, Tally
-from spillprof.ir.errors import ModelError
-from spillprof.ir.graph import Graph
+from spillprof.ir.errors import ModelError, UsageError
+from spillprof.ir.graph import Graph, TensorKind, Trips
+from spillprof.ir.nearest import nearest
 
-MAX_STEPS = 3_000_000
+_LISTED = 8
+
+
+@dataclass(slots=True, kw_only=True)
+class Runs:
+    """Branches and trips by the name of the operator, and which operators were met."""
+
+    branches: Mapping[str, str] = field(default_factory=dict)  # "then" or "else"
+    trips: Mapping[str, int] = field(default_factory=dict)  # "": every loop whose length the model leaves open
+    ifs: dict[str, None] = field(default_factory=dict)
+    loops: dict[str, None] = field(default_factory=dict)
+
+    def branch(self, name: str) -> str | None:
+        """The branch of an If that the user chose."""
+        self.ifs[name] = None
+        return self.branches.get(name)
+
+    def trip_count(self, name: str) -> int | None:
+        """The trips of a Loop that the user gave."""
+        self.loops[name] = None
+        return self.trips.get(name, self.trips.get(""))
+
+    def is_meant(self, name: str) -> bool:
+        """Whether the user named this very loop."""
+        return name in self.trips
+
+    def check(self) -> None:
+        """``UsageError`` for names that no operator has, or only such as are never reached."""
+        for option, op_type, given, met in (
+            ("--branch", "If", self.branches, self.ifs),
+            ("--trips", "Loop", self.trips, self.loops),
+        ):
+            for name in given:
+                if name and name not in met:
+                    raise UsageError(
+                        f"no {op_type} is called '{name}'", where=(option,), hint=_hint(op_type, name, met)
+                    )
+
+
+def _hint(op_type: str, name: str, met: Mapping[str, None]) -> str:
+    if not met:
+        return f"the model runs no {op_type}"
+    near = nearest(name, list(met)[:1000])
+    listed = ", ".join(f"'{known}'" for known in list(met)[:_LISTED])
+    listed += f" and {len(met) - _LISTED:,} more" if len(met) > _LISTED else ""
+    return f"did you mean '{near[0]}'? There are {listed}" if near else f"there are {listed}"
+
+
+MAX_VISITED = 3_000_000
 """Operators visited in all: bodies of loops may be walked several times."""
 
 
@@ -23,7 +73,7 @@ MAX_FOLLOWED = 8_192
 class Steps:
     """How many operators may still be visited."""
 
-    left: int = MAX_STEPS
+    left: int = MAX_VISITED
     left_to_follow: int = MAX_FOLLOWED
     left_to_try: int = MAX_FOLLOWED
 
@@ -31,7 +81,7 @@ class Steps:
         """Counts one visit. ``ModelError`` when there were too many."""
         self.left -= 1
         if self.left < 0:
-            raise ModelError(f"control flow expands to more than {MAX_STEPS:,} operators")
+            raise ModelError(f"control flow expands to more than {MAX_VISITED:,} operators")
 
     def may_try(self, count: int) -> bool:
         """Counts so many operators, in loops whose end is sought; whether there may be more of them."""
@@ -75,3 +125,42 @@ class SizedBody:
 
 SizeBody = Callable[[Body, Scope, Session], SizedBody]
 """The walk over one body, given to what needs to walk bodies inside."""
+
+
+Types = Sequence[ValueType | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyOutcome:
+    """What an operator with bodies gives."""
+
+    subgraphs: tuple[Graph, ...]
+    names: tuple[str, ...]  # the attribute of each subgraph
+    types: Types  # one per output
+    values: Sequence[Array | None]
+    is_bounded: bool = False  # sizes are upper bounds
+    trips: Trips | None = None
+    is_decided: bool = False  # of an If: its condition is constant
+
+
+def inner_scope(node: Node, body: Body, types: Types, scope: Scope) -> Scope:
+    """The scope of a loop body: its inputs have the given types, or the declared ones where those are unknown."""
+    inner = Scope(parent=scope)
+    is_bounded = any(scope.is_bounded(name) for name in node.inputs if name)
+    for (name, declared), known in zip(body.inputs, types, strict=True):
+        stated = None if declared is None else parse_type(declared.SerializeToString())
+        inner.types[name] = known if known is not None else stated
+        inner.kinds[name] = TensorKind.INPUT
+        if is_bounded:
+            inner.bounded.add(name)
+    return inner
+
+
+def output_types(sized: SizedBody, body: Body) -> list[ValueType | None]:
+    """What is known of each output of a body."""
+    return [known_type(sized, name) for name in body.outputs]
+
+
+def known_type(sized: SizedBody, name: str) -> ValueType | None:
+    """What is known of a value that a body sees."""
+    return sized.scope.type_of(name)

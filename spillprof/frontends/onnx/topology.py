@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Sequence
 
-from spillprof.frontends.onnx.body import Body, Node
+from spillprof.frontends.onnx.node import Body, Node
 from spillprof.ir.errors import ModelError
 
 

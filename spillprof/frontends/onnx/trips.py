@@ -1,10 +1,10 @@
 """How often a Loop runs, as far as the model or the user says."""
 
-from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.node import Body, Node
 from spillprof.frontends.onnx.scope import Scope
-from spillprof.frontends.onnx.sense import HINT
 from spillprof.frontends.onnx.session import Session
+from spillprof.frontends.onnx.settings import HINT
 from spillprof.ir.errors import ShapeError, UsageError
 from spillprof.ir.graph import ASSUMED_TRIPS, TripBasis, Trips
 

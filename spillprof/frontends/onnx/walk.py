@@ -1,26 +1,108 @@
-"""Walks a graph in topological order and sizes every value in it."""
+"""Walks a graph in topological order, sizes every value in it, and finishes the Graph."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spillprof.frontends.onnx.assumed import Evidence, settle
-from spillprof.frontends.onnx.body import Body, Node
-from spillprof.frontends.onnx.claims import agree, check_claims, claimed_type, lies_between, may_be, overrule
+from spillprof.frontends.onnx.assumed import KnownOutput, assume_advice, settle
+from spillprof.frontends.onnx.binding import quoted
 from spillprof.frontends.onnx.control_flow import visit_bodies
-from spillprof.frontends.onnx.elements import ValueType
+from spillprof.frontends.onnx.elements import ValueType, leaves
 from spillprof.frontends.onnx.folding import can_fold
 from spillprof.frontends.onnx.inference import place
-from spillprof.frontends.onnx.outcome import Outcome
+from spillprof.frontends.onnx.node import Body, Node
 from spillprof.frontends.onnx.outputs import Found, Operands
 from spillprof.frontends.onnx.proto import Array
 from spillprof.frontends.onnx.scope import Scope
-from spillprof.frontends.onnx.sense import HINT
-from spillprof.frontends.onnx.sequence_map import as_loop, is_sequence_map
-from spillprof.frontends.onnx.session import Session, SizedBody
-from spillprof.frontends.onnx.sized import finished_graph, is_sized, unsized_error
+from spillprof.frontends.onnx.sequences import as_loop, is_sequence_map
+from spillprof.frontends.onnx.session import BodyOutcome, Session, SizedBody
+from spillprof.frontends.onnx.settings import HINT
 from spillprof.frontends.onnx.topology import topological_order
+from spillprof.frontends.onnx.value_info import agree, check_claims, claimed_type, lies_between, may_be, overrule
+from spillprof.ir.dtypes import UNSIZED_DTYPES
 from spillprof.ir.errors import ShapeError
-from spillprof.ir.graph import Operator, TensorKind
+from spillprof.ir.graph import Graph, Operator, Tensor, TensorKind
+
+_LISTED = 8
+
+
+def is_sized(scope: Scope, name: str) -> bool:
+    """Whether every dimension of a value is known."""
+    known = scope.type_of(name)
+    return known is not None and known.is_sized
+
+
+def unsized_error(roots: Sequence[tuple[Node, str]], scope: Scope) -> ShapeError:
+    """The error that lists what stays unknown, by producer."""
+    lines = [f"{output}, the output of {place(node)}" for node, output in roots[:_LISTED]]
+    if len(roots) > _LISTED:
+        lines.append(f"and {len(roots) - _LISTED} more")
+    types = ", ".join(dict.fromkeys(node.op_type for node, _ in roots[:_LISTED]))
+    options = " ".join(quoted(assume_advice(output, scope.type_of(output))) for _, output in roots[:_LISTED])
+    hint = (
+        f"the size depends on run-time data or on an operator without a rule ({types}); give it: {options}; "
+        "or export the model with fixed shapes"
+    )
+    if loop := next((node for node, _ in roots if node.op_type == "Loop"), None):
+        hint = f"--trips {loop.name}=N says how often the loop runs; or {hint}"
+    count = "a tensor" if len(roots) == 1 else f"{len(roots)} tensors"
+    return ShapeError(f"the size of {count} stays unknown", where=lines, hint=hint)
+
+
+def finished_graph(body: Body, operators: Sequence[Operator], scope: Scope, session: Session) -> Graph:
+    """The finished graph with all the tensors that it names."""
+    inputs = tuple(name for name, _ in body.inputs if name not in body.constants)
+    named = dict.fromkeys(inputs)
+    for op in operators:
+        for names in (op.inputs, op.captures, op.outputs):
+            for name in names:
+                if name:
+                    named[name] = None
+    named.update(dict.fromkeys(body.outputs))
+    tensors: dict[str, Tensor] = {}
+    unknown = []
+    for name in named:
+        known = scope.type_of(name)
+        if known is None or known.shape is None or None in known.shape:
+            unknown.append(name)
+            continue
+        elements = tuple((held.dtype, held.sized_shape) for held in leaves(known)) if known.members else ()
+        tensors[name] = Tensor(
+            name=name, dtype=known.dtype, shape=known.sized_shape, kind=scope.kind_of(name), elements=elements
+        )
+        if known.dtype in UNSIZED_DTYPES:
+            _tell_of_size(known, elements, session)
+    if unknown:
+        options = " ".join(quoted(assume_advice(name, scope.type_of(name))) for name in unknown[:_LISTED])
+        raise ShapeError("the size of a tensor stays unknown", where=unknown[:_LISTED], hint=f"give it: {options}")
+    return Graph(
+        name=body.name,
+        operators=tuple(operators),
+        tensors=tensors,
+        inputs=inputs,
+        outputs=body.outputs,
+        captures=_body_captures(body, operators),
+    )
+
+
+def _body_captures(body: Body, operators: Sequence[Operator]) -> tuple[str, ...]:
+    """Names that a body may read from outside; less than those in the file where a condition is constant."""
+    if not body.free_names:
+        return ()
+    read = {name for op in operators for name in (*op.inputs, *op.captures)} | set(body.outputs)
+    return tuple(name for name in body.free_names if name in read)
+
+
+def _tell_of_size(known: ValueType, elements: Sequence[tuple[str, tuple[int, ...]]], session: Session) -> None:
+    """Counts what is assumed of the size of a value that is no plain tensor."""
+    if known.members is None:
+        session.tally.assume(f"a value of type {known.dtype} is counted as 0 bytes")
+    elif unsized := next((dtype for dtype, _ in elements if dtype in UNSIZED_DTYPES), None):
+        session.tally.assume(f"a value of type {unsized} is counted as 0 bytes")
+    elif elements:
+        session.tally.assume(
+            f"a value of type {known.dtype} is counted as all that it holds, and copied where it changes"
+        )
+
 
 _ELEMENTWISE_BODIES = frozenset({("ai.onnx.preview", "FlexAttention")})
 """Operators whose bodies work on single elements inside of them: no tensor of a body is ever in memory."""
@@ -128,7 +210,7 @@ def _with_bodies(node: Node, scope: Scope, session: Session, body: Body) -> Oper
     )
 
 
-def _captures(node: Node, result: Outcome) -> tuple[str, ...]:
+def _captures(node: Node, result: BodyOutcome) -> tuple[str, ...]:
     """Names that the bodies may read from outside; a body that was not sized might read all that it names."""
     if len(result.subgraphs) < len(node.bodies) and not result.is_decided:
         return node.captures
@@ -159,7 +241,7 @@ def _set_outputs(node: Node, found: Found, scope: Scope, session: Session, body:
         limit, least = (bounds[i] if bounds else None for bounds in (found.limits, found.least))
         is_open = bool(found.limits) and not (known is not None and known.is_sized)
         if name in given_shapes:
-            evidence = Evidence(
+            evidence = KnownOutput(
                 node=node,
                 found=known,
                 limit=limit,

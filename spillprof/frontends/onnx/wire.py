@@ -11,9 +11,8 @@ from enum import IntEnum
 from functools import cache
 from typing import Any
 
-from spillprof.frontends.onnx.payload import TensorFacts
 from spillprof.frontends.onnx.proto import ModelProto
-from spillprof.frontends.onnx.raw_fields import encoded
+from spillprof.frontends.onnx.stored_tensors import TensorFacts
 from spillprof.ir.errors import ModelError
 
 MAX_NESTING = 100
@@ -288,6 +287,16 @@ def _packed_varints(data: bytes | mmap.mmap, position: int, end: int, stack: lis
         value, position = _varint(data, position, end, stack)
         values.append(value - (1 << 64) if value >= 1 << 63 else value)
     return values
+
+
+def encoded(value: int) -> bytes:
+    """A number as it stands in a key or a length."""
+    text = bytearray()
+    while value >= 0x80:
+        text.append(value & 0x7F | 0x80)
+        value >>= 7
+    text.append(value)
+    return bytes(text)
 
 
 def _broken(what: str, position: int, stack: list[_Frame]) -> ModelError:

@@ -5,7 +5,6 @@ from typing import Any
 from spillprof import __version__
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size
-from spillprof.report import html_table as tables
 from spillprof.report.diff.charts import delta_chart, live_chart
 from spillprof.report.diff.heads import (
     alone,
@@ -31,8 +30,8 @@ from spillprof.report.diff.wording import (
     verdict,
 )
 from spillprof.report.gate.wording import figures, growth
-from spillprof.report.html_table import DataTable, Kind
-from spillprof.report.profile.html import asset, environment, script_json, stylesheet
+from spillprof.report.html_table import Cell, DataTable, make_table
+from spillprof.report.page import asset, environment, script_json, stylesheet
 from spillprof.report.text import label
 from spillprof.studies.diff import ProfileDiff, StrategyChange
 
@@ -136,10 +135,10 @@ def _view(comparison: ProfileDiff, change: StrategyChange, index: int) -> dict[s
 
 
 def _operators_table(change: StrategyChange) -> DataTable:
-    return tables.make_table(
+    return make_table(
         operators_title(change),
-        (("step", Kind.COUNT), ("operator", Kind.TEXT), ("type", Kind.TEXT), ("spill bytes before", Kind.SIZE),
-         ("after", Kind.SIZE), ("change", Kind.SIZE), ("stall", Kind.TIME), ("what", Kind.TEXT)),
+        (("step", Cell.COUNT), ("operator", Cell.TEXT), ("type", Cell.TEXT), ("spill bytes before", Cell.SIZE),
+         ("after", Cell.SIZE), ("change", Cell.SIZE), ("stall", Cell.TIME), ("what", Cell.TEXT)),
         change.operators,
         lambda c: (step_of(c), label(c.name, 56), label(c.op_type, 24),
                    c.spill_bytes_before, c.spill_bytes_after, c.delta_bytes, c.delta_s, operator_reason(c) or None),
@@ -147,10 +146,10 @@ def _operators_table(change: StrategyChange) -> DataTable:
 
 
 def _buffers_table(change: StrategyChange) -> DataTable:
-    return tables.make_table(
+    return make_table(
         buffers_title(change),
-        (("buffer", Kind.TEXT), ("kind", Kind.TEXT), ("size", Kind.SIZE), ("spill bytes before", Kind.SIZE),
-         ("after", Kind.SIZE), ("change", Kind.SIZE), ("spills", Kind.TEXT), ("what", Kind.TEXT)),
+        (("buffer", Cell.TEXT), ("kind", Cell.TEXT), ("size", Cell.SIZE), ("spill bytes before", Cell.SIZE),
+         ("after", Cell.SIZE), ("change", Cell.SIZE), ("spills", Cell.TEXT), ("what", Cell.TEXT)),
         change.buffers,
         lambda c: (label(c.name, 56), c.kind, c.size_bytes_before if c.size_bytes_after is None else c.size_bytes_after,
                    c.spill_bytes_before, c.spill_bytes_after, c.delta_bytes,

@@ -17,7 +17,7 @@ from spillprof.report.diff.wording import (
     verdict,
 )
 from spillprof.report.gate.wording import figures, growth
-from spillprof.report.profile.markdown import code, plain
+from spillprof.report.markdown import code, plain
 from spillprof.report.table import Table
 from spillprof.studies.diff import Named, OperatorChange, ProfileDiff, StrategyChange
 

@@ -47,7 +47,7 @@ def annotated(profile: Profile, *, path: str) -> Iterable[bytes]:
 
     ``UsageError`` if the model cannot be read again, or would not find its weights from there.
     """
-    from spillprof.frontends.onnx.annotate import annotate
+    from spillprof.frontends.onnx.rewriting import annotate
 
     model = profile.model.path
     if model == "-":

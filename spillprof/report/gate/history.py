@@ -7,7 +7,7 @@ from typing import Any
 from spillprof import __version__
 from spillprof.ir.metric import Metric
 from spillprof.report.gate.wording import NAMES, figure, figures, growth
-from spillprof.report.profile.html import environment, stylesheet
+from spillprof.report.page import environment, stylesheet
 from spillprof.report.table import Table
 from spillprof.report.text import BARS, count_of, label
 from spillprof.studies.history import FigureStep, RecordedRun, RunSeries, steps

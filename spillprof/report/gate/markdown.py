@@ -14,7 +14,7 @@ from spillprof.report.gate.wording import (
     summary,
     worst_first,
 )
-from spillprof.report.profile.markdown import code, plain
+from spillprof.report.markdown import code, plain
 from spillprof.report.table import Table
 from spillprof.studies.gate.values import GateCheck, GateReport, Verdict
 

@@ -1,43 +1,35 @@
 """The HTML report: one file, no request, nothing in it that a model's names could run."""
 
-import json
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from spillprof.analysis.main_result import bytes_by_cause
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.units import (
     format_energy,
-    format_rate,
     format_size,
-    format_size_exact,
     format_time,
 )
-from spillprof.report import html_table as tables
-from spillprof.report.page_policy import BOLD, policy, share_classes, share_rules
-from spillprof.report.plain_markdown import to_html
+from spillprof.report.page import environment, library, method_html, script_json, scripts, stylesheet
+from spillprof.report.profile import html_tables as tables
 from spillprof.report.profile import step_figures as figures
-from spillprof.report.profile.bound_words import bound_scope, proof_sentence, search_sentences
+from spillprof.report.profile.bound_words import bound_scope, proof_sentence, proof_word, search_sentences, shortly
 from spillprof.report.profile.chart_words import chart_sentences, live_summary, trend_summary
-from spillprof.report.profile.overview import cards, strategy_rows
+from spillprof.report.profile.demand import padding_share
 from spillprof.report.profile.page_data import has_graph, limits_note, page_data
-from spillprof.report.profile.part_words import meaning
+from spillprof.report.profile.part_words import TIME_WORDS, energy_parts, meaning, time_parts
 from spillprof.report.profile.roofline import roofline_figure, roofline_summary, roofline_table
-from spillprof.report.profile.size_figures import size_section
+from spillprof.report.profile.size_figures import enough, size_section, sweep_command
 from spillprof.report.profile.story import story_paragraphs
-from spillprof.report.profile.sweep_command import sweep_command
 from spillprof.report.profile.time_figures import bus_table, time_figures, waits_table
-from spillprof.report.profile.time_words import TIME_WORDS, energy_parts, time_parts
 from spillprof.report.profile.verdict import (
+    above_bound,
     lead_result,
     recompute_sentences,
     verdict,
 )
-from spillprof.report.scales import part_percent
+from spillprof.report.scales import comparison_size_column, percent, time_column
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 
@@ -48,49 +40,6 @@ EXPORTERS_NAMES = ("", "main_graph", "main", "torch_jit", "torch-jit-export", "t
 def render(profile: Profile) -> str:
     """The report as HTML text. The same Profile gives the same text: it holds no date and no host."""
     return environment().get_template("report.html.jinja").render(_context(profile))
-
-
-def environment() -> Environment:
-    """Templates with everything escaped, and the filters that they use."""
-    made = Environment(
-        loader=FileSystemLoader(templates_dir()),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(
-        size=format_size,
-        size_exact=format_size_exact,
-        time=format_time,
-        rate=format_rate,
-        share=part_percent,
-        share_classes=share_classes,
-        name=label,
-    )
-    made.globals.update(
-        count_of=count_of, html_rows=tables.HTML_ROWS, policy=policy, bold=BOLD, theme=asset("theme.js")
-    )
-    return made
-
-
-def templates_dir() -> Path:
-    """The folder of templates: inside an installed package, else that of the checkout."""
-    packaged = Path(__file__).parents[2] / "templates"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "templates"
-
-
-def method_html() -> Markup:
-    """Glossary and cost model (docs/model.md), from the package or the checkout."""
-    candidates = (templates_dir() / "model.md", Path(__file__).parents[3] / "docs" / "model.md")
-    path = next((path for path in candidates if path.is_file()), None)
-    return Markup(to_html(path.read_text("utf-8"), top_level=3)) if path else Markup()
-
-
-def script_json(value: Any) -> Markup:
-    """JSON that is safe between ``<script>`` tags: no ``<``, ``>``, ``&``, and ASCII only."""
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=lambda array: array.tolist())
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _context(profile: Profile) -> dict[str, Any]:
@@ -128,8 +77,8 @@ def _context(profile: Profile) -> dict[str, Any]:
         "recomputed_table": tables.recomputed_table(profile),
         "heading": _heading(profile, 80),
         "title": _title(profile, lead),
-        "cards": cards(profile, lead),
-        "strategies": strategy_rows(profile, lead),
+        "cards": _cards(profile, lead),
+        "strategies": _strategy_rows(profile, lead),
         "views": views,
         "trend": common[0],
         "live": common[1],
@@ -158,26 +107,6 @@ def _context(profile: Profile) -> dict[str, Any]:
         "has_graph": has_graph(profile),
         "data": script_json(data),
     }
-
-
-def stylesheet() -> Markup:
-    """The sheet that all pages share."""
-    return asset("report.css") + share_rules()
-
-
-def library(name: str) -> Markup:
-    """A library that the page carries, as text between script tags. plotly.js: the part that draws on two axes."""
-    return Markup(asset(f"vendor/{name}").replace("</script", "<\\/script"))
-
-
-def scripts(*names: str) -> Markup:
-    """The page's own scripts, one after the other."""
-    return Markup("\n").join(asset(name) for name in names)
-
-
-def asset(name: str) -> Markup:
-    """A file among the templates, as it stands."""
-    return Markup((templates_dir() / name).read_text("utf-8"))
 
 
 def _title(profile: Profile, lead: Result | None) -> str:
@@ -260,3 +189,86 @@ def _settings(profile: Profile) -> list[tuple[str, str, str]]:
         text = ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)
         rows.append((label(key, 40), label(text, 200), ""))
     return rows
+
+
+def _cards(profile: Profile, lead: Result | None) -> list[tuple[str, str, str]]:
+    """(what, figure, one line below it)."""
+    model, target = profile.model, profile.target
+    ratio = model.peak_live_bytes / target.sram_bytes
+    needs = [
+        ("peak of live activations", format_size(model.peak_live_bytes),
+         f"{ratio:.2f} × the SRAM, at step {model.peak_step:,}; {padding_share(profile)}"),
+        *_enough(profile),
+        ("smallest SRAM without tiling", format_size(model.min_sram_bytes), f"step {model.min_sram_step:,} needs it"),
+    ]  # fmt: skip
+    if lead is None:
+        return needs
+    ideal = profile.ideal.latency_s
+    share = f"{percent(lead.spill_time_s / ideal)} over the ideal {format_time(ideal)}" if ideal > 0 else ""
+    oversized = count_of(len(profile.oversized), "operator")
+    moved = profile.ideal.compulsory_read_bytes + profile.ideal.compulsory_write_bytes
+    worst = max((r for r in profile.results), key=lambda r: len(r.oscillations))
+    bound = profile.bounds
+    bounds = [("lower bound", format_size(bound.spill_bytes_lower), shortly(bound) or bound.proven_by)] if bound else []
+    return [
+        ("spill bytes", format_size(lead.spill_bytes), f"on top of {format_size(moved)} that must move anyway"),
+        *bounds,
+        ("spill time", format_time(lead.spill_time_s), share),
+        ("spills", f"{lead.spill_count:,}", f"{count_of(lead.reload_count, 'reload')}, "
+         f"{lead.clean_eviction_count:,} without a write"),
+        *([] if lead.hidden_share is None else [
+            ("hidden behind compute", percent(lead.hidden_share), f"of {format_time(lead.serial_cost_s)} of transfers")
+        ]),
+        *needs,
+        ("streamed", format_size(lead.streamed_bytes),
+         f"{oversized} too large for the memory" if profile.oversized else "every operator fits"),
+        ("oscillating buffers", f"{len(lead.oscillations):,}",
+         f"under {lead.strategy}; {len(worst.oscillations):,} under {worst.strategy}"
+         if worst is not lead and worst.oscillations else f"under {lead.strategy}"),
+    ]  # fmt: skip
+
+
+def _strategy_rows(profile: Profile, lead: Result | None) -> list[dict[str, Any]]:
+    """Rows of the table of strategies. ``bar``: the ideal and the spill time, in percent of the slowest run."""
+    rows = [r for r in profile.results if r.strategy != "none"]
+    shown = [r if r.feasible else None for r in rows]
+    ideal = profile.ideal
+    latency = time_column([ideal.latency_s, *(r.latency_s if r else None for r in shown)])
+    spill_time = time_column([None, *(r.spill_time_s if r else None for r in shown)])
+    bound = profile.bounds.spill_bytes_lower if profile.bounds else None
+    spilled = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown), bound])
+    peak = comparison_size_column([ideal.peak_bytes, *(r.peak_bytes if r else None for r in shown)])
+    energies = [ideal.energy_j, *(r.energy_j if r else None for r in shown)]
+    energy = [f"{1e3 * joules:.3g} mJ" if joules else "-" for joules in energies]
+    header = {"name": "no spill (ideal)", "reason": "", "lead": False}
+    slowest = max([ideal.latency_s, *(r.latency_s for r in rows if r.feasible)]) or 1.0
+    table = [
+        {
+            **header,
+            "bar": (100 * ideal.latency_s / slowest, 0.0),
+            "cells": (latency[0], "-", "-", "0", "-", "0", "0", peak[0], energy[0]),
+        }
+    ]
+    for i, r in enumerate(rows, start=1):
+        cells = (
+            latency[i], spill_time[i], percent(r.hidden_share), spilled[i], above_bound(profile, r),
+            f"{r.spill_count:,}", f"{r.reload_count:,}", peak[i], energy[i],
+        )  # fmt: skip
+        reason = "" if r.feasible else label(r.reason or "no reason given", 400)
+        bar = (100 * (r.latency_s - r.spill_time_s) / slowest, 100 * r.spill_time_s / slowest)
+        table.append({"name": r.strategy, "reason": reason, "lead": r is lead, "cells": cells, "bar": bar})
+    if profile.bounds is not None:
+        cells = ("", "", "", spilled[-1], proof_word(profile.bounds), "", "", "", "")
+        table.append({"name": "lower bound", "reason": "", "lead": False, "cells": cells, "bar": None})
+    return table
+
+
+def _enough(profile: Profile) -> list[tuple[str, str, str]]:
+    found = enough(profile)
+    if found is None:
+        return []
+    sram_bytes, strategy = found
+    return [
+        ("enough for no spill", format_size(sram_bytes),
+         f"{sram_bytes / profile.target.sram_bytes:.2f} × the SRAM, under {strategy}; of the sizes drawn below")
+    ]  # fmt: skip

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.units import format_rate, format_size
+from spillprof.report.markdown import code, plain
 from spillprof.report.profile.bound_words import bound_scope, proof_word, search_sentences
-from spillprof.report.profile.padding import padding_sentence
+from spillprof.report.profile.demand import padding_sentence
 from spillprof.report.profile.verdict import (
     deployed_as,
     lead_result,
@@ -18,7 +19,7 @@ from spillprof.report.profile.verdict import (
 )
 from spillprof.report.scales import comparison_size_column, percent, size_column, time_column
 from spillprof.report.table import Table
-from spillprof.report.text import count_of, label, printable
+from spillprof.report.text import count_of, label
 
 _TOP_OPERATORS = 10
 
@@ -26,22 +27,6 @@ _TOP_OPERATORS = 10
 def render(profile: Profile) -> str:
     """The Profile as GitHub-flavoured Markdown, newline at the end. Names cannot break out of their cells."""
     return "\n".join(_lines(profile)) + "\n"
-
-
-def code(name: str, limit: int = 60) -> str:
-    """``name`` as inline code that is safe within a table cell, whatever it contains."""
-    shown = label(name, limit)
-    if not any(c in shown for c in "`|\\"):
-        return f"`{shown}`"
-    return f"<code>{''.join(c if c.isalnum() else f'&#{ord(c)};' for c in shown)}</code>"
-
-
-def plain(sentence: str, *kept: str) -> str:
-    """Text in which nothing is markup, and no character hides; but each of ``kept`` stays as it is."""
-    for mark in kept:
-        if mark in sentence:
-            return mark.join(plain(part) for part in sentence.split(mark))
-    return "".join(f"&#{ord(c)};" if c in "\\`*_[]<>&|#~@" else c for c in printable(sentence))
 
 
 def _lines(profile: Profile) -> Iterable[str]:

@@ -1,6 +1,6 @@
-"""Why bytes spilled, in words that are true of the run: whether other orders were searched, and whether runs told."""
+"""Words for the parts of a whole: causes of spilled bytes, parts of the latency, levels of energy."""
 
-from spillprof.ir.result import Result
+from spillprof.ir.result import Breakdown, EnergyParts, Result
 
 _MEANINGS = {
     "oversized": "operators too large for the memory, tiled through DRAM",
@@ -27,6 +27,23 @@ _BECAUSE = {
     "lifetime": "because buffers are freed late",
 }
 
+TIME_WORDS = {
+    "compute": "a compute unit is at work, whatever else goes on",
+    "compulsory": "waits for transfers that infinite SRAM would make too",
+    "spill": "waits for write-backs, reloads and streamed operands",
+    "sync": "waits for the set-up of transfers",
+    "contention": "waits because transfers share the bus",
+    "fragmentation": "waits for compaction moves",
+    "tail": "last bytes on their way after the last step",
+}
+
+ENERGY_WORDS = {
+    "dram_read": "DRAM reads",
+    "dram_write": "DRAM writes",
+    "sram": "SRAM",
+    "mac": "multiply-accumulates",
+}
+
 
 def meaning(cause: str, result: Result) -> str:
     """What a cause of spilled bytes means."""
@@ -44,3 +61,13 @@ def because(cause: str, result: Result) -> str:
         in_order = "" if result.order_searched or result.causes is None else " in this order"
         return f"for want of capacity{in_order}"
     return _BECAUSE[cause]
+
+
+def time_parts(breakdown: Breakdown) -> tuple[tuple[str, float], ...]:
+    """(part, seconds); they add up to the latency."""
+    return tuple((part, float(getattr(breakdown, f"{part}_s"))) for part in TIME_WORDS)
+
+
+def energy_parts(energy: EnergyParts) -> tuple[tuple[str, float], ...]:
+    """(level in words, joules); they add up to the energy of the run."""
+    return tuple((words, float(getattr(energy, f"{part}_j"))) for part, words in ENERGY_WORDS.items())

@@ -7,7 +7,7 @@ from typing import Any
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import StepFact
 from spillprof.ir.units import format_size, format_time
-from spillprof.report.html_table import BRIEF_ROWS, DataTable, Kind, make_table
+from spillprof.report.html_table import BRIEF_ROWS, Cell, DataTable, make_table
 from spillprof.report.profile.step_figures import BLUE, GREY, MAX_POINTS, ORANGE, TEAL, Figure
 from spillprof.report.scales import part_percent
 from spillprof.report.text import count_of, label
@@ -50,9 +50,9 @@ def roofline_table(profile: Profile) -> DataTable:
     ranked = sorted(enumerate(profile.steps), key=lambda item: (-_alone_s(item[1]), item[0]))
     return make_table(
         "The longest steps, taken alone",
-        (("step", Kind.COUNT), ("operator", Kind.TEXT), ("type", Kind.TEXT), ("MACs", Kind.COUNT),
-         ("SRAM bytes", Kind.SIZE), ("DRAM bytes", Kind.SIZE), ("MACs per SRAM byte", Kind.TEXT),
-         ("MACs per DRAM byte", Kind.TEXT), ("takes", Kind.TIME), ("bound by", Kind.TEXT)),
+        (("step", Cell.COUNT), ("operator", Cell.TEXT), ("type", Cell.TEXT), ("MACs", Cell.COUNT),
+         ("SRAM bytes", Cell.SIZE), ("DRAM bytes", Cell.SIZE), ("MACs per SRAM byte", Cell.TEXT),
+         ("MACs per DRAM byte", Cell.TEXT), ("takes", Cell.TIME), ("bound by", Cell.TEXT)),
         ranked[:BRIEF_ROWS],
         lambda item: (item[0], label(item[1].name, 48), label(item[1].op_type, 24), item[1].macs, item[1].sram_bytes,
                       item[1].dram_bytes, _ratio(item[1].macs_per_sram_byte), _ratio(item[1].macs_per_dram_byte),

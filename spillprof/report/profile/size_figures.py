@@ -1,13 +1,14 @@
-"""The curve of a Profile over the size of the SRAM: its rows, figures, table and sentences."""
+"""The curve of a Profile over the size of the SRAM: rows, figures, table, sentences, and the sweep that shows more."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import log10
 from typing import Any
 
 from spillprof.ir.profile import Profile
-from spillprof.ir.units import format_size, format_size_exact, format_size_pair, format_time
-from spillprof.report.html_table import DataTable, Kind, make_table
+from spillprof.ir.units import format_size, format_size_exact, format_size_pair, format_time, size_word
+from spillprof.report.html_table import Cell, DataTable, make_table
 from spillprof.report.profile.step_figures import MIB, Figure
 from spillprof.report.sweep.figures import curve_figure
 from spillprof.report.text import count_of, label
@@ -225,9 +226,43 @@ def _drawn_first(rows: Sequence[Row]) -> list[Row]:
 def _table(rows: Sequence[Row]) -> DataTable:
     return make_table(
         "Sizes of memory that were tried",
-        (("SRAM", Kind.SIZE), ("strategy", Kind.TEXT), ("spill bytes", Kind.SIZE), ("lower bound", Kind.SIZE),
-         ("latency", Kind.TIME), ("why not", Kind.TEXT)),
+        (("SRAM", Cell.SIZE), ("strategy", Cell.TEXT), ("spill bytes", Cell.SIZE), ("lower bound", Cell.SIZE),
+         ("latency", Cell.TIME), ("why not", Cell.TEXT)),
         rows,
         lambda r: (r.sram_bytes, r.strategy, r.spill_bytes, r.spill_bytes_lower, r.latency_s,
                    None if r.ok else label(r.status, 120)),
     )  # fmt: skip
+
+
+_WITH_VALUE = ("-o", "--output", "--sram", "--what-if", "--why", "--plan", "--save-order", "--top")
+_FLAGS = ("--json", "--events", "--no-report")
+"""Options of ``analyze`` that a sweep does without, or gives anew."""
+
+
+def sweep_command(profile: Profile) -> str:
+    """``analyze`` as it was typed, turned into a ``sweep``; from the model alone where that is not known."""
+    sizes = ("--sram", _range(profile))
+    try:
+        words = shlex.split(profile.command)
+        at = words.index("analyze")
+    except ValueError:  # no command, or one with quotes that only some shells know
+        return shlex.join(["spillprof", "sweep", profile.model.path, *sizes])
+    settings = [f"{name}={shlex.quote(value)}" for name, _, value in (word.partition("=") for word in words[: at - 1])]
+    return " ".join([*settings, "spillprof", shlex.join(["sweep", *_kept(words[at + 1 :]), *sizes])])
+
+
+def _kept(words: Sequence[str]) -> Iterator[str]:
+    rest = iter(words)
+    for word in rest:
+        if word in _WITH_VALUE:
+            next(rest, None)
+        elif word not in _FLAGS and word.partition("=")[0] not in _WITH_VALUE and not word.startswith("-o"):
+            yield word
+
+
+def _range(profile: Profile) -> str:
+    """All that matters; where operators are tiled in this memory, from half of it on."""
+    here = profile.target.sram_bytes
+    if here >= profile.model.min_sram_bytes:
+        return "auto"
+    return f"{size_word(max(here // 2, profile.target.alignment_bytes))}..{size_word(4 * here)}"

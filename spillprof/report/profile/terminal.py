@@ -8,15 +8,15 @@ from rich.padding import Padding
 from rich.text import Text
 
 from spillprof.ir.profile import Profile
+from spillprof.ir.profile_facts import OpTimeFacts
 from spillprof.ir.result import Result
 from spillprof.ir.story import Suggestion
 from spillprof.ir.units import format_rate, format_size, format_size_exact
 from spillprof.report.profile import memory_strip
 from spillprof.report.profile.bound_words import bound_scope, proof_word, search_sentences
-from spillprof.report.profile.op_times import op_times_sentence
-from spillprof.report.profile.padding import padding_sentence
+from spillprof.report.profile.demand import padding_sentence
+from spillprof.report.profile.part_words import time_parts
 from spillprof.report.profile.story import COLUMNS, absence_row, story_paragraphs
-from spillprof.report.profile.time_words import time_parts
 from spillprof.report.profile.verdict import (
     above_bound,
     deployed_as,
@@ -119,7 +119,7 @@ def _header(profile: Profile) -> Iterable[RenderableType]:
         )
     )
     if profile.op_times is not None:
-        yield Text(op_times_sentence(profile.op_times))
+        yield Text(_op_times(profile.op_times))
 
 
 def _strategies(profile: Profile, lead: Result | None, width: int) -> RenderableType:
@@ -349,3 +349,20 @@ def _line(text: str | Text, style: str = "") -> RenderableType:
     shown = Text(text, style=style) if isinstance(text, str) else text
     shown.plain = glued(shown.plain)
     return Padding(shown, (0, 0, 0, 2))
+
+
+def _op_times(facts: OpTimeFacts) -> str:
+    """``times of prof.json: 53 steps measured, 2 estimated (relu_1, add_7); 1 name of no step (old)``."""
+    text = f"times of {label(facts.source, 60)}: {count_of(facts.measured_steps, 'step')} measured"
+    if facts.estimated_steps:
+        text += f", {facts.estimated_steps:,} estimated ({_first_names(facts.estimated, facts.estimated_steps)})"
+    if facts.unused_names:
+        text += (
+            f"; {count_of(facts.unused_names, 'name')} of no step ({_first_names(facts.unused, facts.unused_names)})"
+        )
+    return text
+
+
+def _first_names(names: tuple[str, ...], total: int) -> str:
+    shown = [label(name, 30) for name in names[:3]]
+    return ", ".join([*shown, *(["…"] if total > len(shown) else [])])

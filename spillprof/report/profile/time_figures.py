@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Event, Result
 from spillprof.ir.units import format_size, format_time
-from spillprof.report.html_table import BRIEF_ROWS, DataTable, Kind, make_table
+from spillprof.report.html_table import BRIEF_ROWS, Cell, DataTable, make_table
 from spillprof.report.profile.page_data import MAX_WAITS, Wait, waits
 from spillprof.report.profile.step_figures import BLUE, GREY, ORANGE, PURPLE, TEAL, Figure, shared_figure
 from spillprof.report.scales import percent, time_scale
@@ -169,7 +169,12 @@ def bus_table(result: Result) -> DataTable:
         for c in (result.times.bus_read_bytes_per_s, result.times.bus_write_bytes_per_s)
     )
     rows = [(a, b, round(r), round(w)) for (a, b), r, w in zip(pairwise(edges.tolist()), reads, writes, strict=True)]
-    columns = (("from", Kind.TIME), ("to", Kind.TIME), ("read", Kind.SIZE), ("written", Kind.SIZE))
+    columns = (
+        ("from", Cell.TIME),
+        ("to", Cell.TIME),
+        ("read", Cell.SIZE),
+        ("written", Cell.SIZE),
+    )
     return make_table("DRAM bytes by stretch of the run", columns, rows, lambda row: row)
 
 
@@ -178,7 +183,12 @@ def waits_table(profile: Profile, result: Result) -> DataTable:
     found = waits(result)
     return make_table(
         "The longest waits",
-        (("step", Kind.COUNT), ("operator", Kind.TEXT), ("waits", Kind.TIME), ("for", Kind.TEXT)),
+        (
+            ("step", Cell.COUNT),
+            ("operator", Cell.TEXT),
+            ("waits", Cell.TIME),
+            ("for", Cell.TEXT),
+        ),
         found,
         lambda wait: (wait.step, label(profile.steps[wait.step].name, 48), wait.seconds, wait.words),
         limit=BRIEF_ROWS,

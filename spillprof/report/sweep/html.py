@@ -5,9 +5,8 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.ir.units import format_size_exact
-from spillprof.report import html_table as tables
-from spillprof.report.html_table import DataTable, Kind
-from spillprof.report.profile.html import environment, library, script_json, scripts, stylesheet
+from spillprof.report.html_table import Cell, DataTable, make_table
+from spillprof.report.page import environment, library, script_json, scripts, stylesheet
 from spillprof.report.sweep.figures import curve_figure
 from spillprof.report.sweep.terminal import rows_of
 from spillprof.report.sweep.wording import (
@@ -129,11 +128,11 @@ def _summary(rows: Sequence[Row], metric: str) -> str:
 
 
 def _points_table(rows: Sequence[Row]) -> DataTable:
-    return tables.make_table(
+    return make_table(
         "All points",
-        (("model", Kind.TEXT), ("SRAM", Kind.SIZE), ("strategy", Kind.TEXT), ("placement", Kind.TEXT),
-         ("spill bytes", Kind.SIZE), ("latency", Kind.TIME), ("spill time", Kind.TIME), ("spills", Kind.COUNT),
-         ("peak in use", Kind.SIZE), ("status", Kind.TEXT)),
+        (("model", Cell.TEXT), ("SRAM", Cell.SIZE), ("strategy", Cell.TEXT), ("placement", Cell.TEXT),
+         ("spill bytes", Cell.SIZE), ("latency", Cell.TIME), ("spill time", Cell.TIME), ("spills", Cell.COUNT),
+         ("peak in use", Cell.SIZE), ("status", Cell.TEXT)),
         rows,
         lambda r: (title_of(r.model, r.dims, r.settings), r.sram_bytes, r.strategy, r.placement, r.spill_bytes,
                    r.latency_s, r.spill_time_s, r.spill_count, r.peak_bytes, label(r.status, 120)),
@@ -145,9 +144,9 @@ def _pareto_table(sweep: Sweep) -> DataTable:
         title_of("", c.dims, c.settings) or "-", c.sram_bytes, c.strategy, c.placement, c.latency_s,
         f"{1e3 * c.energy_j:.4g} mJ",
     )  # fmt: skip
-    columns = (("swept", Kind.TEXT), ("SRAM", Kind.SIZE), ("strategy", Kind.TEXT), ("placement", Kind.TEXT),
-               ("latency", Kind.TIME), ("energy", Kind.TEXT))  # fmt: skip
-    return tables.make_table("Choices that no other beats", columns, sweep.pareto, row)
+    columns = (("swept", Cell.TEXT), ("SRAM", Cell.SIZE), ("strategy", Cell.TEXT), ("placement", Cell.TEXT),
+               ("latency", Cell.TIME), ("energy", Cell.TEXT))  # fmt: skip
+    return make_table("Choices that no other beats", columns, sweep.pareto, row)
 
 
 def _option_text(value: Any) -> str:

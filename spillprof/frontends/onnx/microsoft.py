@@ -1,17 +1,15 @@
-"""Operators that onnxruntime's tools write: fused, packed in few bits, blocked (NCHWc)."""
+"""Output sizes of operators that onnxruntime's tools write: fused, quantised, channels last, blocked (NCHWc)."""
 
 import math
 from collections.abc import Mapping, Sequence
 
-from spillprof.frontends.onnx.contrib_attention import ATTENTION_RULES
-from spillprof.frontends.onnx.contrib_channels_last import CHANNELS_LAST_RULES
-from spillprof.frontends.onnx.contrib_legacy import layer_normalization
-from spillprof.frontends.onnx.contrib_quantised import QUANTISED_RULES
+from spillprof.frontends.onnx.attention import ATTENTION_SIZES
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.frontends.onnx.rule import (
-    Case,
-    Rule,
+    OperatorCase,
     Sized,
+    SizeRule,
+    Standard,
     broadcast,
     matmul,
     matmul_of,
@@ -20,17 +18,121 @@ from spillprof.frontends.onnx.rule import (
     standard,
     undecided,
 )
+from spillprof.frontends.onnx.standard import layer_normalization, window_places
+
+
+def convolution(weight: int, *, kernel_axes: slice, dtype: int = 0) -> SizeRule:
+    """A convolution; positions of the weight, of its kernel's axes, and of the input that gives the type."""
+
+    def rule(case: OperatorCase) -> Sequence[Sized]:
+        filters = case.shape(weight)
+        kernel = case.numbers("kernel_shape") if "kernel_shape" in case.settings else filters[kernel_axes]
+        shape = case.shape(0)
+        space = window_places(case, shape[1:-1], kernel)
+        return [(case.dtype(dtype if case.has(dtype) else 0), (shape[0], *space, filters[0]))]
+
+    return rule
+
+
+def pool(case: OperatorCase) -> Sequence[Sized]:
+    """A pooling operator."""
+    shape = case.shape(0)
+    return [(case.dtype(0), (shape[0], *window_places(case, shape[1:-1], case.numbers("kernel_shape")), shape[-1]))]
+
+
+CHANNELS_LAST_SIZES: Mapping[str, SizeRule] = {
+    "NhwcConv": convolution(1, kernel_axes=slice(1, -1)),
+    "NhwcFusedConv": convolution(1, kernel_axes=slice(2, None)),
+    "NhwcMaxPool": pool,
+}
+"""Domain ``com.microsoft``, by operator type."""
+
+
+def _quantized_binary(case: OperatorCase) -> Sequence[Sized]:
+    return [(case.dtype(0), broadcast(case.shape(0), case.shape(3)))]
+
+
+def _quantized_concat(case: OperatorCase) -> Standard:
+    return Standard(op_type="Concat", inputs=tuple(range(2, len(case.node.inputs), 3)), dtype=case.dtype(1))
+
+
+def _quantized_pool(case: OperatorCase) -> Sequence[Sized] | Standard:
+    if case.number("channels_last", 0):
+        return pool(case)
+    return Standard(op_type="AveragePool", inputs=(0,), dtype=case.dtype(0))
+
+
+def _quantized_global_pool(case: OperatorCase) -> Sequence[Sized]:
+    shape, last = case.shape(0), case.number("channels_last", 0)
+    ones = (1,) * (len(shape) - 2)
+    pooled = (shape[0], *ones, shape[-1]) if last else (shape[0], shape[1], *ones)
+    return [(case.dtype(0), pooled)]
+
+
+def _quantized_gemm(case: OperatorCase) -> Sequence[Sized]:
+    a, b = case.shape(0), case.shape(3)
+    rows = a[1] if case.number("transA", 0) else a[0]
+    columns = b[0] if case.number("transB", 0) else b[1]
+    return [(case.dtype(0) if case.has(7) else "float32", (rows, columns))]
+
+
+def _quantized_conv(case: OperatorCase) -> Sequence[Sized] | Standard:
+    if case.number("channels_last", 0):
+        return convolution(3, kernel_axes=slice(2, None), dtype=7)(case)
+    return Standard(op_type="QLinearConv", inputs=tuple(i for i in range(9) if case.has(i)))
+
+
+def _quantized_mean(case: OperatorCase) -> Standard:
+    return Standard(op_type="ReduceMean", inputs=(0,), dtype=case.dtype(0))
+
+
+def _quantized_where(case: OperatorCase) -> Sequence[Sized]:
+    return [(case.dtype(1), broadcast(case.shape(0), case.shape(1), case.shape(4)))]
+
+
+def _quantize(case: OperatorCase) -> Sequence[Sized]:
+    return [(case.dtype(2) if case.has(2) else "uint8", case.shape(0))]
+
+
+def _dequantize(case: OperatorCase) -> Sequence[Sized]:
+    return [(case.dtype(1), case.shape(0))]
+
+
+def _dynamic_quantize(case: OperatorCase) -> Sequence[Sized]:
+    return [("uint8", case.shape(0)), ("float32", ()), ("uint8", ())]
+
+
+QUANTISED_SIZES: Mapping[str, SizeRule] = {
+    "DequantizeLinear": _dequantize,
+    "DequantizeWithOrder": same_as(0, "float32"),
+    "DynamicQuantizeLinear": _dynamic_quantize,
+    "QGemm": _quantized_gemm,
+    "QLinearAveragePool": _quantized_pool,
+    "QLinearConcat": _quantized_concat,
+    "QLinearConv": _quantized_conv,
+    "QLinearGlobalAveragePool": _quantized_global_pool,
+    "QLinearReduceMean": _quantized_mean,
+    "QLinearWhere": _quantized_where,
+    "QOrderedMatMul": matmul_of(0, 2),
+    "QuantizeLinear": _quantize,
+    "QuantizeWithOrder": same_as(0, "int8"),
+    **dict.fromkeys(("QLinearAdd", "QLinearMul"), _quantized_binary),
+    **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), same),
+    **dict.fromkeys(("QOrderedGelu", "QOrderedLayerNormalization"), same),
+}
+"""By operator type."""
+
 
 NCHWC_BLOCK = 16
 """Channels of one block of the NCHWc layout; 8 on older processors."""
 
 
-def _fused_matmul(case: Case) -> Sequence[Sized]:
+def _fused_matmul(case: OperatorCase) -> Sequence[Sized]:
     a, b = (_transposed(case, index, letter) for index, letter in ((0, "A"), (1, "B")))
     return [(case.dtype(0), matmul(a, b))]
 
 
-def _transposed(case: Case, index: int, letter: str) -> tuple[int, ...]:
+def _transposed(case: OperatorCase, index: int, letter: str) -> tuple[int, ...]:
     """The matrices of one side: the first axis moved behind the batch axes, the last two swapped, as asked for."""
     shape = case.shape(index)
     if len(shape) > 2 and case.number(f"transBatch{letter}", 0):
@@ -40,48 +142,48 @@ def _transposed(case: Case, index: int, letter: str) -> tuple[int, ...]:
     return shape
 
 
-def _gemm_float8(case: Case) -> Sequence[Sized]:
+def _gemm_float8(case: OperatorCase) -> Sequence[Sized]:
     a, b = case.shape(0), case.shape(1)
     rows = a[1] if case.number("transA", 0) else a[0]
     columns = b[0] if case.number("transB", 0) else b[1]
     return [(DTYPE_OF_ELEMENT[case.number("dtype", 1)], (rows, columns))]
 
 
-def _matmul_bits(case: Case) -> Sequence[Sized]:
+def _matmul_bits(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (*case.shape(0)[:-1], case.number("N", 0) or undecided()))]
 
 
-def _matmul_shaped(case: Case) -> Sequence[Sized]:
+def _matmul_shaped(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (*case.shape(0)[:-1], case.contents(2)[1]))]
 
 
-def _same_twice(case: Case) -> Sequence[Sized]:
+def _same_twice(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), case.shape(0))] * 2
 
 
-def _dropout(case: Case) -> Sequence[Sized]:
+def _dropout(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), case.shape(0)), ("bool", case.shape(0))]
 
 
-def _bitmask_dropout(case: Case) -> Sequence[Sized]:
+def _bitmask_dropout(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), case.shape(0)), ("uint32", (-(-math.prod(case.shape(0)) // 32),))]
 
 
-def _split_gelu(case: Case) -> Sequence[Sized]:
+def _split_gelu(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (*case.shape(0)[:-1], case.shape(0)[-1] // 2))]
 
 
-def _multiplied(*factors: int) -> Rule:
+def _multiplied(*factors: int) -> SizeRule:
     """Elementwise product of some of the inputs, broadcast; of integers into int32."""
 
-    def rule(case: Case) -> Sequence[Sized]:
+    def rule(case: OperatorCase) -> Sequence[Sized]:
         dtype = "int32" if "int" in case.dtype(factors[0]) else case.dtype(factors[0])
         return [(dtype, broadcast(*map(case.shape, factors)))]
 
     return rule
 
 
-def _block_rows(case: Case) -> Sequence[Sized]:
+def _block_rows(case: OperatorCase) -> Sequence[Sized]:
     """GatherBlockQuantized: rows of a table that packs several elements in a byte."""
     table, packed = list(case.shape(0)), case.number("bits", 4)
     if case.dtype(0) == "uint8" and packed < 8:
@@ -90,53 +192,53 @@ def _block_rows(case: Case) -> Sequence[Sized]:
     return [(case.dtype(2), (*table[:axis], *case.shape(1), *table[axis + 1 :]))]
 
 
-def _embedding(case: Case) -> Sequence[Sized]:
+def _embedding(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (*case.shape(1), *case.shape(0)[1:]))]
 
 
-def _expand_dims(case: Case) -> Sequence[Sized]:
+def _expand_dims(case: OperatorCase) -> Sequence[Sized]:
     shape, (axis,) = case.shape(0), case.contents(1)
     axis %= len(shape) + 1
     return [(case.dtype(0), (*shape[:axis], 1, *shape[axis:]))]
 
 
-def _crop(case: Case) -> Sequence[Sized]:
+def _crop(case: OperatorCase) -> Sequence[Sized]:
     height, width = case.contents(3)
     return [(case.dtype(0), (case.shape(1)[0], case.shape(0)[1], height, width))]
 
 
-def _distances(case: Case) -> Sequence[Sized]:
+def _distances(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (case.shape(0)[0], case.shape(1)[0]))]
 
 
-def _restore_padding(case: Case) -> Sequence[Sized]:
+def _restore_padding(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (*case.shape(1), case.shape(0)[-1]))]
 
 
-def _unfold(case: Case) -> Sequence[Sized]:
+def _unfold(case: OperatorCase) -> Sequence[Sized]:
     shape, size = list(case.shape(0)), case.number("size", 0) or undecided()
     axis, step = case.number("dim", -1) % len(shape), case.number("step", 1)
     shape[axis] = (shape[axis] - size) // step + 1
     return [(case.dtype(0), (*shape, size))]
 
 
-def _hash(case: Case) -> Sequence[Sized]:
+def _hash(case: OperatorCase) -> Sequence[Sized]:
     return [("uint32" if case.number("positive", 1) else "int32", case.shape(0))]
 
 
-def _skip_normalization(case: Case) -> Sequence[Sized]:
+def _skip_normalization(case: OperatorCase) -> Sequence[Sized]:
     shape = case.shape(0)
     statistics = ("float32", (*shape[:-1], 1))
     return [(case.dtype(0), shape), statistics, statistics, (case.dtype(0), shape)]
 
 
-def _embed_normalization(case: Case) -> Sequence[Sized]:
+def _embed_normalization(case: OperatorCase) -> Sequence[Sized]:
     dtype = case.dtype(2) if case.node.op_type == "EmbedLayerNormalization" else "float32"
     embedded = (dtype, (*case.shape(0), case.shape(2)[1]))
     return [embedded, ("int32", case.shape(0)[:1]), embedded]
 
 
-def _dynamic_lstm(case: Case) -> Sequence[Sized]:
+def _dynamic_lstm(case: OperatorCase) -> Sequence[Sized]:
     steps, batch, _ = case.shape(0)
     hidden = case.number("hidden_size", 0) or undecided()
     directions = 2 if case.settings.get("direction") == "bidirectional" else 1
@@ -144,14 +246,14 @@ def _dynamic_lstm(case: Case) -> Sequence[Sized]:
     return [("float32", (steps, directions, batch, hidden)), last, last]
 
 
-def _blocked_reorder_output(case: Case) -> Sequence[Sized]:
+def _blocked_reorder_output(case: OperatorCase) -> Sequence[Sized]:
     batch, _, *space = case.shape(0)
     channels = case.number("channels", 0) or undecided()
     shape = (batch, *space, channels) if case.number("channels_last", 0) else (batch, channels, *space)
     return [(case.dtype(0), shape)]
 
 
-def _blocked_reorder_input(case: Case) -> Sequence[Sized]:
+def _blocked_reorder_input(case: OperatorCase) -> Sequence[Sized]:
     shape = case.shape(0)
     last = case.number("channels_last", 0)
     channels = shape[-1] if last else shape[1]
@@ -159,15 +261,15 @@ def _blocked_reorder_input(case: Case) -> Sequence[Sized]:
     return [(case.dtype(0), (shape[0], -(-channels // NCHWC_BLOCK) * NCHWC_BLOCK, *space))]
 
 
-def _blocked_upsample(case: Case) -> Sequence[Sized]:
+def _blocked_upsample(case: OperatorCase) -> Sequence[Sized]:
     pairs = zip(case.shape(0), case.numbers("scales"), strict=True)
     return [(case.dtype(0), tuple(size * scale for size, scale in pairs))]
 
 
-MICROSOFT_RULES: Mapping[str, Rule] = {
-    **ATTENTION_RULES,
-    **CHANNELS_LAST_RULES,
-    **QUANTISED_RULES,
+MICROSOFT_SIZES: Mapping[str, SizeRule] = {
+    **ATTENTION_SIZES,
+    **CHANNELS_LAST_SIZES,
+    **QUANTISED_SIZES,
     "AttnLSTM": _dynamic_lstm,
     "BiasSplitGelu": _split_gelu,
     "CDist": _distances,
@@ -212,7 +314,7 @@ MICROSOFT_RULES: Mapping[str, Rule] = {
 }
 """Domain ``com.microsoft``, by operator type."""
 
-NCHWC_RULES: Mapping[str, Rule] = {
+NCHWC_SIZES: Mapping[str, SizeRule] = {
     "AveragePool": standard("AveragePool", 0),
     "Conv": standard("Conv", 0, 1, 2),
     "GlobalAveragePool": standard("GlobalAveragePool", 0),

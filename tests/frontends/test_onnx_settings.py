@@ -10,9 +10,9 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from onnx_builders import body, floats, ints, model, node, read, shape_of, value
 
-from spillprof.frontends.onnx.einsum import equation_fault
 from spillprof.frontends.onnx.folding import fold
 from spillprof.frontends.onnx.folding_call import Call, Impossible
+from spillprof.frontends.onnx.setting_checks import equation_fault
 from spillprof.ir.errors import ModelError, ShapeError
 
 IMAGE, MATRIX, TOKENS = value("image", [1, 4, 8, 8]), value("m", [4, 8]), value("tokens", [2, 5, 8])

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spillprof.frontends.onnx.body import Node
 from spillprof.frontends.onnx.elements import ValueType
+from spillprof.frontends.onnx.node import Node
 from spillprof.frontends.onnx.proto import Array
 from spillprof.ir.graph import AttributeValue
 
 
-class Asked(NamedTuple):
+class CheckedOperator(NamedTuple):
     """An operator with what is known of its inputs."""
 
     node: Node

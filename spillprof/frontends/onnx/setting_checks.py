@@ -1,15 +1,40 @@
-"""How the settings of one operator must agree with its inputs: a check gives the fault, "" if there is none."""
+"""Checks of an operator's settings and operands, by operator type, that onnx's own inference does not make."""
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 
-from spillprof.frontends.onnx.einsum import equation_fault
-from spillprof.frontends.onnx.sense_operands import Asked
+from spillprof.frontends.onnx.checked_operator import CheckedOperator
 
-Check = Callable[[Asked], str]
+_TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*")
 
 
-def _all_of(*checks: Check) -> Check:
+def equation_fault(equation: str, ranks: Sequence[int | None]) -> str:
+    """What is wrong with an equation over operands of these ranks (None: unknown); "" if nothing is."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    for term in (*terms, right):
+        if not _TERM.fullmatch(term):
+            return f"'{term[:40]}' is no term: letters, and at most one ellipsis '...'"
+    if len(terms) != len(ranks):
+        return f"{len(terms)} terms for {len(ranks)} operands"
+    for term, rank in zip(terms, ranks, strict=True):
+        letters = len(term.replace("...", ""))
+        if rank is not None and (letters > rank or (letters < rank and "..." not in term)):
+            return f"the term '{term[:40]}' does not fit an operand with {rank} dimensions"
+    if arrow:
+        shown = right.replace("...", "")
+        if len(set(shown)) != len(shown):
+            return f"a letter repeats in the result '{right[:40]}'"
+        if unknown := set(right) - set(left):
+            return f"the result has '{min(unknown)}', and no operand has it"
+    return ""
+
+
+SettingCheck = Callable[[CheckedOperator], str]
+
+
+def _all_of(*checks: SettingCheck) -> SettingCheck:
     return lambda asked: next((fault for check in checks if (fault := check(asked))), "")
 
 
@@ -22,10 +47,10 @@ def _divides(what: str, size: int | None, by: str, number: int | None) -> str:
 
 def _convolution(
     weight: int, *, image_channels: int = 1, weight_channels: int = 1, kernel: slice = slice(2, None)
-) -> Check:
+) -> SettingCheck:
     """Channels x groups, and the kernel's size; axes of the channels in image and weight, and of the kernel."""
 
-    def check(asked: Asked) -> str:
+    def check(asked: CheckedOperator) -> str:
         group = asked.number("group") or 1
         channels, each = asked.dim(0, image_channels), asked.dim(weight, weight_channels)
         if channels is not None and each is not None and channels != each * group:
@@ -35,7 +60,7 @@ def _convolution(
     return check
 
 
-def _kernel(asked: Asked, weight: int, axes: slice) -> str:
+def _kernel(asked: CheckedOperator, weight: int, axes: slice) -> str:
     stated, shape = asked.numbers("kernel_shape"), asked.shape(weight)
     if stated is None or shape is None or len(shape) < 3 or len(stated) != len(shape) - 2:
         return ""
@@ -44,7 +69,7 @@ def _kernel(asked: Asked, weight: int, axes: slice) -> str:
     return ""
 
 
-def _transposed_convolution(asked: Asked) -> str:
+def _transposed_convolution(asked: CheckedOperator) -> str:
     channels, filters = asked.dim(0, 1), asked.dim(1, 0)
     if channels is not None and filters is not None and channels != filters:
         return f"the filters take {filters} channels, and the input has {channels}"
@@ -53,20 +78,20 @@ def _transposed_convolution(asked: Asked) -> str:
     )
 
 
-def _sampled_groups(asked: Asked) -> str:
+def _sampled_groups(asked: CheckedOperator) -> str:
     return _divides("the number of channels", asked.dim(0, 1), "offset_group", asked.number("offset_group"))
 
 
-def _quantised_convolution(asked: Asked) -> str:
+def _quantised_convolution(asked: CheckedOperator) -> str:
     if asked.node.domain and asked.number("channels_last"):
         return _convolution(3, image_channels=-1)(asked)
     return _convolution(3)(asked)
 
 
-def _axis(*, below: int = 0, above: int = 0, operand: int = 0) -> Check:
+def _axis(*, below: int = 0, above: int = 0, operand: int = 0) -> SettingCheck:
     """``axis`` counts dimensions of an input, and so many more below and above."""
 
-    def check(asked: Asked) -> str:
+    def check(asked: CheckedOperator) -> str:
         return _axis_fault("axis", asked.number("axis"), asked.rank(operand), below, above)
 
     return check
@@ -79,18 +104,18 @@ def _axis_fault(name: str, axis: int | float | None, rank: int | None, below: in
     return "" if -reach - below <= axis < reach + above else f"{name} is {axis}, of a tensor with {rank} dimensions"
 
 
-def _older_softmax(asked: Asked) -> str:
+def _older_softmax(asked: CheckedOperator) -> str:
     return _axis(above=1 if asked.node.version < 13 else 0)(asked)
 
 
-def _quantisation(asked: Asked) -> str:
+def _quantisation(asked: CheckedOperator) -> str:
     """``axis`` counts only where there is a scale for each of its rows."""
     if asked.node.domain or not asked.rank(1) or asked.dim(1, 0) == 1:
         return ""
     return _axis()(asked)
 
 
-def _axes(asked: Asked) -> str:
+def _axes(asked: CheckedOperator) -> str:
     axes, rank = asked.numbers("axes"), asked.rank(0)
     if axes is None or rank is None:
         return ""
@@ -99,45 +124,45 @@ def _axes(asked: Asked) -> str:
     return "" if wrong is None else f"axes is {list(axes)[:8]}, of a tensor with {rank} dimensions"
 
 
-def _cumulated(asked: Asked) -> str:
+def _cumulated(asked: CheckedOperator) -> str:
     axis = asked.value(1)
     return _axis_fault("the input axis", axis[0], asked.rank(0)) if axis else ""
 
 
-def _reversed_sequence(asked: Asked) -> str:
+def _reversed_sequence(asked: CheckedOperator) -> str:
     rank = asked.rank(0)
     return next((f for n in ("batch_axis", "time_axis") if (f := _axis_fault(n, asked.number(n), rank))), "")
 
 
-def _einsum(asked: Asked) -> str:
+def _einsum(asked: CheckedOperator) -> str:
     equation = asked.text("equation")
     fault = equation_fault(equation, [asked.rank(i) for i in range(len(asked.node.inputs))])
     return f"equation is '{equation[:80]}': {fault}" if fault else ""
 
 
-def _permutation(asked: Asked) -> str:
+def _permutation(asked: CheckedOperator) -> str:
     perm, rank = asked.numbers("perm"), asked.rank(0)
     if perm is None or rank is None or sorted(perm) == list(range(rank)):
         return ""
     return f"perm is {list(perm)[:8]}, which is no permutation of {rank} dimensions"
 
 
-def _depth_to_space(asked: Asked) -> str:
+def _depth_to_space(asked: CheckedOperator) -> str:
     size = asked.number("blocksize")
     return _divides("the number of channels", asked.dim(0, 1), "blocksize squared", size and size * size)
 
 
-def _space_to_depth(asked: Asked) -> str:
+def _space_to_depth(asked: CheckedOperator) -> str:
     size = asked.number("blocksize")
     found = (_divides(f"dimension {axis} of the input", asked.dim(0, axis), "blocksize", size) for axis in (2, 3))
     return next(filter(None, found), "")
 
 
-def _group_normalization(asked: Asked) -> str:
+def _group_normalization(asked: CheckedOperator) -> str:
     return _divides("the number of channels", asked.dim(0, 1), "num_groups", asked.number("num_groups"))
 
 
-def _recurrent(asked: Asked) -> str:
+def _recurrent(asked: CheckedOperator) -> str:
     hidden, state = asked.number("hidden_size"), asked.dim(2, 2)
     if hidden is not None and state is not None and hidden != state:
         return f"hidden_size is {hidden}, but the recurrent weights are for {state}"
@@ -148,7 +173,7 @@ def _recurrent(asked: Asked) -> str:
     return ""
 
 
-def _standard_attention(asked: Asked) -> str:
+def _standard_attention(asked: CheckedOperator) -> str:
     """Heads side by side in the last axis; where they have an axis of their own, the attributes do not count."""
     queries, groups = asked.number("q_num_heads"), asked.number("kv_num_heads")
     if asked.rank(0) != 3 or queries is None or groups is None:
@@ -163,7 +188,7 @@ def _standard_attention(asked: Asked) -> str:
     )
 
 
-def _attention(asked: Asked) -> str:
+def _attention(asked: CheckedOperator) -> str:
     """Two operators have the name: the standard's, and the one that holds the projection."""
     if asked.node.domain == "":
         return _standard_attention(asked)
@@ -175,7 +200,7 @@ def _attention(asked: Asked) -> str:
     return next((f for w in widths if (f := _divides("the width of all heads", w, "num_heads", heads))), "")
 
 
-def _packed_heads(asked: Asked) -> str:
+def _packed_heads(asked: CheckedOperator) -> str:
     """Heads side by side in the queries, or queries, keys and values of all heads side by side."""
     width = asked.dim(0, 2) if asked.rank(0) == 3 else None
     if width is not None and not asked.has(1):
@@ -183,7 +208,7 @@ def _packed_heads(asked: Asked) -> str:
     return _divides("the width of the queries", width, "num_heads", asked.number("num_heads"))
 
 
-def _grouped_heads(asked: Asked) -> str:
+def _grouped_heads(asked: CheckedOperator) -> str:
     heads, groups, width = asked.number("num_heads"), asked.number("kv_num_heads"), asked.dim(0, 2)
     if heads is None or groups is None:
         return ""
@@ -194,12 +219,12 @@ def _grouped_heads(asked: Asked) -> str:
     )
 
 
-def _product_of_bits(asked: Asked) -> str:
+def _product_of_bits(asked: CheckedOperator) -> str:
     rows, stated = asked.dim(0, -1), asked.number("K")
     return "" if None in (rows, stated) or rows == stated else f"K is {stated}, but the input has {rows} columns"
 
 
-def _scales(asked: Asked) -> str:
+def _scales(asked: CheckedOperator) -> str:
     """Resize, Upsample: scales are finite and above zero, sizes above zero where there is something to scale."""
     at = 2 if asked.node.op_type == "Resize" and asked.node.version > 10 else 1
     scales = asked.value(at) or asked.settings.get("scales") or ()
@@ -213,7 +238,7 @@ def _scales(asked: Asked) -> str:
     return ""
 
 
-def _range(asked: Asked) -> str:
+def _range(asked: CheckedOperator) -> str:
     for index, name in enumerate(("start", "limit", "delta")):
         value = asked.value(index)
         if value and (not math.isfinite(value[0]) or (name == "delta" and not value[0])):
@@ -228,10 +253,10 @@ _MOST_ELEMENTS = 1 << 62
 """Of a range. Beyond, onnx's own inference counts none."""
 
 
-def _known(least: int, **inputs: int) -> Check:
+def _known(least: int, **inputs: int) -> SettingCheck:
     """Inputs, by position, whose contents are numbers of at least so much."""
 
-    def check(asked: Asked) -> str:
+    def check(asked: CheckedOperator) -> str:
         for name, index in inputs.items():
             values = asked.value(index)
             if values and not all(value >= least for value in values):
@@ -242,7 +267,7 @@ def _known(least: int, **inputs: int) -> Check:
     return check
 
 
-def _frames(asked: Asked) -> str:
+def _frames(asked: CheckedOperator) -> str:
     length, signal = asked.value(3), asked.dim(0, 1)
     frame = length[0] if length else asked.dim(2, 0)
     if frame is not None and signal is not None and frame > signal:
@@ -250,7 +275,7 @@ def _frames(asked: Asked) -> str:
     return ""
 
 
-def _columns(asked: Asked) -> str:
+def _columns(asked: CheckedOperator) -> str:
     block = asked.value(2)
     if not block or not all(isinstance(size, int) for size in block):
         return ""
@@ -259,7 +284,7 @@ def _columns(asked: Asked) -> str:
 
 _RECURRENT = ("LSTM", "GRU", "RNN")
 
-CHECKS: Mapping[str, Check] = {
+CHECKS: Mapping[str, SettingCheck] = {
     **dict.fromkeys(("ArgMax", "ArgMin", "Compress", "Concat", "Gather", "GatherElements", "LpNormalization"), _axis()),
     **dict.fromkeys(("RMSNormalization", "Scatter", "ScatterElements", "Split", "SplitToSequence"), _axis()),
     **dict.fromkeys(("TensorScatter", "TopK", "Unique"), _axis()),

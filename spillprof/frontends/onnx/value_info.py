@@ -1,8 +1,8 @@
 """What the file states of types and shapes: a claim that fills gaps, and is overruled where it cannot be true."""
 
-from spillprof.frontends.onnx.body import Body, Node
 from spillprof.frontends.onnx.contrib import contrib_rule
 from spillprof.frontends.onnx.elements import ValueType, stated_type
+from spillprof.frontends.onnx.node import Body, Node
 from spillprof.frontends.onnx.scope import Scope
 from spillprof.frontends.onnx.session import Session
 

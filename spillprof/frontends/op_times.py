@@ -1,17 +1,32 @@
-"""CSV with a header: a column of names and one of times; or what Vela writes of the layers of a network."""
+"""Files with measured times of operators: plain CSV, ONNX Runtime's profile, Vela's CSV of layers."""
 
 import csv
 import math
 import re
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from spillprof.ir.errors import UsageError
 from spillprof.ir.op_times import OpTimes, TimeUnit
+from spillprof.ir.side_files.json_text import parse_json
 from spillprof.ir.side_files.kinds import TIMES
+from spillprof.ir.side_files.opening import read_text
 from spillprof.ir.side_files.tables import check_table, table_lines
 from spillprof.ir.units import LARGEST_FIGURE, parse_time
+
+
+def read_op_times(path: str) -> OpTimes:
+    """The times in a file, whose kind is told from its content. ``UsageError`` if it cannot be understood."""
+    text = read_text(path, TIMES)
+    is_json = text.lstrip()[:1] in ("[", "{")
+    times = read_profile(text, path) if is_json else read_csv(text, path)
+    if not times.times:
+        raise UsageError("there is no time in the file", where=(path,))
+    return times
+
 
 _NAMES = ("name", "node", "node_name", "operator", "op", "op_name", "layer")
 _UNITS = {
@@ -99,3 +114,48 @@ def _figure(text: str, where: str) -> float:
     if not 0 <= value <= LARGEST_FIGURE:
         raise UsageError(f"'{text}' is no time", where=(where,), hint="write numbers from 0 up, the unit in the header")
     return value
+
+
+_KERNEL = "_kernel_time"
+
+
+def read_profile(text: str, path: str) -> OpTimes:
+    """Seconds of each node: what its kernel takes in one run, the median over the runs.
+
+    A node in the body of a loop has several events a run, which are added up.
+    """
+    document = parse_json(text, TIMES, path, hint="a profile is complete only after end_profiling()")
+    events = document.get("traceEvents") if isinstance(document, dict) else document
+    if not isinstance(events, list):
+        raise UsageError("the times are no profile of ONNX Runtime", where=(path,), hint="it is a list of events")
+    known = [event for event in events if isinstance(event, dict)]
+    starts = sorted(
+        _microseconds(event, "ts", path)
+        for event in known
+        if event.get("cat") == "Session" and event.get("name") == "model_run"
+    )
+    by_run: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for name, event in _kernels(known):
+        run = bisect_right(starts, _microseconds(event, "ts", path)) if starts else len(by_run[name])
+        by_run[name][run] += _microseconds(event, "dur", path) * 1e-6
+    if not by_run:
+        raise UsageError(
+            "the profile has no event of a node",
+            where=(path,),
+            hint="set enable_profiling of the session, and run the model at least once",
+        )
+    return OpTimes(source=path, times=tuple((name, median(runs.values())) for name, runs in by_run.items()))
+
+
+def _kernels(events: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    for event in events:
+        name = event.get("name")
+        if event.get("cat") == "Node" and isinstance(name, str) and name.endswith(_KERNEL):
+            yield name.removesuffix(_KERNEL), event
+
+
+def _microseconds(event: Mapping[str, Any], key: str, path: str) -> float:
+    value = event.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise UsageError(f"an event of '{event.get('name')}' has {key} = {value!r}", where=(path,))
+    return float(value)

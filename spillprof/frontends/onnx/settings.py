@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from spillprof.frontends.onnx.body import Node
+from spillprof.frontends.onnx.checked_operator import CheckedOperator
 from spillprof.frontends.onnx.elements import ValueType
 from spillprof.frontends.onnx.inference import inputs_written, place
+from spillprof.frontends.onnx.node import Node
 from spillprof.frontends.onnx.proto import Array
-from spillprof.frontends.onnx.sense_checks import CHECKS
-from spillprof.frontends.onnx.sense_operands import Asked
+from spillprof.frontends.onnx.setting_checks import CHECKS
 from spillprof.ir.errors import ShapeError
 from spillprof.ir.graph import AttributeValue
 
@@ -78,7 +78,7 @@ def refuse_nonsense(node: Node, types: Sequence[ValueType | None], values: Seque
     fault = _attribute_fault(node.op_type, settings) if settings else ""
     check = CHECKS.get(node.op_type)
     if not fault and check is not None:
-        fault = check(Asked(node, settings, types, values))
+        fault = check(CheckedOperator(node, settings, types, values))
     if fault:
         raise ShapeError(fault, where=(place(node), *inputs_written(node, types, values)), hint=HINT)
 

@@ -7,16 +7,16 @@ it returns as much as the past holds, or the total length if that is more, and t
 
 from collections.abc import Mapping, Sequence
 
-from spillprof.frontends.onnx.rule import Case, Rule, Sized, undecided
+from spillprof.frontends.onnx.rule import OperatorCase, Sized, SizeRule, undecided
 
 
-def _projected(past: int, dtype: int, default: int = 0) -> Rule:
+def _projected(past: int, dtype: int, default: int = 0) -> SizeRule:
     """Attention with the projection inside; positions of the past, and of the input that gives the output's type.
 
     ``default``: whether past and present share a buffer if nothing is said.
     """
 
-    def rule(case: Case) -> Sequence[Sized]:
+    def rule(case: OperatorCase) -> Sequence[Sized]:
         batch, length, _ = case.shape(0)
         heads = _heads(case)
         hidden, present_width = _projection(case), case.shape(1)[1] // 3
@@ -34,20 +34,20 @@ def _projected(past: int, dtype: int, default: int = 0) -> Rule:
     return rule
 
 
-def _packed(case: Case) -> Sequence[Sized]:
+def _packed(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (case.shape(0)[0], _projection(case)))]
 
 
-def _packed_heads(case: Case) -> Sequence[Sized]:
+def _packed_heads(case: OperatorCase) -> Sequence[Sized]:
     query = case.shape(0)
     width = query[1] * query[3] if len(query) == 4 else case.shape(2)[1]
     return [(case.dtype(0), (query[0], width))]
 
 
-def _multi_head(past: int) -> Rule:
+def _multi_head(past: int) -> SizeRule:
     """Heads side by side, by head, or packed with keys and values; ``past``: position of the keys of the past."""
 
-    def rule(case: Case) -> Sequence[Sized]:
+    def rule(case: OperatorCase) -> Sequence[Sized]:
         query, heads = case.shape(0), _heads(case)
         batch, length = query[:2]
         if len(query) == 5:  # batch, length, heads, 3, width
@@ -67,7 +67,7 @@ def _multi_head(past: int) -> Rule:
     return rule
 
 
-def _grouped(case: Case) -> Sequence[Sized]:
+def _grouped(case: OperatorCase) -> Sequence[Sized]:
     """GroupQueryAttention: the length of what it returns is open where the total length is not known."""
     (batch, length, _), heads = case.shape(0), _heads(case)
     groups, width = _grouped_heads(case)
@@ -88,21 +88,21 @@ def _grown(past: tuple[int, ...], total: int | None) -> tuple[int | None, ...]:
     return (batch, groups, None if total is None else max(capacity, total), width)
 
 
-def _sparse(case: Case) -> Sequence[Sized]:
+def _sparse(case: OperatorCase) -> Sequence[Sized]:
     """SparseAttention, whose past and present always share a buffer."""
     (batch, length, _), heads = case.shape(0), _heads(case)
     caches = [(case.dtype(i), case.shape(i)) for i in (3, 4)]
     return [(case.dtype(0), (batch, length, heads * _grouped_heads(case)[1])), *caches]
 
 
-def _grouped_heads(case: Case) -> tuple[int, int]:
+def _grouped_heads(case: OperatorCase) -> tuple[int, int]:
     """Heads of the keys, and width of one head; queries, keys and values may lie side by side."""
     hidden, heads = case.shape(0)[2], _heads(case)
     groups = case.number("kv_num_heads", 0) or undecided()
     return groups, hidden // heads if case.has(1) else hidden // (heads + 2 * groups)
 
 
-def _paged(case: Case) -> Sequence[Sized]:
+def _paged(case: OperatorCase) -> Sequence[Sized]:
     (tokens, hidden), heads = case.shape(0), _heads(case)
     groups = case.number("kv_num_heads", 0) or undecided()
     packed = 0 if case.has(1) else 2 * groups
@@ -110,17 +110,17 @@ def _paged(case: Case) -> Sequence[Sized]:
     return [(case.dtype(0), (tokens, hidden // (heads + packed) * heads)), *caches]
 
 
-def _relative_bias(case: Case) -> Sequence[Sized]:
+def _relative_bias(case: OperatorCase) -> Sequence[Sized]:
     heads = case.shape(0)[1]
     return [(case.dtype(0), (1, heads, *case.contents(1), *case.contents(2)))]
 
 
-def _gated_relative_bias(case: Case) -> Sequence[Sized]:
+def _gated_relative_bias(case: OperatorCase) -> Sequence[Sized]:
     batch, length = case.shape(0)[:2]
     return [(case.dtype(0), (batch, _heads(case), length, length))]
 
 
-def _keys(case: Case, heads: int) -> tuple[int, tuple[int, int]]:
+def _keys(case: OperatorCase, heads: int) -> tuple[int, tuple[int, int]]:
     """Length of the keys, and widths of one head of keys and of values."""
     key = case.shape(1)
     if len(key) == 5:  # batch, length, heads, 2, width
@@ -131,22 +131,22 @@ def _keys(case: Case, heads: int) -> tuple[int, tuple[int, int]]:
     return key[1], (key[2] // heads, value[2] // heads)
 
 
-def _projection(case: Case) -> int:
+def _projection(case: OperatorCase) -> int:
     """Width of the values of all heads."""
     sizes = case.settings.get("qkv_hidden_sizes")
     return int(sizes[2]) if isinstance(sizes, tuple) and sizes else case.shape(1)[1] // 3
 
 
-def _shares(case: Case, default: int = 0) -> bool:
+def _shares(case: OperatorCase, default: int = 0) -> bool:
     """Whether past and present lie in one buffer."""
     return case.number("past_present_share_buffer", default) != 0
 
 
-def _heads(case: Case) -> int:
+def _heads(case: OperatorCase) -> int:
     return case.number("num_heads", 0) or undecided()
 
 
-ATTENTION_RULES: Mapping[str, Rule] = {
+ATTENTION_SIZES: Mapping[str, SizeRule] = {
     "Attention": _projected(past=4, dtype=0),
     "DecoderMaskedMultiHeadAttention": _multi_head(5),
     "DecoderMaskedSelfAttention": _projected(past=4, dtype=0, default=1),

@@ -1,0 +1,147 @@
+"""What every HTML page shares: templates, assets, the content security policy, and documents in Markdown.
+
+A page runs and styles with what it carries, by hash, and loads nothing. What the policy does not name does not run,
+even if a name from a model got into the page as markup.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from spillprof.ir.units import format_rate, format_size, format_size_exact, format_time
+from spillprof.report.html_table import HTML_ROWS
+from spillprof.report.scales import part_percent
+from spillprof.report.text import count_of, label
+
+_ALONE = "base-uri 'none'; form-action 'none'"
+BOLD = "font-weight:bold"
+"""What plotly makes of ``<b>`` in a label: an attribute, and the only one that a page needs."""
+
+
+def policy(scripts: Sequence[str], styles: Sequence[str], attributes: Sequence[str] = ()) -> Markup:
+    """The policy of a page with just these scripts, style sheets and style attributes, each exactly as it stands there.
+
+    There is no 'unsafe-inline', so that no other attribute holds style: ``share_classes`` do. What scripts set
+    on ``element.style`` is not inline for a browser, nor are the rules that plotly inserts into a sheet of its own. It
+    begins empty, which needs the hash of nothing.
+    """
+    script = f"script-src {_hashes(scripts)}" if scripts else "script-src 'none'"
+    style = f"style-src {_hashes(styles)}"
+    if attributes:
+        style += f"; style-src-attr 'unsafe-hashes' {_hashes(attributes)}"
+    images = "img-src data: blob:" if scripts else "img-src data:"  # blob: what a chart is saved from
+    return Markup(f"default-src 'none'; {script}; {style}; {images}; {_ALONE}")
+
+
+def share_classes(percent: float) -> str:
+    """Classes that give an element the custom properties ``--whole`` and ``--tenth``: their sum is the percentage."""
+    tenths = round(10 * min(max(percent, 0.0), 100.0))
+    return f"w{tenths // 10} t{tenths % 10}"
+
+
+def share_rules() -> Markup:
+    """The rules of those classes, one for each whole percentage and each tenth."""
+    wholes = [f".w{whole} {{ --whole: {whole}; }}" for whole in range(101)]
+    tenths = [f".t{tenth} {{ --tenth: 0.{tenth}; }}" for tenth in range(10)]
+    return Markup("\n".join([*wholes, *tenths, ""]))
+
+
+def environment() -> Environment:
+    """Templates with everything escaped, and the filters that they use."""
+    made = Environment(
+        loader=FileSystemLoader(templates_dir()),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        size=format_size,
+        size_exact=format_size_exact,
+        time=format_time,
+        rate=format_rate,
+        share=part_percent,
+        share_classes=share_classes,
+        name=label,
+    )
+    made.globals.update(count_of=count_of, html_rows=HTML_ROWS, policy=policy, bold=BOLD, theme=asset("theme.js"))
+    return made
+
+
+def templates_dir() -> Path:
+    """The folder of templates: inside an installed package, else that of the checkout."""
+    packaged = Path(__file__).parents[1] / "templates"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "templates"
+
+
+def method_html() -> Markup:
+    """Glossary and cost model (docs/model.md), from the package or the checkout."""
+    candidates = (templates_dir() / "model.md", Path(__file__).parents[2] / "docs" / "model.md")
+    path = next((path for path in candidates if path.is_file()), None)
+    return Markup(to_html(path.read_text("utf-8"), top_level=3)) if path else Markup()
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that is safe between ``<script>`` tags: no ``<``, ``>``, ``&``, and ASCII only."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=lambda array: array.tolist())
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def stylesheet() -> Markup:
+    """The sheet that all pages share."""
+    return asset("report.css") + share_rules()
+
+
+def library(name: str) -> Markup:
+    """A library that the page carries, as text between script tags. plotly.js: the part that draws on two axes."""
+    return Markup(asset(f"vendor/{name}").replace("</script", "<\\/script"))
+
+
+def scripts(*names: str) -> Markup:
+    """The page's own scripts, one after the other."""
+    return Markup("\n").join(asset(name) for name in names)
+
+
+def asset(name: str) -> Markup:
+    """A file among the templates, as it stands."""
+    return Markup((templates_dir() / name).read_text("utf-8"))
+
+
+def to_html(text: str, *, top_level: int) -> str:
+    """HTML of a Markdown document; its ``#`` becomes ``<h{top_level}>``.
+
+    HTML in it is text. Links and images are reduced to their words: the page loads nothing.
+    """
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    for name in ("link_open", "link_close", "image"):
+        parser.add_render_rule(name, _words_of_link)
+    parser.add_render_rule("table_open", lambda *_: '<div class="scroll"><table>\n')
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    tokens = parser.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + top_level - 1, 6)}"
+        if token.type in ("th_open", "td_open"):  # alignment would be a style attribute, which the policy forbids
+            token.attrs = {"scope": "col"} if token.type == "th_open" else {}
+    html: str = parser.renderer.render(tokens, parser.options, {})
+    return html
+
+
+def _words_of_link(renderer: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
+    token = tokens[index]
+    if token.type == "image":
+        return escape(token.content)
+    return "<span>" if token.type == "link_open" else "</span>"
+
+
+def _hashes(texts: Sequence[str]) -> str:
+    return " ".join(f"'sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}'" for text in texts)
