@@ -134,8 +134,10 @@ def run_gate(
     watched: Sequence[str] | None = None,
     stage: Stage = unheard,
 ) -> GateReport:
-    """Judge the cases. ``watched``: every ``model@target`` of the project, if all are looked at; entries of the
-    baseline beyond them are removed ones. ``engine`` simulates them (None: a new one). ``stage`` is told which case is about to be judged."""
+    """Judges the cases, each simulated on ``engine`` (None: a new one). ``stage`` is told which case comes next.
+
+    ``watched``: every ``model@target`` of the project, if all are judged; baseline entries beyond them count as removed.
+    """
     checks = []
     engine = engine or Engine()
     for done, case in enumerate(cases):
