@@ -1,4 +1,4 @@
-"""What it costs to judge one order: CPU seconds of ``estimate``, and as a share of lowering the model once.
+"""CPU seconds of ``estimate`` for one order, and their share of lowering the model once.
 
     python benchmarks/estimate.py [--sizes 1000,10000]
 

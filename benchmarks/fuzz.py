@@ -3,7 +3,7 @@
     python benchmarks/fuzz.py [--seconds 60] [--seed 0] [--models FOLDER] [--keep FOLDER]
 
 A case is one command on one damaged file. It must end with exit code 0 or 2 (the gate: 1 too), in bounded memory and
-time of the processor; a failure is one line ``error: ...``; nothing that steers a terminal is printed. Cases that break
+CPU time; a failure is one line ``error: ...``; no terminal escape is printed. Cases that break
 a rule are written to the folder of ``--keep``, and the exit code is 1.
 """
 

@@ -1,11 +1,11 @@
-"""Models of one random node each, of every operator that onnx has, read in processes that may die.
+"""Models of one random node each, of every operator that onnx has, read in processes that may crash.
 
     python benchmarks/fuzz_nodes.py [--seconds 60 | --models 1000] [--seed 0]
 
-Settings, types and known contents are drawn near what the operator takes, and far from it: onnx's own inference is
-native code, and some nodes lead it outside of its memory, or into a loop without end. Reading must give a graph whose
-operators can be counted or one of our errors, within 4 s of the processor and 2 GiB. What ended a process otherwise is
-named with the number that makes it again; the exit code is 1 then. POSIX alone.
+Attributes, types and known contents are drawn near what the operator takes, and far from it: onnx's own inference is
+native code, and some nodes make it read out of bounds or loop forever. Reading must give a graph whose operators can
+be counted, or one of our errors, within 4 CPU seconds and 2 GiB. Any other end of a process is reported with the seed
+that reproduces it, and the exit code is 1. POSIX only.
 """
 
 import argparse

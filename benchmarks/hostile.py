@@ -3,8 +3,8 @@
     python benchmarks/hostile.py FOLDER [-o benchmarks/results/hostile.csv] [--only TEXT]
 
 FOLDER holds the files and INDEX.csv with the columns ``file``, ``what`` and ``exit_code`` (what is right: 0, 2 or
-``any`` of the two). Each file is analysed in a process of its own, as a user would: 8 MiB of SRAM, all else left at
-its default, the report written. ``-o`` takes one CSV row a file; what is printed is the summary in
+``any`` of the two). Each file is analysed in a process of its own: 8 MiB of SRAM, other options at their defaults, the
+report written. ``-o`` takes one CSV row a file; what is printed is the summary in
 docs/hostile-input.md. The exit code is 1 if a file is answered wrongly or exceeds a limit.
 """
 

@@ -1,4 +1,4 @@
-"""How low static placement gets: peaks of placement problems, and which of them fit their memory.
+"""Static placement: peaks of placement problems, and which of them fit their memory.
 
     python benchmarks/packing.py FOLDER [--sram 1MiB] [--seconds N] [--only AB] [-o benchmarks/results/packing.csv]
 

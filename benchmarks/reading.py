@@ -4,8 +4,8 @@
 
 The models are built in FOLDER (default: a temporary one; 6 GB free) and deleted: a ResNet-50 with weights (102 MB),
 a chain of matrix products just below protobuf's 2 GiB in one file, and one of 3.4 GB with external data. Each
-measurement is a process of its own, started by a small one: what a parent held would count. The best of three runs
-is taken, of the large models the only one.
+measurement is a process of its own, started by a small one, because memory of the parent would count. The best of
+three runs counts, of the large models the only one.
 """
 
 import argparse

@@ -3,8 +3,8 @@
     python benchmarks/runtime_shapes.py [--each 1000] [--only TEXT] [--seed 0] [--show 3]
 
 Attributes, operator sets, broadcasting, axes and empty dimensions are drawn near what the operator takes; what
-onnxruntime refuses or has no kernel for is counted and not compared. Every operator has a process of its own: what
-ends one is named. The exit code is 1 if anything differs that docs/operators.md does not explain. POSIX alone.
+onnxruntime refuses or has no kernel for is counted and not compared. Every operator has a process of its own; crashes
+are reported. The exit code is 1 if anything differs that docs/operators.md does not explain. POSIX only.
 """
 
 import argparse

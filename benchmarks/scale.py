@@ -1,4 +1,4 @@
-"""How each stage of an analysis grows: CPU seconds for random programs of rising size, as ratios in one run.
+"""Growth of each stage of an analysis: CPU seconds for random programs of rising size, as ratios in one run.
 
     python benchmarks/scale.py [--sizes 1000,10000,100000] [--strategies lru,interval]
 

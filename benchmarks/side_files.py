@@ -2,10 +2,10 @@
 
     python benchmarks/side_files.py [--cases 2500] [--seed 0] [-o benchmarks/results/side_files.csv]
 
-Each case is one command. It must end with the exit codes that are right for it and one line ``error: ...`` where it is
-refused, within 10 s of the processor and 1 GiB. Damaged files are read in processes of a few hundred cases, whose
-memory is measured; what stands in place of a file, as a pipe, in a process of its own. The exit code is 1 if a case is
-answered wrongly. ``-o`` takes one CSV row a kind of case; what is printed is the summary in docs/hostile-input.md.
+Each case is one command. It must end with a right exit code, and one line ``error: ...`` if it is refused, within 10
+CPU seconds and 1 GiB. Damaged files are read in processes of a few hundred cases, whose memory is measured; a pipe or
+the like in place of a file is read in a process of its own. The exit code is 1 if a case is answered wrongly. ``-o``
+takes one CSV row a kind of case; what is printed is the summary in docs/hostile-input.md.
 """
 
 import argparse

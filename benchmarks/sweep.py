@@ -1,4 +1,4 @@
-"""How long a sweep takes, in units of one ``analyze``, all measured in one run on one machine.
+"""Time of a sweep in units of one ``analyze``, measured in one run on one machine.
 
     python benchmarks/sweep.py [--jobs 2] [--dask]
 

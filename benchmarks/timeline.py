@@ -2,8 +2,8 @@
 
     python benchmarks/timeline.py [--sizes 10000,100000]
 
-The yardstick is a million additions in a plain Python loop (about 0.04 s on a quiet core): whatever the
-machine is busy with slows down both. Plans are those of ``scale.py``: random graphs with a third of the memory
+The yardstick is a million additions in a plain Python loop (about 0.04 s on a quiet core): other load on
+the machine slows down both. Plans are those of ``scale.py``: random graphs with a third of the memory
 that they would need, under ``lru`` with transfers issued early, on a plain machine and on one with two channels a
 direction, a shared bus, background traffic and two cores. The fastest of three runs counts.
 """

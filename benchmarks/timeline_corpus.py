@@ -1,17 +1,17 @@
-"""The timeline on real models, at shares of their peak: what no schedule can beat, and what adds up.
+"""Timelines of real models at shares of their peak, checked against lower bounds of time and energy.
 
-    python benchmarks/timeline_corpus.py FOLDER [--most-operators 7000] [--strategies lru,interval] [-o TABLE.md]
+    python benchmarks/timeline_corpus.py FOLDER [--most-operators 7000] [--strategies lru,interval] [-o ROWS.csv]
 
 FOLDER holds ``models.csv`` (columns ``file``, ``nodes`` and ``dims``) and the folder ``models``. Each model is planned
 at 25, 50 and 75 % of the memory that its ideal run uses, though never below the smallest in which every operator
 fits, and once below that. Every run must keep to this:
 
 - ``prefetch`` is never slower than ``demand``, spill time is never negative;
-- latency is at least what all computing takes, all bytes read over the read bandwidth, all bytes written over the
-  write bandwidth, all bytes over the bus;
+- latency is at least the compute time, bytes read / read bandwidth, bytes written / write bandwidth, all bytes / bus
+  bandwidth;
 - the parts of the breakdown add up to the latency, those of the energy to the energy, to 1e-6.
 
-The exit code is 1 if one does not.
+``-o`` takes one CSV row a run; docs/performance.md has the printed table. The exit code is 1 if a run breaks a rule.
 """
 
 import argparse
@@ -37,6 +37,7 @@ from spillprof.verify import recount
 SHARES = (0.25, 0.5, 0.75)
 BELOW = 0.75  # of the smallest memory in which every operator fits
 TOLERANCE = 1e-6
+FIGURES = ("sram_bytes", "strategy", "ideal_s", "demand_s", "prefetch_s", "bound_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class Measured:
 
     @property
     def broken(self) -> list[str]:
-        """What it should keep to and does not."""
+        """The rules that it breaks."""
         found = []
         if self.prefetch_s > self.demand_s:
             found.append("prefetch is slower than demand")
@@ -147,6 +148,10 @@ def _median(values: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+def _short(value: object) -> object:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
 def main() -> int:
     """Print each model as it is done, then the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -154,7 +159,7 @@ def main() -> int:
     parser.add_argument("--target", default="generic-npu")
     parser.add_argument("--strategies", default="lru,interval")
     parser.add_argument("--most-operators", type=int, default=7000)
-    parser.add_argument("-o", dest="output", type=Path, help="write the table there too")
+    parser.add_argument("-o", dest="output", type=Path, help="CSV, a row a run")
     args = parser.parse_args()
     rows = list(csv.DictReader((args.folder / "models.csv").read_text("utf-8").splitlines()))
     found: list[Measured] = []
@@ -174,7 +179,10 @@ def main() -> int:
     text = table(found)
     print(f"{len({run.file for run in found})} models, {len(found)} runs, {broken} broken\n\n{text}")
     if args.output is not None:
-        args.output.write_text(text, encoding="utf-8")
+        with args.output.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(("model", "memory", *FIGURES))
+            writer.writerows((run.file, run.memory, *(_short(getattr(run, name)) for name in FIGURES)) for run in found)
     return 1 if broken else 0
 
 

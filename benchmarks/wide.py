@@ -1,4 +1,4 @@
-"""How the time of an analysis grows in models that are wide rather than deep: CPU seconds, and ratios in one run.
+"""Growth of analysis time in models that are wide rather than deep: CPU seconds, and ratios in one run.
 
     python benchmarks/wide.py [--kinds calls,concat] [--share 0.1]
 

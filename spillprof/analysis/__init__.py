@@ -1,1 +1,1 @@
-"""What one plan and its timeline say: pure functions."""
+"""Pure functions of one plan and its timeline: attribution, time by cause, occupancy, roofline."""

@@ -1,4 +1,4 @@
-"""The command line: one module a command. Here is the entry point, which imports nothing before Ctrl-C is seen to."""
+"""The command line: one module a command. The entry point imports nothing until Ctrl-C is handled."""
 
 import os
 

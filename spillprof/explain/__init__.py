@@ -1,1 +1,1 @@
-"""What simulating again says: causes, oscillation, bounds, what-ifs; analyze() puts it into a Profile."""
+"""Further simulations: causes, oscillation, bounds, what-ifs; analyze() collects them in a Profile."""

@@ -1,4 +1,4 @@
-"""Everything that comes from outside: models, targets, operator times, traces, measured transfers."""
+"""Readers of input from outside: models, targets, operator times, traces, measured transfers."""
 
 from spillprof.frontends.models import read_model
 

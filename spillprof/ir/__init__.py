@@ -1,1 +1,1 @@
-"""The nouns that every room shares, their JSON, units and errors, and how files beside the model are opened."""
+"""Data types that every room shares, their JSON, units and errors, and how files beside the model are opened."""

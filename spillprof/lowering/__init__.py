@@ -1,1 +1,1 @@
-"""From what the model says (Graph) to what the machine runs (Program)."""
+"""Graph to Program: from operators and tensors of a model to steps and buffers of a machine."""

@@ -1,1 +1,1 @@
-"""From a Program to Plans: what lies where and when, what is spilled, and how little any plan could spill."""
+"""Program to Plans: addresses, evictions and transfers, and a lower bound on the spill bytes of any plan."""

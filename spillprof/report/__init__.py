@@ -1,1 +1,1 @@
-"""Values to text, Markdown, HTML and JSON."""
+"""Renders values as text, Markdown, HTML, JSON and formats of other tools."""

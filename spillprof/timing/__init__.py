@@ -1,1 +1,1 @@
-"""A plan played on a target: its timeline, and when each transfer is issued."""
+"""Plan to Timeline: issue times of transfers, and the simulation of a plan on a target."""

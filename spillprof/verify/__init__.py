@@ -1,4 +1,4 @@
-"""Verifier: is a plan legal for a program? It shares nothing with the planners but the data types.
+"""Verifier of plans, layouts and certificates; it shares only data types with the planners.
 
 Ticks are those of ``spillprof.ir.program``: step ``i`` owns ticks ``3i`` (READ), ``3i + 1`` (COMPUTE) and
 ``3i + 2`` (WRITE). A read issued at step ``e`` holds its space from tick ``3e`` on. A write issued at step ``e``

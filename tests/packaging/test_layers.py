@@ -11,7 +11,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__init__",),
     ("ir",),
     ("frontends", "lowering", "planning", "timing", "verify"),
-    ("analysis", "replay"),
+    ("analysis",),
     ("engine",),
     ("explain",),
     ("studies",),
@@ -33,8 +33,8 @@ Which algorithms convolutions run with is judged by playing the run.
 """
 
 HOMES = {
-    "onnx": ("frontends", "replay"),
-    "google": ("frontends", "replay"),
+    "onnx": ("frontends",),
+    "google": ("frontends",),
     "pandas": ("report.exports.tables",),
     "plotly": ("report.profile.step_figures", "report.sweep.figures"),
     "pyarrow": ("report.sweep.data",),

@@ -1,17 +1,22 @@
-"""A newcomer adds a strategy in one place, as CONTRIBUTING shows: its rule and its row in planning/strategies.py."""
+"""The example in CONTRIBUTING.md works: its rule and its row, put where the page says, make a strategy."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent, indent
 
 import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SNIPPET = HERE / "new_strategy.txt"
+SECTION = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Add a strategy")[2].partition("\n## ")[0]
+RULE, ROW = (
+    dedent(block) for block in re.findall(r"^ *```(?:python|text)\n(.*?)^ *```$", SECTION, re.MULTILINE | re.DOTALL)
+)
 MODEL = ROOT / "sample_models" / "residual_cnn.onnx"
 SRAM = ("--sram", "4MB")
 
@@ -24,14 +29,15 @@ print(victims(FOUR_VICTIMS, planned(FOUR_VICTIMS, "mru"), at=4))
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a copy of the package in which the snippet stands where it says."""
+    """A folder with a copy of the package that has the example's rule and row."""
     folder = tmp_path_factory.mktemp("newcomer")
     shutil.copytree(ROOT / "spillprof", folder / "spillprof", ignore=shutil.ignore_patterns("__pycache__"))
-    rule, _, row = SNIPPET.read_text("utf-8").partition("# The row, in STRATEGY_TABLE")
-    row = row.partition("\n")[2]
     table = folder / "spillprof" / "planning" / "strategies.py"
     text = table.read_text("utf-8")
-    for before, new in (("def _interval(", f"{rule}\n\n"), ("    Strategy(\n        name=INTERVAL,", row)):
+    for before, new in (
+        ("def _interval(", f"{RULE}\n\n"),
+        ("    Strategy(\n        name=INTERVAL,", indent(ROW, "    ")),
+    ):
         assert text.count(before) == 1
         text = text.replace(before, new + before)
     table.write_text(text, "utf-8")
@@ -49,7 +55,7 @@ def ran(copy: Path, *arguments: str) -> str:
 
 
 def test_it_takes_few_lines() -> None:
-    assert len(SNIPPET.read_text("utf-8").splitlines()) <= 15
+    assert len((RULE + ROW).splitlines()) <= 15
 
 
 def test_the_rule_has_its_own_victim(copy: Path) -> None:

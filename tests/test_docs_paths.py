@@ -1,0 +1,19 @@
+"""Files, folders and tests that the documentation names exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md")))]
+PATH = re.compile(r"`((?:[\w-]+/)+[\w.-]*\w)`|\bpython ((?:docs|benchmarks|sample_models)/\w+\.py)")
+FOLDERS = (ROOT, ROOT / "spillprof")
+TOPS = {path.name for folder in FOLDERS for path in folder.iterdir() if path.is_dir()}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_files_that_exist(page: str) -> None:
+    text = re.sub(r"^ *```.*?^ *```$", "", (ROOT / page).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    named = {path for pair in PATH.findall(text) for path in pair if path.split("/")[0] in TOPS}
+    assert [path for path in sorted(named) if not any((f / path).exists() for f in FOLDERS)] == []
