@@ -136,7 +136,7 @@ def run_gate(
 ) -> GateReport:
     """Judges the cases, each simulated on ``engine`` (None: a new one). ``stage`` is told which case comes next.
 
-    ``watched``: every ``model@target`` of the project, if all are judged; baseline entries beyond them count as removed.
+    ``watched``: every ``model@target`` of the project, if all are judged; other entries count as removed.
     """
     checks = []
     engine = engine or Engine()
