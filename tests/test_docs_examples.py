@@ -1,4 +1,4 @@
-"""The pages that show what commands print are what the commands print."""
+"""Commands on the pages print what the pages show."""
 
 import re
 import runpy

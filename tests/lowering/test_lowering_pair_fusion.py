@@ -1,4 +1,4 @@
-"""Pairs that are fused by the name of the tensor between them."""
+"""Pairs fused by the name of the tensor between them."""
 
 import pytest
 from graphs import MACHINE, graph, lowered, op, picture

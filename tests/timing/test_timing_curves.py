@@ -1,4 +1,4 @@
-"""Bus and queues over time."""
+"""Bus and DMA queue over time."""
 
 import numpy as np
 import pytest
