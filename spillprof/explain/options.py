@@ -1,15 +1,17 @@
 """What analyze simulates: strategies, lowering, planning; and the names under which results show it."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from spillprof.engine.run import Run
-from spillprof.ir.graph import Graph
 from spillprof.ir.option_rows import config_json, option_field
-from spillprof.ir.target import Target
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.strategies import OPTIMAL
+
+if TYPE_CHECKING:  # the command line imports this module at start-up, without numpy
+    from spillprof.engine.run import Run
+    from spillprof.ir.graph import Graph
+    from spillprof.ir.target import Target
 
 _FIRST = (
     "op_times", "strategies", "placement", "weights", "inputs", "order", "recompute", "recompute_tensor", "oversized"
@@ -42,6 +44,8 @@ def configuration(options: AnalyzeOptions) -> dict[str, Any]:
     return {name: found[name] for name in (*_FIRST, *found) if name in found}
 
 
-def run_of(graph: Graph, target: Target, options: AnalyzeOptions) -> Run:
+def run_of(graph: "Graph", target: "Target", options: AnalyzeOptions) -> "Run":
     """The run that the options describe."""
+    from spillprof.engine.run import Run
+
     return Run(graph=graph, target=target, lowering=options.lowering, planning=options.planning)
