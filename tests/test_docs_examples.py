@@ -36,13 +36,6 @@ def test_figures_in_bold_stand_in_an_output_of_the_page(page: str) -> None:
     assert [figure for figure in figures if figure not in _blocks(page)] == []
 
 
-@pytest.mark.parametrize("page", [*EXAMPLES["PAGES"], "docs/README.md", "README.md"])
-def test_links_and_pictures_lead_somewhere(page: str) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", _text(page))
-    assert links
-    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
-
-
 def test_pictures_are_light_and_shown() -> None:
     shown = {
         (page.parent / link).resolve()

@@ -1,4 +1,4 @@
-"""Files, folders and tests that the documentation names exist."""
+"""Files, folders and links that the documentation names exist."""
 
 import re
 from pathlib import Path
@@ -17,3 +17,9 @@ def test_a_page_names_files_that_exist(page: str) -> None:
     text = re.sub(r"^ *```.*?^ *```$", "", (ROOT / page).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     named = {path for pair in PATH.findall(text) for path in pair if path.split("/")[0] in TOPS}
     assert [path for path in sorted(named) if not any((f / path).exists() for f in FOLDERS)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_of_a_page_lead_somewhere(page: str) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", (ROOT / page).read_text("utf-8"))
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
