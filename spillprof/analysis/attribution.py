@@ -11,7 +11,7 @@ from spillprof.planning.gaps import gap_options, unspilled_bytes
 from spillprof.planning.liveness import held_until
 from spillprof.planning.options import PlanningOptions, Release
 
-CAPACITY, LIFETIME, FRAGMENTATION, OVERSIZED = "capacity", "lifetime", "fragmentation", "oversized"
+_CAPACITY, _LIFETIME, _FRAGMENTATION, OVERSIZED = "capacity", "lifetime", "fragmentation", "oversized"
 
 
 @fast_init
@@ -48,9 +48,9 @@ def charges(program: Program, plan: Plan, options: PlanningOptions) -> tuple[Cha
         if (spill.buffer, spill.last_use_step) in streamed or needed in streamed:
             kind = OVERSIZED
         elif spill.fragmentation:
-            kind = FRAGMENTATION
+            kind = _FRAGMENTATION
         else:
-            kind = CAPACITY if over_full[spill.forced_by_step] else LIFETIME
+            kind = _CAPACITY if over_full[spill.forced_by_step] else _LIFETIME
         found.append(
             Charge(
                 spill=spill,
@@ -72,14 +72,14 @@ def evictions(program: Program, plan: Plan) -> list[Spill]:
 
 def bytes_by_kind(charged: Sequence[Charge], streamed_bytes: int) -> KindBytes:
     """Sums of the charges and the streamed bytes by kind."""
-    total = dict.fromkeys((CAPACITY, LIFETIME, FRAGMENTATION, OVERSIZED), 0)
+    total = dict.fromkeys((_CAPACITY, _LIFETIME, _FRAGMENTATION, OVERSIZED), 0)
     total[OVERSIZED] = streamed_bytes
     for charge in charged:
         total[charge.kind] += charge.total_bytes
     return KindBytes(
-        capacity_bytes=total[CAPACITY],
-        lifetime_bytes=total[LIFETIME],
-        fragmentation_bytes=total[FRAGMENTATION],
+        capacity_bytes=total[_CAPACITY],
+        lifetime_bytes=total[_LIFETIME],
+        fragmentation_bytes=total[_FRAGMENTATION],
         oversized_bytes=total[OVERSIZED],
     )
 

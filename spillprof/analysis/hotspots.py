@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from spillprof.analysis.attribution import FRAGMENTATION, OVERSIZED, Charge
-from spillprof.analysis.causes import main_cause
+from spillprof.analysis.attribution import OVERSIZED, Charge
+from spillprof.analysis.causes import FRAGMENTATION, main_cause
 from spillprof.analysis.roofline import Roofline
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import BufferKind, Program

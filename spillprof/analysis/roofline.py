@@ -15,7 +15,7 @@ from spillprof.ir.timeline import Seconds
 from spillprof.planning.liveness import lifetimes
 from spillprof.timing.compute import step_times_s
 
-COMPUTE, SRAM, DRAM, LAUNCH = "compute", "SRAM", "DRAM", "launch"
+_COMPUTE, _SRAM, _DRAM, _LAUNCH = "compute", "SRAM", "DRAM", "launch"
 
 
 def step_facts(program: Program, ideal: Plan, target: Target) -> tuple[StepFact, ...]:
@@ -97,7 +97,7 @@ def step_limits(program: Program, target: Target, reads: Ints, writes: Ints) -> 
     launch_s = np.array([step.launches for step in steps]) * target.launch_overhead_s * estimated
     dram_s = _dram_s(target, reads, writes)
     longest = np.argmax(np.array([macs_s, sram_s, dram_s, launch_s]).reshape(4, -1), axis=0)
-    return [(COMPUTE, SRAM, DRAM, LAUNCH)[k] for k in longest.tolist()]
+    return [(_COMPUTE, _SRAM, _DRAM, _LAUNCH)[k] for k in longest.tolist()]
 
 
 def _dram_s(target: Target, reads: Ints, writes: Ints) -> Seconds:

@@ -29,17 +29,17 @@ _SHARE_UNSWEPT = 0.2  # share of the time for the measurement without sweeping, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class _Device:
     """Where copies go: to the CUDA device of that number, or within host memory for None."""
 
     cuda: int | None
 
 
-def _parse_device(text: str) -> Device:
+def _parse_device(text: str) -> _Device:
     match = re.fullmatch(r"(?P<cpu>cpu)|cuda(:(?P<number>\d{1,4}))?", text, re.ASCII)
     if match is None:
         raise UsageError(f"there is no device '{text}'", hint="write cpu, cuda or cuda:1")
-    return Device(cuda=None if match["cpu"] else int(match["number"] or 0))
+    return _Device(cuda=None if match["cpu"] else int(match["number"] or 0))
 
 
 def _parse_span(text: str) -> "Sizes":

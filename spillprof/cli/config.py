@@ -31,8 +31,8 @@ from spillprof.ir.side_files.opening import read_bytes, read_text
 from spillprof.ir.side_files.toml_text import parse_toml
 from spillprof.ir.target import MOST_PARENTS, Target, builtin_target_names
 
-DEFAULT_BASELINE = "spillprof-baseline.json"
-FILE_NAMES = ("spillprof.toml", "pyproject.toml")
+_DEFAULT_BASELINE = "spillprof-baseline.json"
+_FILE_NAMES = ("spillprof.toml", "pyproject.toml")
 """File names in the order in which each folder is searched."""
 
 
@@ -66,7 +66,7 @@ class Config:
     @property
     def baseline(self) -> Path:
         """The path of the baseline."""
-        return self.folder / str(self.settings.get("baseline", DEFAULT_BASELINE))
+        return self.folder / str(self.settings.get("baseline", _DEFAULT_BASELINE))
 
     def target(self, name: str) -> Target:
         """The target of that name: of the file, built in, or a TOML file. ``UsageError`` if there is none."""
@@ -95,7 +95,7 @@ def load_config(path: Path | None = None, *, start: Path | None = None) -> Confi
 def find_config(start: Path) -> Path | None:
     """The nearest file with settings of spillprof in ``start`` or a folder above it."""
     for folder in (start.absolute(), *start.absolute().parents):
-        for name in FILE_NAMES:
+        for name in _FILE_NAMES:
             path = folder / name
             if os.path.isfile(path) and (name != "pyproject.toml" or _is_ours(path)):
                 return path

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from spillprof.cli.invocation import ENVIRONMENT_PREFIX
 from spillprof.ir.errors import UsageError
 from spillprof.ir.nearest import nearest
 from spillprof.ir.op_times import OpTimes
@@ -14,7 +15,6 @@ from spillprof.ir.option_rows import OptionRow, option_rows
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-ENVIRONMENT_PREFIX = "SPILLPROF_"
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Options = TypeVar("Options", bound="DataclassInstance")
 Decorator = Callable[[Any], Any]

@@ -23,7 +23,7 @@ COMMANDS = {
 """Each command and its line in the help. Module ``spillprof.cli.NAME`` defines it as ``command``."""
 
 
-class LazyGroup(click.Group):
+class _LazyGroup(click.Group):
     """A click group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -54,7 +54,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="'spillprof COMMAND --help' explains a command and shows examples.",
 )

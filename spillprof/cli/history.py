@@ -63,7 +63,7 @@ def command(invocation: Invocation, /, file: str, **values: Any) -> None:
     if not series:
         raise UsageError("the history holds no such model", where=(file,), hint="leave out --model to see them all")
     if values["as_json"]:
-        print_result(history.json_text(series, values["metrics"]))
+        print_result(history.history_json(series, values["metrics"]))
     else:
         print_result(history.text(series, values["metrics"], top=values["top"]))
     write_all(targets, series, invocation, metrics=values["metrics"])

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from spillprof.cli.config import Config
     from spillprof.frontends.models import GraphCache
 
+ENVIRONMENT_PREFIX = "SPILLPROF_"
+"""Of environment variables that stand for options."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Invocation:
@@ -61,7 +64,7 @@ def reproduce(invocation: Invocation, command: click.Command, config: "Config") 
         variable
         for parameter in command.params
         for variable in ([parameter.envvar] if isinstance(parameter.envvar, str) else parameter.envvar or [])
-        if variable.startswith("SPILLPROF_")
+        if variable.startswith(ENVIRONMENT_PREFIX)
     }
     settings = [
         f"{name}={shlex.quote(value)}" for name, value in sorted(os.environ.items()) if name in variables and value

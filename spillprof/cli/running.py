@@ -20,10 +20,10 @@ from spillprof.ir.nearest import nearest
 from spillprof.ir.side_files.opening import watched
 from spillprof.report.text import printable, shorten_middle
 
-COULD_NOT_EVALUATE_EXIT_CODE = 2
+_COULD_NOT_EVALUATE = 2
 BUG_EXIT_CODE = 3
-BROKEN_PIPE_EXIT_CODE = 0  # the reader closed the pipe early, as head does
-MAX_LINE = 600  # characters of a message: names in it may be very long
+_BROKEN_PIPE = 0  # the reader closed the pipe early, as head does
+_MAX_LINE = 600  # characters of a message: names in it may be very long
 
 
 def run_and_exit(arguments: Sequence[str] | None) -> NoReturn:
@@ -35,7 +35,7 @@ def run_and_exit(arguments: Sequence[str] | None) -> NoReturn:
         exit_code = run_command(given)
     else:
         closed = UsageError("stdout is closed", hint="send it to a file, or to /dev/null")
-        exit_code = report_failure(closed, Invocation(arguments=given))
+        exit_code = _report_failure(closed, Invocation(arguments=given))
     gc.freeze()  # spares the collection at interpreter exit
     raise SystemExit(exit_code)
 
@@ -50,10 +50,10 @@ def run_command(arguments: Sequence[str]) -> int:
     except SystemExit as stop:  # click exits by itself: 1 for a closed pipe, 0 after shell completion
         if stop.code == 1:
             discard(sys.stdout)
-            return BROKEN_PIPE_EXIT_CODE
+            return _BROKEN_PIPE
         return stop.code if isinstance(stop.code, int) else 0
     except (click.exceptions.Exit, Exception, KeyboardInterrupt) as failure:
-        return report_failure(failure, invocation)
+        return _report_failure(failure, invocation)
     return result if isinstance(result, int) else 0
 
 
@@ -69,7 +69,7 @@ def _no_cyclic_collection() -> Iterator[None]:
             gc.enable()
 
 
-def report_failure(failure: BaseException, invocation: Invocation) -> int:
+def _report_failure(failure: BaseException, invocation: Invocation) -> int:
     """Print the failure on stderr and return its exit code."""
     match failure:
         case click.exceptions.Exit():
@@ -78,17 +78,17 @@ def report_failure(failure: BaseException, invocation: Invocation) -> int:
             return INTERRUPTED
         case OSError(errno=errno.EPIPE):
             discard(sys.stdout)
-            return BROKEN_PIPE_EXIT_CODE
+            return _BROKEN_PIPE
         case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EIO | errno.EBADF):
             discard(sys.stdout)
             where = () if failure.filename is None else (str(failure.filename),)
             reason = (failure.strerror or "the disk failed").lower()
             hint = "write it elsewhere" if failure.errno == errno.EBADF else "make room, or write it elsewhere"
             _print_error(invocation, f"cannot write the result: {reason}", where, hint)
-            return COULD_NOT_EVALUATE_EXIT_CODE
+            return _COULD_NOT_EVALUATE
         case OSError(errno=errno.EMFILE | errno.ENFILE):
             _print_error(invocation, "too many open files", (), "raise the limit of the system (ulimit -n)")
-            return COULD_NOT_EVALUATE_EXIT_CODE
+            return _COULD_NOT_EVALUATE
         case SpillprofError():
             _print_error(invocation, failure.message, failure.where, failure.hint)
             return failure.exit_code
@@ -97,13 +97,13 @@ def report_failure(failure: BaseException, invocation: Invocation) -> int:
             near = nearest(failure.option_name, known)
             hint = f"did you mean {near[0]}? " if near else ""
             _print_error(invocation, f"no such option '{failure.option_name}'", (), f"{hint}{_usage_hint(failure)}")
-            return COULD_NOT_EVALUATE_EXIT_CODE
+            return _COULD_NOT_EVALUATE
         case click.ClickException():
             _print_error(invocation, _sentence(failure.format_message()), (), _usage_hint(failure))
-            return COULD_NOT_EVALUATE_EXIT_CODE
+            return _COULD_NOT_EVALUATE
         case MemoryError():
             _print_error(invocation, "out of memory", (), "analyse fewer strategies at once, or a smaller model")
-            return COULD_NOT_EVALUATE_EXIT_CODE
+            return _COULD_NOT_EVALUATE
     _print_bug(invocation, failure)
     return BUG_EXIT_CODE
 
@@ -120,14 +120,14 @@ def _print_bug(invocation: Invocation, failure: BaseException) -> None:
     if invocation.verbose:
         import traceback
 
-        tell(printable_lines("".join(traceback.format_exception(failure))))
+        tell(_printable_lines("".join(traceback.format_exception(failure))))
     what = f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
     where = f"spillprof {__version__}, Python {platform.python_version()}, {platform.system()}"
     again = "" if invocation.verbose else "; run again with -v for the traceback"
     _print_error(invocation, f"a bug in spillprof: {what}", (where,), f"please report it{again}")
 
 
-def printable_lines(text: str) -> str:
+def _printable_lines(text: str) -> str:
     """The text with each line made printable."""
     return "\n".join(printable(line) for line in text.splitlines())
 
@@ -137,7 +137,7 @@ def _styled(invocation: Invocation, word: str, color: str) -> str:
 
 
 def _line(text: str) -> str:
-    return shorten_middle(printable(text), MAX_LINE)
+    return shorten_middle(printable(text), _MAX_LINE)
 
 
 def _sentence(message: str) -> str:

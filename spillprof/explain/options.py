@@ -8,7 +8,7 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions, Recomputing
 from spillprof.planning.strategies import OPTIMAL
 
-if TYPE_CHECKING:  # the command line imports this module at start-up, without numpy
+if TYPE_CHECKING:  # the command line imports this module to show its help
     from spillprof.engine.run import Run
     from spillprof.ir.graph import Graph
     from spillprof.ir.target import Target

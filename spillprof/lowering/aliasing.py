@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from spillprof.ir.program import Buffer, BufferKind
 from spillprof.ir.target import Target
-from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.operators.facts import ViewKind
 from spillprof.lowering.operators.table import facts_of, is_type
 
@@ -24,7 +24,7 @@ def share_views(draft: Draft, target: Target) -> Draft:
     views: dict[str, str] = dict(draft.views)
     strided: set[str] = set(draft.strided)
     used = {name for task in draft.tasks for name in task.inputs} | set(draft.graph.outputs)
-    tasks: list[Task] = []
+    tasks: list[LoweringTask] = []
     for task in draft.tasks:
         if not _is_view(task, draft, target):
             tasks.append(task)
@@ -41,7 +41,7 @@ def share_views(draft: Draft, target: Target) -> Draft:
     return replace(draft, tasks=tuple(tasks), views=views, strided=frozenset(strided))
 
 
-def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft: Draft) -> tuple[int, ...]:
+def overwritable(task: LoweringTask, operands: Iterable[Buffer], written: Buffer, draft: Draft) -> tuple[int, ...]:
     """Buffers that a task may overwrite with its result if their live range ends there; in operand order.
 
     Only elementwise tasks and those that stack slices write in place.
@@ -66,7 +66,7 @@ def overwritable(task: Task, operands: Iterable[Buffer], written: Buffer, draft:
     return tuple([buffer.index for buffer in found])
 
 
-def _is_view(task: Task, draft: Draft, target: Target) -> bool:
+def _is_view(task: LoweringTask, draft: Draft, target: Target) -> bool:
     kind = facts_of(task.lead).view
     if kind is None or not task.inputs or not task.outputs:
         return False

@@ -18,7 +18,7 @@ from spillprof.ir.target import Target
 from spillprof.lowering.algorithms import RunTime, with_algorithms
 from spillprof.lowering.aliasing import overwritable
 from spillprof.lowering.convolution import convolution_notes
-from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.folding import folds_where_inputs_do
 from spillprof.lowering.operand_reads import WeightReads, part_of, parts_read, weight_reads
 from spillprof.lowering.operators.table import MacCount, count_macs, facts_of, stated_assumptions
@@ -77,7 +77,7 @@ def _distinct_weights(weights: Iterable[WeightReads], draft: Draft) -> dict[str,
 
 
 def _operands(
-    task: Task,
+    task: LoweringTask,
     draft: Draft,
     weights: WeightReads,
     parts: Mapping[str, Fraction],
@@ -106,7 +106,7 @@ def _operands(
     return touched, read_bytes
 
 
-def _holds(task: Task, draft: Draft, by_name: Mapping[str, Buffer]) -> tuple[int, ...]:
+def _holds(task: LoweringTask, draft: Draft, by_name: Mapping[str, Buffer]) -> tuple[int, ...]:
     """Buffers that must stay until the task has run although it does not read them."""
     if not task.lead.holds:
         return ()
@@ -115,7 +115,7 @@ def _holds(task: Task, draft: Draft, by_name: Mapping[str, Buffer]) -> tuple[int
     return tuple(by_name[s].index for s in storages if s not in draft.weights and s not in read)
 
 
-def _bytes_read_of(read: Mapping[str, Buffer], task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> int:
+def _bytes_read_of(read: Mapping[str, Buffer], task: LoweringTask, draft: Draft, parts: Mapping[str, Fraction]) -> int:
     """Payload bytes of the distinct tensors read, without weights, each buffer at most once whole."""
     by_storage: dict[str, int] = {}
     for name in dict.fromkeys(task.operands):
@@ -128,7 +128,7 @@ def _bytes_read_of(read: Mapping[str, Buffer], task: Task, draft: Draft, parts: 
 
 
 def _step(
-    task: Task,
+    task: LoweringTask,
     draft: Draft,
     weights: WeightReads,
     count: MacCount,
@@ -159,7 +159,7 @@ def _step(
     )
 
 
-def _is_repeatable(task: Task, draft: Draft) -> bool:
+def _is_repeatable(task: LoweringTask, draft: Draft) -> bool:
     """Whether it can be recomputed: no randomness, no side effects, no operand overwritten, no control flow inside."""
     for op in task.members:
         facts = facts_of(op)
@@ -168,14 +168,14 @@ def _is_repeatable(task: Task, draft: Draft) -> bool:
     return True
 
 
-def _written_bytes(task: Task, touched: Touched, buffers: Sequence[Buffer], draft: Draft) -> int:
+def _written_bytes(task: LoweringTask, touched: Touched, buffers: Sequence[Buffer], draft: Draft) -> int:
     """Payload bytes written by a task; one that stacks slices writes only the new slice."""
     if facts_of(task.lead).stacks:
         return draft.graph.tensors[task.inputs[-1]].nbytes if task.inputs else 0
     return sum([buffers[b].payload_bytes for b in touched.writes])
 
 
-def _task_macs(task: Task, draft: Draft) -> MacCount:
+def _task_macs(task: LoweringTask, draft: Draft) -> MacCount:
     if task.lead.name in draft.control_steps:
         control = draft.control_steps[task.lead.name]
         return MacCount(macs=control.macs, uncosted=control.uncosted)
@@ -185,7 +185,7 @@ def _task_macs(task: Task, draft: Draft) -> MacCount:
     return MacCount(macs=sum(c.macs for c in counts), uncosted=sum(c.uncosted for c in counts))
 
 
-def _mac_dtype(task: Task, draft: Draft, options: LoweringOptions) -> str:
+def _mac_dtype(task: LoweringTask, draft: Draft, options: LoweringOptions) -> str:
     """Element type of the first input; for control flow in one step, that of the first floating-point operand."""
     tensors, is_control = draft.graph.tensors, task.lead.name in draft.control_steps
     for names in (task.inputs, task.outputs):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from spillprof.ir.graph import Operator
-from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.operators.facts import Channels
 from spillprof.lowering.operators.table import facts_of
 
@@ -38,7 +38,7 @@ class _Axes:
         if self.found:
             self._spread()
 
-    def _stated(self, task: Task) -> Iterator[tuple[str, int]]:
+    def _stated(self, task: LoweringTask) -> Iterator[tuple[str, int]]:
         """Tensors whose channel axis the task's operator defines."""
         op, image = task.lead, task.inputs[:1]
         rule = facts_of(op).channel_rule
@@ -83,7 +83,7 @@ class _Axes:
                     if len(of_other) == len(shape) and (any_number or of_other[axis] == shape[axis]):
                         self._hold(other, axis)
 
-    def _leaves_axes(self, task: Task) -> bool:
+    def _leaves_axes(self, task: LoweringTask) -> bool:
         """Whether operands and results have their channels on the same axis, as operands of a fused activation have."""
         lead, *rest = map(facts_of, task.members)
         if lead.channel_rule is Channels.MAP:

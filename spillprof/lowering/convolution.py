@@ -11,7 +11,7 @@ from spillprof.ir.program import Convolution, Phase, Program, Workspace
 from spillprof.ir.target import Target
 from spillprof.ir.units import format_size
 from spillprof.lowering.channels import holds_channels_last
-from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.layout import align
 from spillprof.lowering.operators.table import facts_of
 from spillprof.lowering.options import ConvAlgorithm
@@ -59,7 +59,7 @@ class Form:
         return 2 * self.whole_bytes
 
 
-def conv_forms(task: Task, draft: Draft) -> tuple[Form, ...]:
+def conv_forms(task: LoweringTask, draft: Draft) -> tuple[Form, ...]:
     """The algorithms that can compute a task, direct first; empty for one that is no convolution.
 
     - ``direct`` needs no workspace;
@@ -112,7 +112,7 @@ def _least_bytes(form: Form) -> int:
     return form.whole_bytes if form.matrix is None else form.matrix.nbytes(max(1, form.matrix.rows))
 
 
-def _conv_operands(task: Task, draft: Draft) -> tuple[Tensor, Tensor, Tensor] | None:
+def _conv_operands(task: LoweringTask, draft: Draft) -> tuple[Tensor, Tensor, Tensor] | None:
     """Image (as it is stored), kernel and result, channels on axis 1; None if it has no choice of algorithms."""
     op, facts = task.lead, facts_of(task.lead)
     kernel_at = facts.kernel_input
@@ -136,7 +136,7 @@ def _channels_first(tensor: Tensor) -> Tensor:
 
 
 def _winograd_tiles(
-    task: Task, image: Tensor, kernel: Tensor, result: Tensor
+    task: LoweringTask, image: Tensor, kernel: Tensor, result: Tensor
 ) -> tuple[tuple[str, int, Phase, Phase], ...]:
     """Transformed tiles of input and output, or nothing where the algorithm does not apply."""
     attributes: Mapping[str, object] = task.lead.attributes
@@ -157,7 +157,7 @@ def _ints(value: object) -> tuple[int, ...]:
     return tuple(int(v) for v in value) if isinstance(value, tuple) else ()
 
 
-def workspaces(task: Task, draft: Draft, target: Target, form: Form | None) -> tuple[Workspace, ...]:
+def workspaces(task: LoweringTask, draft: Draft, target: Target, form: Form | None) -> tuple[Workspace, ...]:
     """Workspaces of fixed size of a task, sizes aligned; those of size 0 left out.
 
     The accumulator of a convolution or matrix product, if the target keeps accumulators in SRAM, and what the
@@ -173,7 +173,7 @@ def workspaces(task: Task, draft: Draft, target: Target, form: Form | None) -> t
     )
 
 
-def _accumulator(task: Task, draft: Draft, target: Target) -> tuple[tuple[str, int, Phase, Phase], ...]:
+def _accumulator(task: LoweringTask, draft: Draft, target: Target) -> tuple[tuple[str, int, Phase, Phase], ...]:
     if not task.outputs:
         return ()
     nbytes = target.accumulator_bytes_per_output * prod(draft.graph.tensors[task.outputs[0]].shape)

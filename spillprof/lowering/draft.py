@@ -14,7 +14,7 @@ from spillprof.lowering.control_step import ControlStep
 
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class LoweringTask:
     """Operators that run as one step, and the tensors that it reads and writes."""
 
     lead: Operator  # gives the step its name and type
@@ -34,7 +34,7 @@ class Draft:
     """Scheduled tasks over the tensors of a graph."""
 
     graph: Graph
-    tasks: tuple[Task, ...]  # topological order
+    tasks: tuple[LoweringTask, ...]  # topological order
     weights: Mapping[str, int]  # tensors known before the run: payload bytes in DRAM
     views: Mapping[str, str] = field(
         default_factory=dict
@@ -77,7 +77,7 @@ def first_draft(graph: Graph) -> Draft:
     return Draft(graph=graph, tasks=tuple(tasks[i] for i in order), weights=weights, notes=notes)
 
 
-def _runs_as_it_is(graph: Graph, tasks: Sequence[Task], present: Set[str]) -> bool:
+def _runs_as_it_is(graph: Graph, tasks: Sequence[LoweringTask], present: Set[str]) -> bool:
     """Whether each task reads only tensors written before it, and no tensor is written twice."""
     there = set(present)
     written = 0
@@ -89,7 +89,7 @@ def _runs_as_it_is(graph: Graph, tasks: Sequence[Task], present: Set[str]) -> bo
     return len(there) == len(present) + written and there.issuperset(graph.outputs)
 
 
-def _writers(tasks: Sequence[Task]) -> dict[str, int]:
+def _writers(tasks: Sequence[LoweringTask]) -> dict[str, int]:
     writers: dict[str, int] = {}
     for i, task in enumerate(tasks):
         for name in task.outputs:
@@ -100,7 +100,7 @@ def _writers(tasks: Sequence[Task]) -> dict[str, int]:
     return writers
 
 
-def _check_reads(graph: Graph, tasks: Sequence[Task], writers: dict[str, int], present: Set[str]) -> None:
+def _check_reads(graph: Graph, tasks: Sequence[LoweringTask], writers: dict[str, int], present: Set[str]) -> None:
     for task in tasks:
         for name in task.inputs:
             if name not in writers and name not in present:
@@ -110,8 +110,8 @@ def _check_reads(graph: Graph, tasks: Sequence[Task], writers: dict[str, int], p
             raise ModelError(f"graph output '{name}' is never written")
 
 
-def _topological_order(tasks: Sequence[Task], writers: dict[str, int]) -> list[int]:
-    """Task indices in topological order; among ready tasks, the first of the file (Kahn's algorithm with a heap)."""
+def _topological_order(tasks: Sequence[LoweringTask], writers: dict[str, int]) -> list[int]:
+    """Indices of tasks in topological order; of ready tasks, the first of the file (Kahn's algorithm, a heap)."""
     if all(writers.get(name, -1) < i for i, task in enumerate(tasks) for name in task.inputs):
         return list(range(len(tasks)))
     needs = [{writers[name] for name in task.inputs if name in writers} for task in tasks]
@@ -147,10 +147,10 @@ def _on_cycle(start: int, needs: Sequence[set[int]], missing: Sequence[int]) -> 
     return start
 
 
-def _task_of(op: Operator) -> Task:
+def _task_of(op: Operator) -> LoweringTask:
     """A task of one operator."""
     inputs = (*op.inputs, *op.captures, *op.holds)
-    return Task(lead=op, members=(op,), inputs=_present(inputs), outputs=_present(op.outputs))
+    return LoweringTask(lead=op, members=(op,), inputs=_present(inputs), outputs=_present(op.outputs))
 
 
 def _present(names: tuple[str, ...]) -> tuple[str, ...]:

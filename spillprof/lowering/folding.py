@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import prod
 
 from spillprof.ir.graph import Graph, Operator
-from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.operators.facts import CONTROL_DOMAIN, LoopKind, Randomness, ViewKind
 from spillprof.lowering.operators.table import facts_of, is_known
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
@@ -23,7 +23,7 @@ def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
     """
     weights = dict(draft.weights)
     views = dict(draft.views)
-    tasks: list[Task] = []
+    tasks: list[LoweringTask] = []
     for task in draft.tasks:
         if not (_reads_weights_alone(task, weights, views) and _may_fold(task, draft)):
             tasks.append(task)
@@ -48,14 +48,14 @@ def folds_whatever_it_reads(op: Operator) -> bool:
     return facts_of(op).reads_shape
 
 
-def _reads_weights_alone(task: Task, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
+def _reads_weights_alone(task: LoweringTask, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
     for name in task.operands:
         if name not in weights and views.get(name, name) not in weights:
             return folds_whatever_it_reads(task.lead)
     return True
 
 
-def _may_fold(task: Task, draft: Draft) -> bool:
+def _may_fold(task: LoweringTask, draft: Draft) -> bool:
     if not task.outputs and task.lead.domain != CONTROL_DOMAIN:
         return False
     if task.lead.name in draft.control_steps and not draft.control_steps[task.lead.name].is_pure:
@@ -63,7 +63,7 @@ def _may_fold(task: Task, draft: Draft) -> bool:
     return all(map(folds_where_inputs_do, task.members))
 
 
-def _rearranges(task: Task, graph: Graph) -> bool:
+def _rearranges(task: LoweringTask, graph: Graph) -> bool:
     """Whether the only output has the elements of the first input, unchanged but for their order."""
     facts = facts_of(task.lead)
     reorders = facts.view is ViewKind.WHOLE or (facts.view is ViewKind.STRIDED and facts.loop is LoopKind.TRANSPOSE)
@@ -74,13 +74,13 @@ def _rearranges(task: Task, graph: Graph) -> bool:
 
 
 def _is_random(op: Operator) -> bool:
-    return facts_of(op).random is Randomness.ALWAYS or any(
-        _is_random(inner) for body in op.subgraphs for inner in body.operators
-    )
+    if facts_of(op).random is Randomness.ALWAYS:
+        return True
+    return bool(op.subgraphs) and any(_is_random(inner) for body in op.subgraphs for inner in body.operators)
 
 
 def _stored_bytes(
-    name: str, task: Task, weights: Mapping[str, int], views: Mapping[str, str], graph: Graph, fuse: Fuse
+    name: str, task: LoweringTask, weights: Mapping[str, int], views: Mapping[str, str], graph: Graph, fuse: Fuse
 ) -> int:
     result = graph.tensors[name]
     if fuse is Fuse.NONE or len(task.members) > 1 or not task.inputs:
@@ -105,7 +105,7 @@ def remove_dead(draft: Draft) -> Draft:
     if not draft.graph.outputs:
         return replace(draft, notes=(*draft.notes, "the graph declares no outputs: every operator is kept"))
     needed = set(draft.graph.outputs)
-    live: list[Task] = []
+    live: list[LoweringTask] = []
     for task in reversed(draft.tasks):
         if not task.outputs or not needed.isdisjoint(task.outputs):
             live.append(task)

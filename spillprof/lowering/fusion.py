@@ -17,7 +17,7 @@ from math import prod
 
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Operator
-from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.naming import unknown_tensor
 from spillprof.lowering.operators.facts import Follower
 from spillprof.lowering.operators.table import facts_of, is_type
@@ -48,7 +48,7 @@ def fuse_chains(draft: Draft) -> Draft:
     if not any(_leads(task.lead) for task in draft.tasks):
         return draft
     uses = _uses_in(draft)
-    fused: dict[int, Task] = {}
+    fused: dict[int, LoweringTask] = {}
     consumed: set[int] = set()
     for i, task in enumerate(draft.tasks):
         if i in consumed or not _leads(task.lead):
@@ -97,7 +97,7 @@ def _chain(first: int, uses: _Uses) -> list[int]:
     return chain
 
 
-def _follows(task: Task, value: str, draft: Draft, *, after_product: bool) -> bool:
+def _follows(task: LoweringTask, value: str, draft: Draft, *, after_product: bool) -> bool:
     """Whether the task is a bias, scale, normalisation or activation of ``value`` that reads only weights besides."""
     operands = [name for name in task.inputs if draft.storage(name) == value]
     if len(operands) != 1 or operands[0] in draft.strided or not _same_elements(task, value, draft):
@@ -125,7 +125,7 @@ def _trains(op: Operator) -> bool:
     return bool(op.attributes.get("training_mode", 0))
 
 
-def _rescales(task: Task, value: str, first: int, uses: _Uses) -> bool:
+def _rescales(task: LoweringTask, value: str, first: int, uses: _Uses) -> bool:
     """Whether the task converts sums of an integer product to float, or scales them by a value known before it."""
     draft = uses.draft
     if not facts_of(draft.tasks[first].lead).sums_integers or not _same_elements(task, value, draft):
@@ -158,17 +158,17 @@ def _is_swish(readers: Sequence[int], value: str, uses: _Uses) -> bool:
     )
 
 
-def _same_elements(task: Task, value: str, draft: Draft) -> bool:
+def _same_elements(task: LoweringTask, value: str, draft: Draft) -> bool:
     """Whether the task has one result, of as many elements as ``value``."""
     tensors = draft.graph.tensors
     return len(task.outputs) == 1 and prod(tensors[task.outputs[0]].shape) == prod(tensors[value].shape)
 
 
-def _joined(lead: Task, followers: Sequence[Task], draft: Draft) -> Task:
+def _joined(lead: LoweringTask, followers: Sequence[LoweringTask], draft: Draft) -> LoweringTask:
     """One task of several, each of which reads the one result of the task before it."""
     tasks = (lead, *followers)
     inner = {name for task in tasks[:-1] for name in task.outputs}
-    return Task(
+    return LoweringTask(
         lead=lead.lead,
         members=tuple(op for task in tasks for op in task.members),
         inputs=tuple(name for task in tasks for name in task.inputs if draft.storage(name) not in inner),
@@ -218,15 +218,15 @@ class _Pairs:
         self._draft, self._outputs = draft, uses.outputs
         stacks = [task for task in draft.tasks if facts_of(task.lead).stacks]
         self._stacked = {draft.storage(name) for task in stacks for name in task.inputs}
-        self._tasks: list[Task | None] = list(draft.tasks)
+        self._tasks: list[LoweringTask | None] = list(draft.tasks)
         self._writer = dict(uses.writer)
         self._readers = {name: set(readers) for name, readers in uses.readers.items()}
 
     @property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[LoweringTask, ...]:
         return tuple(task for task in self._tasks if task is not None)
 
-    def reader(self, storage: str) -> Task:
+    def reader(self, storage: str) -> LoweringTask:
         """The one task that reads a storage."""
         (reader,) = self._readers[storage]
         task = self._tasks[reader]
@@ -284,7 +284,7 @@ class _Pairs:
         return any(name in op.outputs for task in self.tasks for op in task.members)
 
 
-def _types(task: Task) -> str:
+def _types(task: LoweringTask) -> str:
     """``Conv``, or ``Conv + Add`` for operators that run as one."""
     types = [op.op_type for op in task.members[:4]]
     return " + ".join(types if len(task.members) <= len(types) else [*types, "..."])

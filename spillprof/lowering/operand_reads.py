@@ -6,7 +6,7 @@ from math import prod
 from typing import NamedTuple
 
 from spillprof.ir.graph import Graph, Tensor
-from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.operators.classical import attribute_bytes
 from spillprof.lowering.operators.table import elements_read
 from spillprof.lowering.options import WeightsPolicy
@@ -14,7 +14,7 @@ from spillprof.lowering.options import WeightsPolicy
 _ALL_WHOLE: Mapping[str, Fraction] = {}
 
 
-def parts_read(task: Task, graph: Graph) -> Mapping[str, Fraction]:
+def parts_read(task: LoweringTask, graph: Graph) -> Mapping[str, Fraction]:
     """Shares of the tensors that a task reads in part; several readings of one tensor add up.
 
     Repeated rows are counted, up to the size of the tensor: a share is at most 1.
@@ -61,7 +61,7 @@ _NOTHING: Mapping[str, int] = {}
 NO_WEIGHTS = WeightReads(whole=_NOTHING, in_part=_NOTHING)
 
 
-def weight_reads(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> WeightReads:
+def weight_reads(task: LoweringTask, draft: Draft, parts: Mapping[str, Fraction]) -> WeightReads:
     """The weights that a task reads, those of its bodies included if it is control flow in one step.
 
     ``parts``: the shares of tensors that it reads in part.
@@ -83,7 +83,7 @@ def weight_reads(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> Wei
     return WeightReads(whole, in_part) if whole or in_part else NO_WEIGHTS
 
 
-def _in_part(task: Task, draft: Draft, parts: Mapping[str, Fraction]) -> dict[str, int]:
+def _in_part(task: LoweringTask, draft: Draft, parts: Mapping[str, Fraction]) -> dict[str, int]:
     """Bytes of the weights of which all readings together are less than the whole."""
     read: dict[str, int] = {}
     for name in dict.fromkeys(task.inputs):

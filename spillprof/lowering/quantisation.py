@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spillprof.ir.graph import Operator
-from spillprof.lowering.draft import Draft, Task
+from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.operators.facts import ViewKind
 from spillprof.lowering.operators.table import facts_of, is_known, is_type
 
@@ -16,7 +16,7 @@ _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 class _Uses:
     """The writer and readers of each tensor, as positions in ``tasks``."""
 
-    tasks: Sequence[Task]
+    tasks: Sequence[LoweringTask]
     writer: Mapping[str, int]
     readers: Mapping[str, Sequence[int]]
     outputs: frozenset[str]
@@ -36,7 +36,7 @@ def absorb_quantisation(draft: Draft) -> Draft:
     uses = _uses(draft)
     absorbed: set[int] = set()  # QuantizeLinear tasks that ended in the task before them
     taken: dict[str, int] = defaultdict(int)  # float tensor: readers that read the quantised tensor instead
-    tasks: list[Task | None] = list(draft.tasks)
+    tasks: list[LoweringTask | None] = list(draft.tasks)
     for i, task in enumerate(draft.tasks):
         if not _may_absorb(task.lead):
             continue
@@ -96,11 +96,11 @@ def _only_quantizer(name: str, uses: _Uses) -> int | None:
     return readers[0] if all(scale in uses.at_start for scale in quantizer.inputs[1:]) else None
 
 
-def _joined(task: Task, before: Mapping[str, Task], after: Mapping[str, Task]) -> Task:
+def _joined(task: LoweringTask, before: Mapping[str, LoweringTask], after: Mapping[str, LoweringTask]) -> LoweringTask:
     if not before and not after:
         return task
     scales = [name for t in (*before.values(), *after.values()) for name in t.inputs[1:]]
-    return Task(
+    return LoweringTask(
         lead=task.lead,
         members=(
             *(op for t in before.values() for op in t.members),

@@ -44,6 +44,11 @@ def covers(outer: Ticks, inner: Ticks) -> bool:
     return all(any(s <= start and end <= e for s, e in outer) for start, end in inner)
 
 
+def overlap(a: Ticks, b: Ticks) -> Ticks:
+    """The ticks in both, as intervals."""
+    return tuple((max(s, t), min(e, f)) for s, e in a for t, f in b if max(s, t) < min(e, f))
+
+
 class BlockBuilder:
     """Builds the blocks of a program, chain by chain, for any set of gaps that are off-chip."""
 
@@ -180,7 +185,7 @@ class BlockBuilder:
             overwritten = self._taken_over_at.get(b)
             end = n_ticks if overwritten is None else PHASES_PER_STEP * overwritten + Phase.COMPUTE
             return [(0, end, (b, 0))], overwritten is not None
-        points = life.read_steps if life.write_step is None else (life.write_step, *life.read_steps)
+        points = life.use_steps
         segments: list[tuple[int, int, Owner]] = []
         open_at = carried
         for position, point in enumerate(points):

@@ -11,7 +11,7 @@ import numpy as np
 from spillprof.ir.arrays import Ints
 from spillprof.ir.memo import once_per_program, once_per_steps
 from spillprof.ir.program import BufferKind, Program
-from spillprof.planning.liveness import Lifetime, demand_by_step, lifetimes, release_steps, resident_inputs
+from spillprof.planning.liveness import demand_by_step, lifetimes, release_steps, resident_inputs
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 
 GapKey = tuple[int, int]
@@ -32,6 +32,11 @@ class GapOption:
     ranges: tuple[tuple[int, int], ...]  # idle steps: one range, or two if it wraps around
     size_bytes: int  # of the pool that it frees
     moved_bytes: int  # by its reload, and by its write-back
+
+    @property
+    def key(self) -> GapKey:
+        """What names the gap."""
+        return self.buffer, self.last_use
 
     @property
     def length(self) -> int:
@@ -69,7 +74,7 @@ def forced_gaps(program: Program) -> dict[GapKey, int]:
     """
     lives, found = lifetimes(program), dict[GapKey, int]()
     for b, i, _ in streamed_uses(program):
-        points = _points(lives[b])
+        points = lives[b].use_steps
         at = bisect_left(points, i)
         found[b, i] = i
         if at:
@@ -103,7 +108,7 @@ def _gap_options(
         b, size, moved = buffer.index, buffer.size_bytes, buffer.moved_bytes
         if b in fixed or buffer.dedicated or not size:
             continue
-        points = _points(life)
+        points = life.use_steps
         if not points:
             continue
         p = points[0]
@@ -154,10 +159,6 @@ def unspilled_bytes(
     return [
         locked + nbytes for locked, nbytes in zip(locked_bytes(program, options, demand), idle.tolist(), strict=True)
     ]
-
-
-def _points(life: Lifetime) -> tuple[int, ...]:
-    return life.read_steps if life.write_step is None else (life.write_step, *life.read_steps)
 
 
 class WriteBacks:

@@ -24,6 +24,11 @@ class Lifetime:
     read_steps: tuple[int, ...]  # ascending; a step that reads it twice counts once
 
     @property
+    def use_steps(self) -> tuple[int, ...]:
+        """Steps that write or read it, ascending."""
+        return self.read_steps if self.write_step is None else (self.write_step, *self.read_steps)
+
+    @property
     def last_step(self) -> int:
         """The last step that touches it; -1 for a buffer that nothing touches."""
         if self.read_steps:

@@ -43,7 +43,7 @@ def plan_offline(
     options: PlanningOptions,
 ) -> Plan:
     """The plan that spends the chosen gaps off-chip, and as few more as placement needs."""
-    off: dict[GapKey, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
+    off = {gap.key: step for gap, step in chosen}
     unplaced = Packing(off=off, complete=False)  # no addresses: placement chooses each online
     online = _assemble(program, target, off, unplaced, strategy, options)
     if program.capacity_bytes is None or _spills_no_more(online, off.keys() | forced_gaps(program).keys()):
@@ -67,14 +67,14 @@ def plan_by_ejection(
     ``start``: the gaps that are off-chip at first. ``chosen``: those that would suffice if only bytes counted; all
     others count as fragmentation spills.
     """
-    given = {(gap.buffer, gap.last_use): step for gap, step in start}
+    given = {gap.key: step for gap, step in start}
     builder = BlockBuilder(program, options)
     cost_of_moves = float("inf") if options.placement == PERFECT else move_cost(target)
     packer = EjectionPacker(program, builder, options, given, cost_of_moves)
     if not packer.complete:  # blocks kept ejecting each other
         packer = EjectionPacker(program, builder, options, given)
     in_budget = packer.improve(effort)
-    off: dict[GapKey, int] = {(gap.buffer, gap.last_use): step for gap, step in chosen}
+    off = {gap.key: step for gap, step in chosen}
     return _assemble(program, target, off, packer.packing(), strategy, options), in_budget
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spillprof.ir.program import Program
-from spillprof.planning.blocks import BlockBuilder, ResidencyBlock
+from spillprof.planning.blocks import BlockBuilder, ResidencyBlock, overlap
 from spillprof.planning.free_list import Fit
 from spillprof.planning.gaps import GapKey, GapOption, WriteBacks
 from spillprof.planning.placements import Owner
@@ -203,17 +203,15 @@ class _Packer:
 
     def _gap_beside(self, block: ResidencyBlock, k: int) -> GapOption | None:
         """The gap of block ``k`` that covers all ticks it shares with ``block``; None if it is used in one."""
-        shared = tuple(
-            (max(s, t), min(e, f)) for s, e in block.ticks for t, f in self._blocks[k].ticks if max(s, t) < min(e, f)
-        )
-        return self._builder.cut_over(self._blocks[k], shared, self._off_gaps)
+        other = self._blocks[k]
+        return self._builder.cut_over(other, overlap(block.ticks, other.ticks), self._off_gaps)
 
     def _cut(self, k: int, gap: GapOption, *, forced_by: int) -> None:
         """Split block ``k`` at a gap. Parts of a placed block keep its address."""
         block = self._blocks[k]
         self._extra_bytes += self._bytes_moved(gap)
-        self._off[gap.buffer, gap.last_use] = forced_by
-        self._off_gaps.add((gap.buffer, gap.last_use))
+        self._off[gap.key] = forced_by
+        self._off_gaps.add(gap.key)
         self._written.add(gap.buffer)
         address = self._address.pop(k, None)
         if address is not None:

@@ -59,7 +59,7 @@ class _Jobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class OnePassRun:
     """One run. Columns by node, but for what only steps or jobs have."""
 
     makespan_s: float
@@ -135,7 +135,7 @@ class OnePass:
         jobs.waits.append(waits)
         return self._n + len(jobs.kind) - 1
 
-    def play(self, issue_steps: Sequence[int], order: Sequence[int]) -> Played:
+    def play(self, issue_steps: Sequence[int], order: Sequence[int]) -> OnePassRun:
         """The run with transfers issued at these steps. ``order``: the transfers in queue order."""
         n, n_jobs = self._n, len(self._jobs.kind)
         is_read, step_waits, early, streams = self._is_read, self._step_waits, self._early, self._streams
@@ -216,7 +216,7 @@ class OnePass:
         while write_at[write] == n:
             issue(n + writes[write], now_s, now_s, now_rank, n - 1)
             write += 1
-        return Played(
+        return OnePassRun(
             makespan_s=max(over, default=0.0),
             order=order,
             issued=issued,
@@ -228,7 +228,7 @@ class OnePass:
             queued_s=queued,
         )
 
-    def record(self, played: Played) -> Record:
+    def record(self, played: OnePassRun) -> Record:
         """The record of a run, its transfers numbered in queue order."""
         n, jobs = self._n, self._jobs
         issued = np.array(played.issued, dtype=np.int64)

@@ -15,6 +15,7 @@ from spillprof.ir.graph import Graph, TripBasis, Trips
 from spillprof.ir.target import Target
 from spillprof.lowering import bodies
 from spillprof.lowering.fitting import fit
+from spillprof.lowering.lower import lower
 from spillprof.lowering.options import Control, LoweringOptions
 from spillprof.planning.liveness import live_bytes_by_step
 from spillprof.planning.strategies import STRATEGIES
@@ -280,7 +281,7 @@ def nested(levels: int) -> Graph:
 def test_deeply_nested_bodies_need_no_recursion(control: Control):
     depth = 2000
     assert depth > sys.getrecursionlimit()
-    program = lowered(nested(depth), control=control)
+    program = lower(nested(depth), MACHINE, LoweringOptions(control=control))
     assert len(program.steps) == (depth + 1 if control is Control.UNFOLD else 1)
     assert max(len(step.name) for step in program.steps) < 400
     said = [a for a in program.assumptions if a.what.startswith("If 'r'")]

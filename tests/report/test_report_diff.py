@@ -10,7 +10,7 @@ from spillprof.ir.profile import Profile
 from spillprof.report.diff import html as diff_html
 from spillprof.report.diff import markdown as diff_markdown
 from spillprof.report.diff import terminal as diff_text
-from spillprof.report.diff.wording import verdict
+from spillprof.report.diff.wording import diff_verdict
 from spillprof.studies.diff import ProfileDiff, compare
 
 
@@ -63,7 +63,7 @@ def test_markdown_lets_no_name_out_of_its_cell(comparison: ProfileDiff) -> None:
 
 def test_the_verdict_of_spills_that_vanish() -> None:
     profile = make_profile(60, hostile=False)
-    text = verdict(compare(profile, without_spills(profile)))
+    text = diff_verdict(compare(profile, without_spills(profile)))
     assert text.startswith("Better under ")
     assert "→ 0, −" in text
     assert "sram_bytes 32 MiB" in text
@@ -71,15 +71,15 @@ def test_the_verdict_of_spills_that_vanish() -> None:
 
 def test_the_verdict_of_two_equal_runs() -> None:
     profile = make_profile(60, hostile=False)
-    assert verdict(compare(profile, profile)).endswith("Model and settings are the same.")
+    assert diff_verdict(compare(profile, profile)).endswith("Model and settings are the same.")
 
 
 def test_the_verdict_where_nothing_can_run() -> None:
     profile = make_profile(60, hostile=False)
     none = replace(profile, results=tuple(replace(r, feasible=False, reason="too small") for r in profile.results))
-    assert "can no longer be planned" in verdict(compare(profile, none))
-    assert verdict(compare(none, none)).startswith("Neither run can be planned")
-    assert "it can be planned now" in verdict(compare(none, profile))
+    assert "can no longer be planned" in diff_verdict(compare(profile, none))
+    assert diff_verdict(compare(none, none)).startswith("Neither run can be planned")
+    assert "it can be planned now" in diff_verdict(compare(none, profile))
     for pair in ((profile, none), (none, none), (none, profile), (profile, replace(profile, results=()))):
         comparison = compare(*pair)
         assert diff_text.render(comparison)

@@ -185,10 +185,10 @@ def test_arc_rises_to_the_buffers_size_halfway_between_eviction_and_use():
 
 def test_figures_have_a_few_traces_however_many_buffers_there_are():
     large = make_profile(3000)
-    for figure in figures.strategy_figures(large, lead_result(large)):
+    for figure in figures.timeline_figures(large, lead_result(large)):
         assert len(figure.traces) <= 6
         assert not [trace for trace in figure.traces if isinstance(trace.get("x"), list) and len(trace["x"]) > 50]
-    assert not [f for f in figures.strategy_figures(large, lead_result(large)) if f.layout.get("shapes")]
+    assert not [f for f in figures.timeline_figures(large, lead_result(large)) if f.layout.get("shapes")]
     assert "of 3,000 steps are drawn" in figures.memory_figure(large, lead_result(large)).note
 
 

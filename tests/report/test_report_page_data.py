@@ -60,7 +60,7 @@ def test_long_run_leaves_out_names_and_graph_and_says_so():
     assert data["dataflow"] is None
     assert sorted(data["names"]) == [3, 5]
     moments = _column(data["views"][0]["times"]["at"])
-    assert len(moments) <= page.MAX_MOMENTS + 2
+    assert len(moments) <= page._MAX_MOMENTS + 2
     assert moments[-1] == pytest.approx(lead.latency_s)
     assert moments[1] == pytest.approx(data["views"][0]["times"]["stride"] * STEP_S)
     assert "have no graph" in page.limits_note(profile, [lead])
@@ -98,7 +98,7 @@ def test_thinned_bus_keeps_its_bytes_and_thinned_queue_its_peak():
     moments = np.arange(10_000) / 10_000
     values = np.where(np.arange(10_000) % 7 == 0, 3.0, 0.0)
     x, mean = time_figures._thinned_mean(moments, values, 1.0)
-    assert len(x) <= time_figures.MAX_MOMENTS
+    assert len(x) <= time_figures._MAX_MOMENTS
     assert (np.diff(x) * mean[:-1]).sum() == pytest.approx(values.sum() / 10_000)
     values[4321] = 9
     x, most = time_figures._thinned_greatest(moments, values, 1.0)

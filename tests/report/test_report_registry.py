@@ -1,10 +1,12 @@
-"""One row registers an export: commands, help, completion and docs know it from there."""
+"""One row registers an export, and one function a section: commands, help, completion, docs and page follow."""
 
+from collections.abc import Iterator
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 
 import pytest
+from profiles import make_profile
 
 from spillprof.cli import run
 from spillprof.cli.formats import completing_suffixes
@@ -12,6 +14,8 @@ from spillprof.ir.profile import Profile
 from spillprof.report.exports import registry
 from spillprof.report.exports.registry import EXPORTS, Export, Subject, export_for, exports_of, suffixes_of
 from spillprof.report.exports.tables import TABLES
+from spillprof.report.profile import html, html_sections
+from spillprof.report.profile.html_sections import Section
 from spillprof.report.text import printable
 
 ROOT = Path(__file__).parents[2]
@@ -85,3 +89,13 @@ def test_completion_offers_the_suffixes_that_go_on_from_what_is_typed() -> None:
 
 def test_the_list_in_the_docs_is_current() -> None:
     assert "\n".join(registry.markdown_list()) in (ROOT / "docs" / "exports.md").read_text("utf-8")
+
+
+def test_a_section_of_the_page_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busiest(profile: Profile) -> Iterator[Section]:
+        yield Section(id="busiest", title="The <busiest> steps", link="Busiest", paragraphs=("One & only.",))
+
+    monkeypatch.setattr(html_sections, "SECTIONS", (*html_sections.SECTIONS, busiest))
+    page = html.render(make_profile())
+    assert '<a href="#busiest">Busiest</a>' in page
+    assert '<h2 id="busiest">The &lt;busiest&gt; steps</h2>\n  <p>One &amp; only.</p>' in page

@@ -30,7 +30,7 @@ WEIGHT_STAGING = "weight staging"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class OnePassRun:
     """Start and end of each step and transfer, and what each step waited for."""
 
     step_start_s: list[float]
@@ -42,11 +42,11 @@ class Played:
     makespan_s: float
 
 
-def forward_pass(program: Program, plan: Plan, target: Target) -> Played:
+def forward_pass(program: Program, plan: Plan, target: Target) -> OnePassRun:
     """Play a legal plan."""
     run = _Run(program, plan, target)
     run.play(step_times_s(program, target).tolist())
-    return Played(
+    return OnePassRun(
         step_start_s=run.step_start,
         step_end_s=run.step_end,
         transfer_start_s=run.transfer_start,

@@ -16,6 +16,7 @@ from spillprof.lowering.operators.facts import (
     CONTRIB_DOMAINS,
     CONTROL_DOMAIN,
     KNOWN_DOMAINS,
+    ML_DOMAIN,
     STANDARD_DOMAINS,
     OperandShapes,
     OperatorFacts,
@@ -45,6 +46,8 @@ class MacCount:
     macs: int
     uncosted: int = 0  # operators of unknown cost
 
+
+_NO_MACS, _UNCOSTED = MacCount(macs=0), MacCount(macs=0, uncosted=1)
 
 _rows: dict[tuple[str, str], OperatorFacts] = {}
 
@@ -116,7 +119,7 @@ def operator_macs(op: Operator, graph: Graph) -> int | None:
 def count_macs(op: Operator, graph: Graph) -> MacCount:
     """Multiply-accumulates of an operator, without those of bodies inside of it."""
     macs = operator_macs(op, graph)
-    return MacCount(macs=macs or 0, uncosted=int(macs is None))
+    return _NO_MACS if macs == 0 else _UNCOSTED if macs is None else MacCount(macs=macs)
 
 
 def elements_read(op: Operator, graph: Graph) -> Mapping[int, int] | None:
@@ -136,7 +139,8 @@ def elements_read(op: Operator, graph: Graph) -> Mapping[int, int] | None:
 def stated_assumptions(op: Operator) -> Iterable[str]:
     """What sizes and costs take as true, for an operator whose definition leaves it open."""
     row = facts_of(op)
-    return _stated(op, row) if row.assumption or row.past_input is not None or op.attributes else ()
+    is_open = row.assumption or row.past_input is not None or op.domain == ML_DOMAIN
+    return _stated(op, row) if is_open else ()
 
 
 def _stated(op: Operator, row: OperatorFacts) -> Iterator[str]:

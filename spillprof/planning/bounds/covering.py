@@ -174,7 +174,7 @@ def _forced_cost(program: Program, options: PlanningOptions, prices: Prices) -> 
         reads = life.read_steps
         first_load = buffer.kind is BufferKind.INPUT and options.inputs is Inputs.ON_DEMAND
         total += sum(read for i in reads[1 if first_load else 0 :] if (b, i) in streamed_in)
-        points = reads if life.write_step is None else (life.write_step, *reads)
+        points = life.use_steps
         pairs = list(pairwise(points))
         if buffer.kind is BufferKind.WEIGHT and program.weights_persist and options.start is Start.STEADY:
             pairs.append((points[-1], points[0]))

@@ -74,7 +74,7 @@ def covers_of(problem: Covering) -> tuple[tuple[GapKey, ...], ...]:
 
 
 def _named(problem: Covering, covers: Sequence[Sequence[int]]) -> tuple[tuple[GapKey, ...], ...]:
-    return tuple(tuple((problem.gaps[g].buffer, problem.gaps[g].last_use) for g in spent) for spent in covers if spent)
+    return tuple(tuple(problem.gaps[g].key for g in spent) for spent in covers if spent)
 
 
 def _methods(problem: Covering, covers: list[Sequence[int]]) -> Iterator[tuple[str, tuple[WeightedRow, ...]]]:

@@ -179,7 +179,7 @@ class EjectionPacker:
         lacking, tick = state.lacking(k)
         if lacking <= 0:
             return False
-        options = [gap for gap in state.idle_at(tick) if (gap.buffer, gap.last_use) != self._tabu]
+        options = [gap for gap in state.idle_at(tick) if gap.key != self._tabu]
         if not options:
             return False
         gap = min(options, key=lambda g: (g.size_bytes < lacking, state.price(g), -g.size_bytes * g.length, g.buffer))
@@ -192,7 +192,7 @@ class EjectionPacker:
         """Make room for block ``k`` by the cheapest gaps or moves, its own or its neighbours'; False if none can."""
         state = self._state
         block = state.blocks[k]
-        options = [gap for gap in state.cuts(k) if (gap.buffer, gap.last_use) != self._tabu]
+        options = [gap for gap in state.cuts(k) if gap.key != self._tabu]
         own = min(options, key=lambda gap: (state.price(gap), -gap.length, gap.buffer, gap.last_use), default=None)
         leaving: dict[int, GapOption | ChainMove] = {}
         prices = np.full(len(near.ids), _IMPOSSIBLE, dtype=np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from spillprof.ir.arrays import Floats, Ints
 from spillprof.ir.program import PHASES_PER_STEP, Program
-from spillprof.planning.blocks import BlockBuilder, ResidencyBlock, covers
+from spillprof.planning.blocks import BlockBuilder, ResidencyBlock, covers, overlap
 from spillprof.planning.ejection.neighbours import Neighbours, TimedAddress
 from spillprof.planning.ejection.tick_index import TickIndex
 from spillprof.planning.gaps import GapKey, GapOption, WriteBacks, gap_options
@@ -40,7 +40,7 @@ class PackingState:
             raise ValueError("infinite memory needs no packing")
         self._program, self._builder = program, builder
         self._write_backs = WriteBacks(program, options.writeback)
-        self.gaps = {(gap.buffer, gap.last_use): gap for gap in gap_options(program, options)}
+        self.gaps = {gap.key: gap for gap in gap_options(program, options)}
         self.off: set[GapKey] = set()
         self._spent: dict[int, int] = {}  # gaps off-chip, by buffer
         self.spill_bytes = 0
@@ -57,9 +57,7 @@ class PackingState:
         self.blocks: list[ResidencyBlock] = []
         self._times = TickIndex(PHASES_PER_STEP * len(program.steps))
         self._of_chain: dict[int, list[int]] = {}
-        self._in_use: Ints = np.zeros(
-            PHASES_PER_STEP * len(program.steps), dtype=np.int64
-        )  # by tick: placed and waiting
+        self._in_use: Ints = np.zeros(PHASES_PER_STEP * len(program.steps), dtype=np.int64)  # by tick, with waiting
         self._cuts: dict[int, list[GapOption]] = {}
         self._sizes: Ints = np.zeros(1024, dtype=np.int64)
         self._address: Ints = np.full(1024, _WAITING, dtype=np.int64)
@@ -152,31 +150,26 @@ class PackingState:
 
     def cut_beside(self, k: int, other: int, tabu: GapKey | None) -> GapOption | None:
         """The gap of a block that covers all ticks it shares with block ``k``; None if it is used in one, or tabu."""
-        shared = tuple(
-            (max(s, t), min(e, f))
-            for s, e in self.blocks[k].ticks
-            for t, f in self.blocks[other].ticks
-            if max(s, t) < min(e, f)
-        )
+        shared = overlap(self.blocks[k].ticks, self.blocks[other].ticks)
         gap = self._builder.cut_over(self.blocks[other], shared, self.off)
-        return None if gap is None or (gap.buffer, gap.last_use) == tabu else gap
+        return None if gap is None or gap.key == tabu else gap
 
     def price(self, gap: GapOption) -> int:
         """Bytes that the gap adds when spent off-chip, or saves when taken back."""
-        others = self._spent.get(gap.buffer, 0) - ((gap.buffer, gap.last_use) in self.off)
+        others = self._spent.get(gap.buffer, 0) - (gap.key in self.off)
         writes = self._write_backs.adds_write(gap.buffer, evicted_before=others > 0)
         return gap.moved_bytes * ((gap.next_use is not None) + writes)
 
     def take_off(self, gap: GapOption) -> None:
         """Split a block at a gap. Its parts keep its address, or wait as it did."""
         self.spill_bytes += self.price(gap)
-        self._turn((gap.buffer, gap.last_use))
+        self._turn(gap.key)
         self._renew(self._builder.chain_of(gap.buffer))
 
     def take_back(self, gap: GapOption) -> None:
         """Take a gap back: the blocks before and after it become one, which waits."""
         self.spill_bytes -= self.price(gap)
-        self._turn((gap.buffer, gap.last_use))
+        self._turn(gap.key)
         self._renew(self._builder.chain_of(gap.buffer))
 
     # --- moves inside SRAM

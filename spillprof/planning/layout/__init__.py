@@ -1,1 +1,1 @@
-"""Static placement: offsets for buffers whose lifetimes are given. ``lay_out`` is the way in."""
+"""Static memory layout: offsets for buffers with known live ranges. ``lay_out`` is the entry point."""

@@ -130,7 +130,7 @@ class GapChoice:
 
 
 def _gaps(choice: GapChoice) -> tuple[GapKey, ...]:
-    return tuple((gap.buffer, gap.last_use) for gap, _ in choice.gaps)
+    return tuple(gap.key for gap, _ in choice.gaps)
 
 
 def _plans(plan_of: Callable[[str], Plan]) -> Iterable[Plan]:
@@ -156,9 +156,9 @@ def _choices(
 ) -> tuple[tuple[GapChoice, ...], LowerBound, str]:
     """Choices of gaps, cheapest first; the bound, raised if a solver proved more; and how the search ended."""
     reduced = reduce(problem)
-    column = {(problem.gaps[g].buffer, problem.gaps[g].last_use): c for c, g in enumerate(reduced.gaps)}
+    column = {problem.gaps[g].key: c for c, g in enumerate(reduced.gaps)}
     starts: list[Iterable[GapKey]] = [_spilled_gaps(program, plan) for plan in plans]
-    starts.append([(gap.buffer, gap.last_use) for gap, _ in choose_gaps(program, target, options)])
+    starts.append([gap.key for gap, _ in choose_gaps(program, target, options)])
     starts += [(), *bound.covers]
     found: dict[tuple[int, ...], int] = {}  # columns -> cost
     for start in starts:

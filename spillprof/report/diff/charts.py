@@ -12,7 +12,7 @@ from spillprof.studies.diff import ProfileDiff, StrategyChange
 WIDTH, HEIGHT = 1000, 220
 """Of a chart, in its own units."""
 
-MAX_POINTS = 500
+_MAX_POINTS = 500
 """Stretches of steps that a chart tells apart."""
 
 _MARGIN = 6
@@ -38,7 +38,7 @@ def live_chart(comparison: ProfileDiff) -> LineChart | None:
         return None
     steps = max(len(run.live_bytes) for run in runs)
     most = max(*runs[0].live_bytes, *runs[1].live_bytes, *(run.sram_bytes for run in runs))
-    stretch = -(-steps // MAX_POINTS)
+    stretch = -(-steps // _MAX_POINTS)
     pieces = [
         [(i, min(i + stretch, run.steps), max(run.live_bytes[i : i + stretch])) for i in range(0, run.steps, stretch)]
         for run in runs
@@ -61,7 +61,7 @@ def delta_chart(comparison: ProfileDiff, change: StrategyChange) -> LineChart | 
     totals = list(accumulate(nbytes for _, nbytes in moved))
     high, low = max(0, *totals), min(0, *totals)
     span = max(high - low, 1)
-    stretch = -(-steps // MAX_POINTS)
+    stretch = -(-steps // _MAX_POINTS)
     kept = {-1: (0, 0)} | {step // stretch: (step, total) for (step, _), total in zip(moved, totals, strict=True)}
     ends = [*(step for step, _ in kept.values()), steps]
     pieces = [(step, end, total - low) for (step, total), end in zip(kept.values(), ends[1:], strict=True)]
@@ -91,7 +91,7 @@ def _live_words(comparison: ProfileDiff, steps: int) -> str:
     sizes = format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes)
     same = sizes[0] == sizes[1]
     memory = f"the memory has {sizes[0]}" if same else f"the memories have {sizes[0]} and {sizes[1]}"
-    stretch = -(-steps // MAX_POINTS)
+    stretch = -(-steps // _MAX_POINTS)
     coarse = f" Each point is the most of {stretch:,} steps." if stretch > 1 else ""
     peaks = format_size_pair(*(max(run.live_bytes) for run in runs))
     at = [run.live_bytes.index(max(run.live_bytes)) for run in runs]

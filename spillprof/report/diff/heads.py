@@ -11,7 +11,9 @@ from spillprof.report.text import label
 from spillprof.studies.diff import Named, OperatorChange, PressureSource, ProfileDiff, StrategyChange
 from spillprof.studies.diff.values import RunSummary
 
-MAX_TARGET = 60
+_MAX_TARGET = 60
+MAX_SOURCES, MAX_DIFFERENCES, MAX_ALONE = 3, 20, 5
+"""Sources, settings and unmatched operators that text and Markdown list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ def run_heads(comparison: ProfileDiff, width: int) -> tuple[RunHead, RunHead]:
     runs = comparison.before, comparison.after
     names, sizes = path_labels(comparison, width), format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes)
     before, after = (
-        RunHead(which=which, name=name, sram=f"SRAM {sram}", target=label(run.target, MAX_TARGET), run=run)
+        RunHead(which=which, name=name, sram=f"SRAM {sram}", target=label(run.target, _MAX_TARGET), run=run)
         for which, name, sram, run in zip(("before", "after"), names, sizes, runs, strict=True)
     )
     return before, after

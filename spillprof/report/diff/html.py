@@ -19,6 +19,7 @@ from spillprof.report.diff.heads import (
 from spillprof.report.diff.wording import (
     OUTCOMES,
     buffer_reason,
+    diff_verdict,
     difference_words,
     figure_rows,
     matching_sentence,
@@ -27,7 +28,6 @@ from spillprof.report.diff.wording import (
     shown_differences,
     source_sentence,
     strategy_title,
-    verdict,
 )
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.html_table import Cell, DataTable, make_table
@@ -35,8 +35,7 @@ from spillprof.report.page import asset, environment, script_json, stylesheet
 from spillprof.report.text import label
 from spillprof.studies.diff import ProfileDiff, StrategyChange
 
-MAX_SOURCES = 8
-MAX_ALONE = 200
+_MAX_SOURCES, _MAX_ALONE = 8, 200
 
 
 def render(comparison: ProfileDiff) -> str:
@@ -63,7 +62,7 @@ def _context(comparison: ProfileDiff) -> dict[str, Any]:
         "version": __version__,
         "title": f"spillprof – {names[0]} → {names[1]}",
         "heading": names[0] if names[0] == names[1] else f"{names[0]} → {names[1]}",
-        "verdict": verdict(comparison),
+        "verdict": diff_verdict(comparison),
         "runs": run_heads(comparison, 60),
         "cards": _cards(comparison),
         "strategies": [_strategy_row(change) for change in comparison.strategies],
@@ -72,7 +71,7 @@ def _context(comparison: ProfileDiff) -> dict[str, Any]:
         "matching": matching_sentence(comparison),
         "alone": [
             (word.capitalize(),
-             [f"#{each.step} {label(each.name, 64)} ({label(each.op_type, 24)})" for each in found[:MAX_ALONE]],
+             [f"#{each.step} {label(each.name, 64)} ({label(each.op_type, 24)})" for each in found[:_MAX_ALONE]],
              len(found))
             for word, found in alone(comparison)
         ],
@@ -124,8 +123,8 @@ def _view(comparison: ProfileDiff, change: StrategyChange, index: int) -> dict[s
         "sources": [
             (words, format_size(total), [
                 (format_size(source.share_bytes), source.share_bytes / total, source_sentence(source))
-                for source in found[:MAX_SOURCES]
-            ], max(0, len(found) - MAX_SOURCES))
+                for source in found[:_MAX_SOURCES]
+            ], max(0, len(found) - _MAX_SOURCES))
             for words, total, found in source_parts(change)
         ],
         "delta": delta_chart(comparison, change),

@@ -4,9 +4,19 @@ from collections.abc import Iterable, Sequence
 
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size
-from spillprof.report.diff.heads import alone, both_run, source_parts, step_of, strategy_figures
+from spillprof.report.diff.heads import (
+    MAX_ALONE,
+    MAX_DIFFERENCES,
+    MAX_SOURCES,
+    alone,
+    both_run,
+    source_parts,
+    step_of,
+    strategy_figures,
+)
 from spillprof.report.diff.wording import (
     OUTCOMES,
+    diff_verdict,
     difference_words,
     figure_rows,
     matching_sentence,
@@ -14,7 +24,6 @@ from spillprof.report.diff.wording import (
     shown_differences,
     source_sentence,
     strategy_title,
-    verdict,
 )
 from spillprof.report.gate.wording import figures, growth
 from spillprof.report.markdown import code, plain
@@ -22,9 +31,6 @@ from spillprof.report.table import Table
 from spillprof.studies.diff import Named, OperatorChange, ProfileDiff, StrategyChange
 
 _TOP_OPERATORS = 10
-MAX_SOURCES = 3
-MAX_DIFFERENCES = 20
-MAX_ALONE = 5
 
 
 def render(comparison: ProfileDiff) -> str:
@@ -36,7 +42,7 @@ def _lines(comparison: ProfileDiff) -> Iterable[str]:
     before, after = comparison.before, comparison.after
     yield f"### spill cost: {code(before.model)} → {code(after.model)}"
     yield ""
-    yield plain(verdict(comparison))
+    yield plain(diff_verdict(comparison))
     yield ""
     if comparison.strategies:
         lead = comparison.strategies[0]

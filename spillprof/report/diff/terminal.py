@@ -5,6 +5,9 @@ from collections.abc import Iterator, Sequence
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size
 from spillprof.report.diff.heads import (
+    MAX_ALONE,
+    MAX_DIFFERENCES,
+    MAX_SOURCES,
     alone,
     both_run,
     buffers_title,
@@ -16,6 +19,7 @@ from spillprof.report.diff.heads import (
 from spillprof.report.diff.wording import (
     OUTCOMES,
     buffer_reason,
+    diff_verdict,
     difference_words,
     figure_rows,
     matching_sentence,
@@ -23,7 +27,6 @@ from spillprof.report.diff.wording import (
     shown_differences,
     source_sentence,
     strategy_title,
-    verdict,
 )
 from spillprof.report.gate.wording import growth
 from spillprof.report.scales import Scale, size_scale, time_scale
@@ -32,9 +35,6 @@ from spillprof.report.text import DEFAULT_WIDTH, count_of, label, wrapped
 from spillprof.studies.diff import BufferChange, OperatorChange, ProfileDiff, StrategyChange
 
 _MIN_WIDTH = 80
-MAX_SOURCES = 3
-MAX_DIFFERENCES = 20
-MAX_ALONE = 5
 
 
 def render(comparison: ProfileDiff, *, top: int = 10, width: int | None = None) -> str:
@@ -48,7 +48,7 @@ def render(comparison: ProfileDiff, *, top: int = 10, width: int | None = None) 
 
 def _parts(comparison: ProfileDiff, top: int, width: int) -> Iterator[list[str]]:
     yield _runs(comparison)
-    yield wrapped(verdict(comparison), width, others="  ")
+    yield wrapped(diff_verdict(comparison), width, others="  ")
     if not comparison.strategies:
         return
     lead = comparison.strategies[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size, format_size_exact, format_time
-from spillprof.report.gate.wording import CAUSES, figures, growth
+from spillprof.report.gate.wording import CAUSE_WORDS, figures, growth
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.studies.diff import (
@@ -46,7 +46,7 @@ _ALIKE = {
 }
 
 
-def verdict(comparison: ProfileDiff) -> str:
+def diff_verdict(comparison: ProfileDiff) -> str:
     """The finding in one or two sentences."""
     if not comparison.strategies:
         return "Nothing to compare: one of the runs has no result."
@@ -146,9 +146,9 @@ def operator_reason(change: OperatorChange) -> str:
         parts.append(f"no longer {'' if change.victims_gained else 'forces out '}{_names(change.victims_lost)}")
     if change.cause_after and change.delta_bytes:
         was = f", was {change.cause_before}" if change.cause_before not in (None, change.cause_after) else ""
-        parts.append(f"{change.cause_after}{was}: {CAUSES.get(change.cause_after, '')}".rstrip(": "))
+        parts.append(f"{change.cause_after}{was}: {CAUSE_WORDS.get(change.cause_after, '')}".rstrip(": "))
     elif change.cause_before and change.delta_bytes and not change.spill_bytes_after:
-        parts.append(f"was {change.cause_before}: {CAUSES.get(change.cause_before, '')}".rstrip(": "))
+        parts.append(f"was {change.cause_before}: {CAUSE_WORDS.get(change.cause_before, '')}".rstrip(": "))
     return "; ".join(parts)
 
 

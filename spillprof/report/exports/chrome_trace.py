@@ -15,11 +15,10 @@ from typing import Any
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Event, OperatorCost, Residency
 from spillprof.ir.units import format_size
-from spillprof.report.exports.recorded import Recorded, leading_run
+from spillprof.report.exports.recorded import MAX_NAME, Recorded, leading_run
 from spillprof.report.profile.verdict import model_title, shown_cause
 from spillprof.report.text import label
 
-MAX_NAME = 200
 _COMPUTE, _DMA, _BUS, _SRAM, _SPILLED, _OTHERS = range(1, 7)
 _PROCESSES = {
     _COMPUTE: "compute", _DMA: "DMA", _BUS: "DRAM bus", _SRAM: "SRAM", _SPILLED: "buffers that spill",

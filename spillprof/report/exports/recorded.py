@@ -8,6 +8,9 @@ from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result, RunTimes
 from spillprof.report.profile.verdict import lead_result
 
+MAX_NAME = 200
+"""Characters of a name in a trace."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:

@@ -9,12 +9,11 @@ import json
 from collections.abc import Iterator
 
 from spillprof.ir.profile import Profile
-from spillprof.report.exports.recorded import Recorded, all_runs
+from spillprof.report.exports.recorded import MAX_NAME, Recorded, all_runs
 from spillprof.report.profile.verdict import lead_result, model_title
 from spillprof.report.text import label
 
 MAX_DEPTH = 12
-MAX_NAME = 200
 _LEAST_S = 1e-13  # less between two moments is rounding
 _IDLE = "(idle)"
 _TAIL = "(transfers after the last step)"

@@ -6,7 +6,7 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.ir.metric import Metric
-from spillprof.report.gate.wording import NAMES, figure, figures, growth
+from spillprof.report.gate.wording import METRIC_NAMES, figure, figures, growth
 from spillprof.report.page import environment, stylesheet
 from spillprof.report.table import Table
 from spillprof.report.text import BARS, count_of, label
@@ -28,7 +28,7 @@ def text(series: Sequence[RunSeries], metrics: Sequence[Metric], *, top: int) ->
     return "\n".join(line for each in series for line in _lines(each, metrics, top)) + "\n"
 
 
-def json_text(series: Sequence[RunSeries], metrics: Sequence[Metric]) -> str:
+def history_json(series: Sequence[RunSeries], metrics: Sequence[Metric]) -> str:
     """Rows and changes as JSON; figures are whole: bytes, nanoseconds, picojoules."""
     data = {
         "schema": "spillprof-history/1",
@@ -80,7 +80,7 @@ def _lines(each: RunSeries, metrics: Sequence[Metric], top: int) -> Iterator[str
         values = [run.of(metric) for run in each.runs]
         first, last = figures(metric, values[0], values[-1])
         trend = f"{first} → {last}" if values[0] != values[-1] else f"{last}, as at first"
-        rows.append((NAMES[metric], _sparkline(values), trend))
+        rows.append((METRIC_NAMES[metric], _sparkline(values), trend))
     for metric, line in zip(metrics, Table(cells=rows, align="lll").lines(indent=2), strict=True):
         yield line
         found = steps(each.runs, metric)
@@ -115,7 +115,7 @@ def _chart(each: RunSeries, metric: Metric) -> dict[str, Any]:
     found = steps(each.runs, metric)
     changed = {step.commit for step in found}
     return {
-        "name": NAMES[metric],
+        "name": METRIC_NAMES[metric],
         "points": " ".join(corners),
         "marks": [
             {"x": f"{x * across:.1f}", "title": f"{label(run.commit, 40)}: {figure(metric, run.of(metric))}"}

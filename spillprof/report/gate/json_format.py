@@ -6,7 +6,7 @@ from typing import Any
 from spillprof.report.gate.wording import headline, reasons
 from spillprof.studies.gate.values import GateCheck, GateReport, MetricChange
 
-SCHEMA = "spillprof-gate/1"
+_SCHEMA = "spillprof-gate/1"
 
 
 def render(report: GateReport) -> str:
@@ -17,7 +17,7 @@ def render(report: GateReport) -> str:
 def to_json(report: GateReport) -> dict[str, Any]:
     """The report as JSON values."""
     return {
-        "schema": SCHEMA,
+        "schema": _SCHEMA,
         "spillprof_version": report.spillprof_version,
         "simulator_revision": report.simulator_revision,
         "baseline": report.baseline,

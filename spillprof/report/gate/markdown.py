@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from spillprof.report.gate.wording import (
-    NAMES,
+    METRIC_NAMES,
     advice,
     change_sentence,
     figure,
@@ -49,7 +49,7 @@ def _row(report: GateReport, check: GateCheck) -> tuple[str, ...]:
     if word == "ok" and check.verdict in (Verdict.NEW, Verdict.REMOVED):
         word = "warn"
     shown = shown_changes(check)
-    values = "<br>".join(f"{NAMES[c.metric]} {figure(c.metric, c.after)}" for c in shown)
+    values = "<br>".join(f"{METRIC_NAMES[c.metric]} {figure(c.metric, c.after)}" for c in shown)
     deltas = "<br>".join("-" if c.before is None else growth(c.metric, c.before, c.after) for c in shown)
     return (
         f"{_SYMBOLS[word]} {word}",

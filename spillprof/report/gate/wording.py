@@ -8,13 +8,13 @@ from spillprof.report.text import count_of, label
 from spillprof.studies.gate.values import GateCheck, GateReport, MetricChange, Moved, Verdict
 
 TOP_MOVED = 5
-NAMES = {
+METRIC_NAMES = {
     Metric.SPILL_BYTES: "spill bytes",
     Metric.LATENCY: "latency",
     Metric.PEAK: "stored peak",
     Metric.ENERGY: "energy",
 }
-CAUSES = {
+CAUSE_WORDS = {
     "capacity": "more is live than fits",
     "order": "another order of operators would avoid it",
     "policy": "another policy would avoid it",
@@ -59,7 +59,7 @@ def growth(metric: Metric, before: int, after: int) -> str:
 
 def change_sentence(change: MetricChange) -> str:
     """``spill bytes 20.5 MiB → 24.8 MiB, +4.25 MiB (+20.7 %); allowed +210 KiB``."""
-    name = NAMES[change.metric]
+    name = METRIC_NAMES[change.metric]
     if change.before is None:
         text = f"{name} {figure(change.metric, change.after)}"
     elif change.before == change.after:
@@ -137,7 +137,7 @@ def moved_sentence(moved: Moved, needed: Mapping[str, str | None]) -> str:
         before, after = figures(moved.metric, moved.before, moved.after)
         text += f"{before} → {after}, {growth(moved.metric, moved.before, moved.after)}"
     if moved.cause and moved.after:
-        text += f"; {moved.cause}: {CAUSES.get(moved.cause, '')}".rstrip(": ")
+        text += f"; {moved.cause}: {CAUSE_WORDS.get(moved.cause, '')}".rstrip(": ")
     if moved.victims:
         text += "; forces out " + ", ".join(_victim(name, needed) for name in moved.victims[:3])
         text += f" and {len(moved.victims) - 3} more" if len(moved.victims) > 3 else ""

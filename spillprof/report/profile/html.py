@@ -17,24 +17,23 @@ from spillprof.report.profile import step_figures as figures
 from spillprof.report.profile.bound_words import bound_scope, proof_sentence, proof_word, search_sentences, shortly
 from spillprof.report.profile.chart_words import chart_sentences, live_summary, trend_summary
 from spillprof.report.profile.demand import padding_share
+from spillprof.report.profile.html_sections import page_sections
 from spillprof.report.profile.page_data import has_graph, limits_note, page_data
 from spillprof.report.profile.part_words import TIME_WORDS, energy_parts, meaning, time_parts
 from spillprof.report.profile.roofline import roofline_figure, roofline_summary, roofline_table
-from spillprof.report.profile.size_figures import enough, size_section, sweep_command
-from spillprof.report.profile.story import story_paragraphs
+from spillprof.report.profile.size_figures import enough
 from spillprof.report.profile.time_figures import bus_table, time_figures, waits_table
 from spillprof.report.profile.verdict import (
     above_bound,
     lead_result,
-    recompute_sentences,
     verdict,
 )
 from spillprof.report.scales import comparison_size_column, percent, time_column
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 
-MAX_TITLE = 60
-EXPORTERS_NAMES = ("", "main_graph", "main", "torch_jit", "torch-jit-export", "tf2onnx", "graph")
+_MAX_TITLE = 60
+_EXPORTERS_NAMES = ("", "main_graph", "main", "torch_jit", "torch-jit-export", "tf2onnx", "graph")
 
 
 def render(profile: Profile) -> str:
@@ -46,12 +45,12 @@ def _context(profile: Profile) -> dict[str, Any]:
     lead = lead_result(profile)
     feasible = [result for result in profile.results if result.feasible]
     views = [_view(profile, result, index, is_lead=result is lead) for index, result in enumerate(feasible)]
-    sizes = size_section(profile)
+    parts = page_sections(profile)
     common = (
         figures.trend_figure(profile, feasible),
         figures.live_figure(profile),
         roofline_figure(profile),
-        *(figure for figure, _, _ in sizes.figures),
+        *(figure for part in parts for figure, _, _ in part.figures),
     )
     drawn = {f"all/{f.key}": f for f in common} | {f"{v['index']}/{f.key}": f for v in views for f in v["figures"]}
     named = {step for figure in drawn.values() for step in figure.named_steps}
@@ -73,8 +72,6 @@ def _context(profile: Profile) -> dict[str, Any]:
         "bound_scope": bound_scope(profile),
         "proof": proof_sentence(profile),
         "ended_early": search_sentences(profile),
-        "recompute": recompute_sentences(profile),
-        "recomputed_table": tables.recomputed_table(profile),
         "heading": _heading(profile, 80),
         "title": _title(profile, lead),
         "cards": _cards(profile, lead),
@@ -88,14 +85,7 @@ def _context(profile: Profile) -> dict[str, Any]:
         "trend_summary": trend_summary(profile, feasible),
         "live_summary": live_summary(profile),
         "live_table": tables.live_table(profile),
-        "oversized_table": tables.oversized_table(profile),
-        "story": [
-            {"title": title, "sentences": sentences, "table": tables.absences_table(title, absences)}
-            for title, sentences, absences in (story_paragraphs(profile.why) if profile.why else ())
-        ],
-        "suggestions_table": tables.suggestions_table(profile),
-        "sizes": sizes,
-        "sweep_command": sweep_command(profile),
+        "sections": parts,
         "settings": _settings(profile),
         "method": method_html(),
         "style": stylesheet(),
@@ -111,14 +101,14 @@ def _context(profile: Profile) -> dict[str, Any]:
 
 def _title(profile: Profile, lead: Result | None) -> str:
     spilled = "infeasible" if lead is None else f"{format_size(lead.spill_bytes)} spilled"
-    return f"spillprof – {_heading(profile, MAX_TITLE)} – {spilled}"
+    return f"spillprof – {_heading(profile, _MAX_TITLE)} – {spilled}"
 
 
 def _heading(profile: Profile, width: int) -> str:
     """The model's name, or that of its file where an exporter gave all models one name."""
     name = profile.model.name
     stem = PurePath(profile.model.path).stem
-    return label(stem if name in EXPORTERS_NAMES and stem not in ("", "-") else name, width)
+    return label(stem if name in _EXPORTERS_NAMES and stem not in ("", "-") else name, width)
 
 
 def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dict[str, Any]:
@@ -130,7 +120,7 @@ def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dic
         "bus": bus_table(result),
         "waits": waits_table(profile, result),
     }
-    drawings = (*figures.strategy_figures(profile, result), *time_figures(profile, result))
+    drawings = (*figures.timeline_figures(profile, result), *time_figures(profile, result))
     causes = bytes_by_cause(result)
     total = sum(nbytes for _, nbytes in causes)
     return {

@@ -31,16 +31,18 @@ def render(profile: Profile) -> str:
 
 def _lines(profile: Profile) -> Iterable[str]:
     lead = lead_result(profile)
-    yield f"### spill cost of {code(model_title(profile))}"
-    yield ""
-    yield plain(verdict(profile))
-    yield ""
+    for section in _SECTIONS:
+        yield from section(profile, lead)
+
+
+def _verdict(profile: Profile, lead: Result | None) -> Iterable[str]:
+    yield from (f"### spill cost of {code(model_title(profile))}", "", plain(verdict(profile)), "")
     again = recompute_sentences(profile)
     yield from (plain(sentence) for sentence in again)
     yield from [""] if again else []
-    yield from _strategies(profile)
-    if lead is not None and (lead.spill_bytes or lead.compaction_count):
-        yield from _operators(lead)
+
+
+def _remarks(profile: Profile, lead: Result | None) -> Iterable[str]:
     if profile.bounds is not None and lead is not None and lead.spill_bytes:
         yield f"- {plain(bound_scope(profile))}"
     for sentence in search_sentences(profile):
@@ -49,6 +51,9 @@ def _lines(profile: Profile) -> Iterable[str]:
         yield f"- {plain(padding)}"
     for assumption in profile.model.assumptions:
         yield f"- assumed, {count_of(assumption.count, 'time')}: {code(assumption.what, 300)}"
+
+
+def _foot(profile: Profile, lead: Result | None) -> Iterable[str]:
     target = profile.target
     yield ""
     yield (
@@ -59,7 +64,7 @@ def _lines(profile: Profile) -> Iterable[str]:
     )
 
 
-def _strategies(profile: Profile) -> Iterable[str]:
+def _strategies(profile: Profile, lead: Result | None) -> Iterable[str]:
     rows: Sequence[Result] = [r for r in profile.results if r.feasible and r.strategy != "none"]
     latency = time_column([profile.ideal.latency_s, *(r.latency_s for r in rows)])
     spill_time = time_column([None, *(r.spill_time_s for r in rows)])
@@ -83,7 +88,9 @@ def _strategies(profile: Profile) -> Iterable[str]:
     yield ""
 
 
-def _operators(lead: Result) -> Iterable[str]:
+def _operators(profile: Profile, lead: Result | None) -> Iterable[str]:
+    if lead is None or not (lead.spill_bytes or lead.compaction_count):
+        return
     if lead.kinds is not None and lead.spill_bytes:
         yield f"Why ({lead.strategy}): {why_line(lead)}"
         yield ""
@@ -105,3 +112,7 @@ def _operators(lead: Result) -> Iterable[str]:
 def _victims(names: Sequence[str]) -> str:
     more = f" +{len(names) - 3}" if len(names) > 3 else ""
     return ", ".join(map(code, names[:3])) + more
+
+
+_SECTIONS = (_verdict, _strategies, _operators, _remarks, _foot)
+"""The summary, top to bottom. A section takes the profile and its leading result, and yields lines."""

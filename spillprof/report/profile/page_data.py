@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillprof.ir.arrays import Floats
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import BufferFact
 from spillprof.ir.result import Event, Residency, Result
@@ -23,18 +24,16 @@ MAX_RESIDENCIES = 40_000
 """Residencies in the page, of all strategies together; the one that the page opens with comes first."""
 MAX_SPILLS = 20_000
 """The same for spills."""
-MAX_MOMENTS = 10_000
+_MAX_MOMENTS = 10_000
 """Moments of a strategy from which the page reads when each step starts; between them it interpolates."""
 MAX_WAITS = 1_200
-KINDS = ("activation", "input", "output", "weight")
-CAUSES = ("capacity", "lifetime", "fragmentation", "oversized")
-EVENT_WORDS = {
+_KINDS = ("activation", "input", "output", "weight")
+_CAUSES = ("capacity", "lifetime", "fragmentation", "oversized")
+_EVENT_WORDS = {
     "fetch": "first load", "drain": "output's write", "move": "compaction move", "stream-in": "streaming in",
     "stream-out": "streaming out",
 }  # fmt: skip
-TICKS_PER_STEP = 3
-
-Floats = npt.NDArray[np.float64]
+_TICKS_PER_STEP = 3
 
 
 def page_data(profile: Profile, results: Sequence[Result], lead: Result | None, named: Iterable[int]) -> dict[str, Any]:
@@ -108,13 +107,13 @@ class _Buffers:
         self._sizes: list[int] = []
         for fact in facts:
             self._index[fact.name] = len(self._kinds)
-            self._kinds.append(KINDS.index(fact.kind))
+            self._kinds.append(_KINDS.index(fact.kind))
             self._sizes.append(fact.size_bytes)
 
     def index(self, name: str, kind: str, size_bytes: int) -> int:
         if name not in self._index:
             self._index[name] = len(self._kinds)
-            self._kinds.append(KINDS.index(kind))
+            self._kinds.append(_KINDS.index(kind))
             self._sizes.append(size_bytes)
         return self._index[name]
 
@@ -122,7 +121,7 @@ class _Buffers:
         names = [""] * len(self._kinds)
         for name, i in self._index.items():
             names[i] = label(name, 48)
-        return {"names": names, "kinds": packed(self._kinds), "sizes": packed(self._sizes), "kind_names": KINDS}
+        return {"names": names, "kinds": packed(self._kinds), "sizes": packed(self._sizes), "kind_names": _KINDS}
 
 
 def _view(result: Result, buffers: _Buffers, rooms: dict[str, int]) -> dict[str, Any]:
@@ -138,8 +137,8 @@ def _view(result: Result, buffers: _Buffers, rooms: dict[str, int]) -> dict[str,
     view: dict[str, Any] = {
         "residencies": {
             "buffer": packed(buffers.index(r.buffer, r.kind, r.size_bytes) for r in kept),
-            "start": packed(round(TICKS_PER_STEP * r.start_step) for r in kept),
-            "end": packed(round(TICKS_PER_STEP * r.end_step) for r in kept),
+            "start": packed(round(_TICKS_PER_STEP * r.start_step) for r in kept),
+            "end": packed(round(_TICKS_PER_STEP * r.end_step) for r in kept),
             "total": len(result.residencies),
         },
         "spills": {
@@ -148,7 +147,7 @@ def _view(result: Result, buffers: _Buffers, rooms: dict[str, int]) -> dict[str,
             "evict": packed(a.evict_step for a in arcs),
             "needed": packed(a.needed_step for a in arcs),
             "moved": packed(a.written + 2 * a.reloaded + 4 * (not a.evicted) for a in arcs),
-            "cause": packed(CAUSES.index(a.cause) if a.cause in CAUSES else 0 for a in arcs),
+            "cause": packed(_CAUSES.index(a.cause) if a.cause in _CAUSES else 0 for a in arcs),
             "wait": packed(np.array([a.wait_s for a in arcs])),
             "total": len(result.arcs),
         },
@@ -158,11 +157,11 @@ def _view(result: Result, buffers: _Buffers, rooms: dict[str, int]) -> dict[str,
             "size": packed(e.size_bytes for e in streams),
             "out": packed(e.kind == "stream-out" for e in streams),
         },
-        "causes": CAUSES,
+        "causes": _CAUSES,
         "waits": [(wait.step, wait.seconds, wait.words) for wait in waits(result)],
     }
     if moments is not None:
-        stride = max(1, -(-n_steps // MAX_MOMENTS))
+        stride = max(1, -(-n_steps // _MAX_MOMENTS))
         view["times"] = {"stride": stride, "at": packed(np.append(moments[:-1:stride], moments[-1]))}
     return view
 
@@ -196,7 +195,7 @@ def _words(event: Event) -> str:
     """``the reload of skip_0``."""
     if event.kind == "weights":
         return "its streamed weights"
-    return f"the {EVENT_WORDS.get(event.kind, event.kind)} of {label(event.buffer, 32)}"
+    return f"the {_EVENT_WORDS.get(event.kind, event.kind)} of {label(event.buffer, 32)}"
 
 
 def _largest(residencies: Sequence[Residency], most: int) -> list[Residency]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
+from spillprof.ir.arrays import Floats
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Residency, Result, SpillArc
 from spillprof.ir.units import format_size, format_time
@@ -35,8 +36,7 @@ KIND_STYLE = {
     "activation": (BLUE, ""), "input": (TEAL, "/"), "output": (ORANGE, "x"), "weight": (GREY, "\\"),
 }  # fmt: skip
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
+_Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +53,15 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Curve:
+class ThinnedCurve:
     """Values over steps, thinned to ``MAX_POINTS`` so that the least and greatest of each stretch stay."""
 
-    steps: Indices
+    steps: _Indices
     values: Floats
     total: int  # points before thinning
 
 
-def strategy_figures(profile: Profile, result: Result) -> tuple[Figure, ...]:
+def timeline_figures(profile: Profile, result: Result) -> tuple[Figure, ...]:
     """The figures of one strategy that share the step axis, top to bottom."""
     return (
         memory_figure(profile, result),
@@ -229,26 +229,26 @@ def shared_figure(
     return Figure(key=key, traces=_plain(traces), layout=base, note=note, named_steps=named_steps, axis=axis)
 
 
-def curve(values: Sequence[int]) -> Curve:
+def curve(values: Sequence[int]) -> ThinnedCurve:
     """Bytes over steps, thinned: of each stretch the least and the greatest value stay, in order."""
     column = np.asarray(values, dtype=np.float64)
     total = len(column)
     if total <= MAX_POINTS:
-        return Curve(steps=np.arange(total), values=column, total=total)
+        return ThinnedCurve(steps=np.arange(total), values=column, total=total)
     edges = np.linspace(0, total, MAX_POINTS // 2 + 1).astype(np.int64)
     kept: list[int] = []
     for start, end in pairwise(edges):
         piece = column[start:end]
         kept += sorted({int(start + piece.argmin()), int(start + piece.argmax())})
     chosen = np.array(kept)
-    return Curve(steps=chosen, values=column[chosen], total=total)
+    return ThinnedCurve(steps=chosen, values=column[chosen], total=total)
 
 
-def peak_curve(values: Sequence[int]) -> Curve:
+def peak_curve(values: Sequence[int]) -> ThinnedCurve:
     """The greatest value up to each step, at the steps where it rises."""
     peaks = np.maximum.accumulate(np.asarray(values, dtype=np.float64))
     rises = np.flatnonzero(np.diff(peaks, prepend=-1.0))
-    return Curve(steps=rises, values=peaks[rises], total=len(peaks))
+    return ThinnedCurve(steps=rises, values=peaks[rises], total=len(peaks))
 
 
 def largest_arcs(result: Result) -> list[SpillArc]:
@@ -275,7 +275,7 @@ def arc_outline(arcs: Sequence[SpillArc]) -> tuple[Floats, Floats]:
     return x.ravel(), y.ravel()
 
 
-def _steps_line(points: Curve, name: str, line: dict[str, Any], **options: Any) -> go.Scatter:
+def _steps_line(points: ThinnedCurve, name: str, line: dict[str, Any], **options: Any) -> go.Scatter:
     """A staircase: each value holds to the next step, the last one to the end of the run."""
     steps, values = points.steps, points.values
     if points.total:
@@ -335,7 +335,7 @@ def _mib(values: Sequence[int] | Floats) -> npt.NDArray[Any]:
     return (np.asarray(values, dtype=np.float64) / MIB).astype(np.float32)
 
 
-def _thinned(points: Curve, what: str) -> str:
+def _thinned(points: ThinnedCurve, what: str) -> str:
     shown = len(points.steps)
     return (
         f"{shown:,} of {points.total:,} {what} are drawn: the least and greatest of each stretch."

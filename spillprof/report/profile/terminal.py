@@ -2,13 +2,14 @@
 
 import io
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from spillprof.ir.profile import Profile
-from spillprof.ir.profile_facts import OpTimeFacts
 from spillprof.ir.result import Result
 from spillprof.ir.story import Suggestion
 from spillprof.ir.units import format_rate, format_size, format_size_exact
@@ -23,6 +24,9 @@ from spillprof.report.profile.verdict import (
     infeasible_sentence,
     lead_result,
     no_spill_sentence,
+    op_times_sentence,
+    oscillation_sentences,
+    oversized_sentence,
     recompute_sentences,
     shown_cause,
     why_line,
@@ -39,18 +43,18 @@ from spillprof.report.table import Table
 from spillprof.report.text import DEFAULT_WIDTH, GLUE, count_of, display_width, glued, label
 
 _MIN_WIDTH = 60
-NARROW = 92
+_NARROW = 92
 """Columns that the table of strategies takes at its widest."""
-MAX_REMARKS = 12
-SUGGESTIONS_SHOWN = 5
-LONGEST_ARGUMENT = 400
+_MAX_REMARKS = 12
+_SUGGESTIONS_SHOWN = 5
+_LONGEST_ARGUMENT = 400
 """A longer one is cut: names come from models."""
 _SHORTEST_NAME, _SHORT_NAME, _LONG_NAME = 20, 28, 44
 """Columns of an operator's name: the least, what is left to it before a second victim is, and the most."""
 _STRATEGY_COLUMNS = (
     "", "latency", "spill time", "hidden", "spill bytes", "spills", "reloads", "above bound",
 )  # fmt: skip
-WEIGHT_WORDS = {"stream": "streamed", "cached": "cached", "resident": "resident"}
+_WEIGHT_WORDS = {"stream": "streamed", "cached": "cached", "resident": "resident"}
 
 
 def render(profile: Profile, *, top: int = 10, width: int | None = None, color: bool) -> str:
@@ -68,46 +72,30 @@ def render(profile: Profile, *, top: int = 10, width: int | None = None, color: 
         emoji=False,
         _environ={},
     )
-    for part in _page(profile, top, console.width):
+    page = _Page(profile=profile, lead=lead_result(profile), top=top, width=console.width)
+    for part in chain.from_iterable(section(page) for section in _SECTIONS):
         console.print(part)
     return "\n".join(line.rstrip() for line in buffer.getvalue().replace(GLUE, " ").splitlines()) + "\n"
 
 
-def _page(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
-    lead = lead_result(profile)
-    yield from _header(profile)
-    yield ""
-    yield _strategies(profile, lead, width)
-    if profile.bounds is not None:
-        yield _line(Text(bound_scope(profile), "dim"))
-    yield from map(_line, recompute_sentences(profile))
-    yield from (_line(Text(sentence, "dim")) for sentence in search_sentences(profile))
-    yield from _infeasible(profile)
-    yield ""
-    yield from _memory(profile, lead, width)
-    yield ""
-    if lead is None:
-        yield _line(infeasible_sentence(profile), "bold")
-    elif lead.spill_bytes == 0:
-        yield _line(no_spill_sentence(profile, lead), "bold")
-        if lead.compaction_count:
-            yield from _lead(profile, lead, top, width)
-    else:
-        yield from _lead(profile, lead, top, width)
-    yield from _story(profile, top, width)
-    yield from _oscillations(profile, lead)
-    yield from _oversized(profile)
-    yield from _suggestions(profile, lead, width)
-    yield from _remarks(profile)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """What a section reads."""
+
+    profile: Profile
+    lead: Result | None
+    top: int  # rows of tables
+    width: int
 
 
-def _header(profile: Profile) -> Iterable[RenderableType]:
+def _header(page: _Page) -> Iterable[RenderableType]:
+    profile = page.profile
     model, target = profile.model, profile.target
     policy = str(profile.config.get("weights", ""))
     facts = [f"{count_of(model.operators, 'operator')} in {count_of(model.steps, 'step')}"]
     if model.opset is not None:
         facts.append(f"opset {model.opset}")
-    facts.append(f"weights {format_size(model.weight_bytes)} {WEIGHT_WORDS.get(policy, policy)}".rstrip())
+    facts.append(f"weights {format_size(model.weight_bytes)} {_WEIGHT_WORDS.get(policy, policy)}".rstrip())
     facts += deployed_as(profile)
     facts += [f"{label(name, 30)}={size}" for name, size in model.dims.items()]
     yield Text.assemble((label(model.path, 60), "bold"), "   ", glued(", ".join(facts)))
@@ -119,10 +107,24 @@ def _header(profile: Profile) -> Iterable[RenderableType]:
         )
     )
     if profile.op_times is not None:
-        yield Text(_op_times(profile.op_times))
+        yield Text(op_times_sentence(profile.op_times))
 
 
-def _strategies(profile: Profile, lead: Result | None, width: int) -> RenderableType:
+def _strategies(page: _Page) -> Iterable[RenderableType]:
+    profile = page.profile
+    yield ""
+    yield _strategy_table(profile, page.lead, page.width)
+    if profile.bounds is not None:
+        yield _line(Text(bound_scope(profile), "dim"))
+    yield from map(_line, recompute_sentences(profile))
+    yield from (_line(Text(sentence, "dim")) for sentence in search_sentences(profile))
+    for result in profile.results:
+        if not result.feasible:
+            yield _line(f"{label(result.strategy, 20)} is infeasible: {label(result.reason or 'no reason given', 300)}")
+    yield ""
+
+
+def _strategy_table(profile: Profile, lead: Result | None, width: int) -> RenderableType:
     rows = [r for r in profile.results if r.strategy != "none"]
     ideal = profile.ideal
     shown = [r if r.feasible else None for r in rows]
@@ -130,7 +132,7 @@ def _strategies(profile: Profile, lead: Result | None, width: int) -> Renderable
     spill_time = time_column([None, *(r.spill_time_s if r else None for r in shown)])
     bound = profile.bounds.spill_bytes_lower if profile.bounds else None
     spill_bytes = comparison_size_column([0, *(r.spill_bytes if r else None for r in shown), bound])
-    ideal_row = ("ideal" if width < NARROW else "no spill (ideal)", latency[0], "-", "-", "0", "0", "0", "-")
+    ideal_row = ("ideal" if width < _NARROW else "no spill (ideal)", latency[0], "-", "-", "0", "0", "0", "-")
     lines: list[tuple[str, ...]] = [ideal_row]
     styles = [""]
     for i, result in enumerate(rows, start=1):
@@ -151,8 +153,9 @@ def _strategies(profile: Profile, lead: Result | None, width: int) -> Renderable
     return _drawn(Table(heads=_STRATEGY_COLUMNS, cells=lines, align="lrrrrrrr", spared=spared), width, styles)
 
 
-def _memory(profile: Profile, lead: Result | None, width: int) -> Iterable[RenderableType]:
+def _memory(page: _Page) -> Iterable[RenderableType]:
     """Bars over the steps; what wants more than the SRAM is taller, and red."""
+    profile, lead, width = page.profile, page.lead, page.width
     if not profile.live_bytes:
         return
     under = f" under {lead.strategy}" if lead is not None else ""
@@ -167,10 +170,17 @@ def _memory(profile: Profile, lead: Result | None, width: int) -> Iterable[Rende
         yield _line(padding)
 
 
-def _infeasible(profile: Profile) -> Iterable[RenderableType]:
-    for result in profile.results:
-        if not result.feasible:
-            yield _line(f"{label(result.strategy, 20)} is infeasible: {label(result.reason or 'no reason given', 300)}")
+def _verdict(page: _Page) -> Iterable[RenderableType]:
+    """What the leading strategy spills, why, and where; or that nothing spills, or nothing can run."""
+    profile, lead = page.profile, page.lead
+    yield ""
+    if lead is None:
+        yield _line(infeasible_sentence(profile), "bold")
+        return
+    if lead.spill_bytes == 0:
+        yield _line(no_spill_sentence(profile, lead), "bold")
+    if lead.spill_bytes or lead.compaction_count:
+        yield from _lead(profile, lead, page.top, page.width)
 
 
 def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[RenderableType]:
@@ -216,8 +226,9 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
         yield Padding(Text(f"... {hidden:,} more (--top {len(lead.operators)})", "dim"), (0, 0, 0, 4))
 
 
-def _story(profile: Profile, top: int, width: int) -> Iterable[RenderableType]:
+def _story(page: _Page) -> Iterable[RenderableType]:
     """What was asked for by name, with its first absences."""
+    profile, top, width = page.profile, page.top, page.width
     if profile.why is None:
         return
     for title, sentences, absences in story_paragraphs(profile.why):
@@ -243,55 +254,22 @@ def _victims(names: Sequence[str], shown: int) -> str:
     return ", ".join(label(name, 14) for name in names[:shown]) + more
 
 
-def _oscillations(profile: Profile, lead: Result | None) -> Iterable[RenderableType]:
-    """The worst oscillating buffer of the lead strategy and of the worst, and what a dedicated slot would change."""
-    lines = []
-    moved = {r.strategy: max(o.spill_bytes for o in r.oscillations) for r in profile.results if r.oscillations}
-    shown = {max(moved, key=lambda s: moved[s])} if moved else set()
-    shown |= {lead.strategy} & moved.keys() if lead is not None else set()
-    for result in profile.results:
-        if result.strategy not in shown:
-            continue
-        worst = max(result.oscillations, key=lambda o: o.spill_bytes)
-        count = len(result.oscillations)
-        text = (
-            f"{count_of(count, 'buffer')} {'oscillates' if count == 1 else 'oscillate'}"
-            f"{': ' if count == 1 else '; worst: '}{label(worst.buffer, 32)} ({format_size(worst.size_bytes)}) spilled "
-            f"{count_of(worst.spill_count, 'time')} under {result.strategy}"
-        )
-        if not worst.tried:
-            text += "; pinning it was not tried"
-        elif worst.pinned_latency_s is None:
-            text += "; does not fit when pinned"
-        else:
-            text += f"; pinned: {signed_time(worst.pinned_latency_s - result.latency_s)}"
-        lines.append(_line(text))
-    yield from ["", *lines] if lines else []
+def _findings(page: _Page) -> Iterable[RenderableType]:
+    """Oscillating buffers, then operators that cannot fit."""
+    if oscillating := oscillation_sentences(page.profile):
+        yield from ("", *map(_line, oscillating))
+    if oversized := oversized_sentence(page.profile):
+        yield from ("", _line(oversized))
 
 
-def _oversized(profile: Profile) -> Iterable[RenderableType]:
-    if not profile.oversized:
-        return
-    count = len(profile.oversized)
-    streamed = sum(o.streamed_bytes for o in profile.oversized)
-    removable = sum(o.tiling_could_remove_bytes for o in profile.oversized)
-    worst = max(profile.oversized, key=lambda o: o.demand_bytes)
-    yield ""
-    yield _line(
-        f"{count_of(count, 'operator')} {'does' if count == 1 else 'do'} not fit and "
-        f"{'is' if count == 1 else 'are'} tiled through DRAM: {format_size(streamed)} streamed, counted as whole "
-        f"operands; tiling could remove {format_size(removable)}. Largest: #{worst.step} {label(worst.name, 40)} needs "
-        f"{format_size(worst.demand_bytes)} at once"
-    )
-
-
-def _suggestions(profile: Profile, lead: Result | None, width: int) -> Iterable[RenderableType]:
+def _suggestions(page: _Page) -> Iterable[RenderableType]:
     """The best few, each with its price: beside the change where there is room, else on a line of its own."""
-    shown = _varied(profile.suggestions, SUGGESTIONS_SHOWN)
+    profile, lead, width = page.profile, page.lead, page.width
+    shown = _varied(profile.suggestions, _SUGGESTIONS_SHOWN)
     if not shown:
         return
     spilled = size_column([s.spill_bytes for s in shown])
-    arguments = [label(s.argument, LONGEST_ARGUMENT) for s in shown]
+    arguments = [label(s.argument, _LONGEST_ARGUMENT) for s in shown]
     prices = [label(s.costs, 80) for s in shown]
     saved = [signed_time(-s.saves_s) for s in shown]
     heads = ("latency", "spill bytes", "change")
@@ -322,9 +300,9 @@ def _varied(suggestions: Sequence[Suggestion], most: int) -> list[Suggestion]:
     return [s for s in suggestions if s in taken]
 
 
-def _remarks(profile: Profile) -> Iterable[RenderableType]:
+def _remarks(page: _Page) -> Iterable[RenderableType]:
     """Assumptions, notes, folded and removed operators."""
-    model = profile.model
+    model = page.profile.model
     lines = [f"assumed, {count_of(a.count, 'time')}: {label(a.what, 300)}" for a in model.assumptions]
     if model.folded_operators:
         lines.append(
@@ -333,8 +311,8 @@ def _remarks(profile: Profile) -> Iterable[RenderableType]:
     if model.removed_operators:
         lines.append(f"{count_of(model.removed_operators, 'operator')} removed: nothing reads what they compute")
     lines += [label(note, 300) for note in model.notes]
-    if len(lines) > MAX_REMARKS:
-        lines = [*lines[: MAX_REMARKS - 1], f"{len(lines) - MAX_REMARKS + 1} more in the report"]
+    if len(lines) > _MAX_REMARKS:
+        lines = [*lines[: _MAX_REMARKS - 1], f"{len(lines) - _MAX_REMARKS + 1} more in the report"]
     yield from ["", *(_line(f"note: {line}", "dim") for line in lines)] if lines else []
 
 
@@ -351,18 +329,5 @@ def _line(text: str | Text, style: str = "") -> RenderableType:
     return Padding(shown, (0, 0, 0, 2))
 
 
-def _op_times(facts: OpTimeFacts) -> str:
-    """``times of prof.json: 53 steps measured, 2 estimated (relu_1, add_7); 1 name of no step (old)``."""
-    text = f"times of {label(facts.source, 60)}: {count_of(facts.measured_steps, 'step')} measured"
-    if facts.estimated_steps:
-        text += f", {facts.estimated_steps:,} estimated ({_first_names(facts.estimated, facts.estimated_steps)})"
-    if facts.unused_names:
-        text += (
-            f"; {count_of(facts.unused_names, 'name')} of no step ({_first_names(facts.unused, facts.unused_names)})"
-        )
-    return text
-
-
-def _first_names(names: tuple[str, ...], total: int) -> str:
-    shown = [label(name, 30) for name in names[:3]]
-    return ", ".join([*shown, *(["…"] if total > len(shown) else [])])
+_SECTIONS = (_header, _strategies, _memory, _verdict, _story, _findings, _suggestions, _remarks)
+"""The page, top to bottom. A section takes the page, and yields what rich renders: lines (``_line``) and tables."""

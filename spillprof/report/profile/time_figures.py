@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillprof.ir.arrays import Floats
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Event, Result
 from spillprof.ir.units import format_size, format_time
@@ -16,7 +17,7 @@ from spillprof.report.profile.step_figures import BLUE, GREY, ORANGE, PURPLE, TE
 from spillprof.report.scales import percent, time_scale
 from spillprof.report.text import count_of, label
 
-MAX_MOMENTS = 1200
+_MAX_MOMENTS = 1200
 """Points of a curve over time; a longer one is drawn as its mean (queues: its greatest value) in equal slices."""
 GIGA = 1e9
 READS = frozenset({"fetch", "reload", "weights", "stream-in"})
@@ -30,8 +31,6 @@ WAIT_STYLE = {
     "move": ("a compaction move", ORANGE, "-"),
     "other": ("something else", GREY, "+"),
 }
-
-Floats = npt.NDArray[np.float64]
 
 
 def time_figures(profile: Profile, result: Result) -> tuple[Figure, ...]:
@@ -219,17 +218,17 @@ def _integral(moments: Floats, values: Floats, end_s: float, at: Floats) -> Floa
 
 
 def _thinned_mean(moments: Floats, values: Floats, end_s: float) -> tuple[Floats, Floats]:
-    if len(moments) <= MAX_MOMENTS:
+    if len(moments) <= _MAX_MOMENTS:
         return np.append(moments, end_s), np.append(values, values[-1])
-    edges = np.linspace(0, end_s, MAX_MOMENTS // 2 + 1)
+    edges = np.linspace(0, end_s, _MAX_MOMENTS // 2 + 1)
     means = np.diff(_integral(moments, values, end_s, edges)) / np.diff(edges)
     return edges, np.append(means, means[-1])
 
 
 def _thinned_greatest(moments: Floats, values: Floats, end_s: float) -> tuple[Floats, Floats]:
-    if len(moments) <= MAX_MOMENTS:
+    if len(moments) <= _MAX_MOMENTS:
         return np.append(moments, end_s), np.append(values, values[-1])
-    edges = np.linspace(0, end_s, MAX_MOMENTS // 2 + 1)
+    edges = np.linspace(0, end_s, _MAX_MOMENTS // 2 + 1)
     merged = np.union1d(moments, edges[:-1])
     held = values[np.maximum(np.searchsorted(moments, merged, side="right") - 1, 0)]
     greatest = np.maximum.reduceat(held, np.searchsorted(merged, edges[:-1]))
@@ -237,9 +236,9 @@ def _thinned_greatest(moments: Floats, values: Floats, end_s: float) -> tuple[Fl
 
 
 def _sliced(moments: int, end_s: float) -> str:
-    if moments <= MAX_MOMENTS:
+    if moments <= _MAX_MOMENTS:
         return ""
-    return f"Drawn as the mean (queue: the greatest value) of slices of {format_time(end_s / (MAX_MOMENTS // 2))}."
+    return f"Drawn as the mean (queue: the greatest value) of slices of {format_time(end_s / (_MAX_MOMENTS // 2))}."
 
 
 def _narrow(values: Floats) -> npt.NDArray[np.float32]:

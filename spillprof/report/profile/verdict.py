@@ -1,13 +1,14 @@
-"""Which result reports lead with, and what they say about it in one sentence."""
+"""Which result reports lead with, and the sentences that they say about it and about the run."""
 
 import re
 
 from spillprof.analysis.main_result import bytes_by_cause, main_result
 from spillprof.ir.profile import Profile, RecomputeFacts
+from spillprof.ir.profile_facts import OpTimeFacts
 from spillprof.ir.result import OperatorCost, Result
 from spillprof.ir.units import format_size, format_size_pair, format_time
 from spillprof.report.profile.part_words import because
-from spillprof.report.scales import MISSING, percent
+from spillprof.report.scales import MISSING, percent, signed_time
 from spillprof.report.text import count_of, label
 
 _NOISE = 1e-3
@@ -167,3 +168,62 @@ def deployed_as(profile: Profile) -> list[str]:
     """``["activations as int8", "weights as int4"]``: the types in which floats are analysed, if others than theirs."""
     asked = {"activations": profile.config.get("act_dtype"), "weights": profile.config.get("weight_dtype")}
     return [f"{what} as {label(str(dtype), 20)}" for what, dtype in asked.items() if dtype is not None]
+
+
+def oscillation_sentences(profile: Profile) -> list[str]:
+    """The worst oscillating buffer of the lead strategy and of the worst, and what a dedicated slot would change."""
+    lead, lines = lead_result(profile), []
+    moved = {r.strategy: max(o.spill_bytes for o in r.oscillations) for r in profile.results if r.oscillations}
+    shown = {max(moved, key=lambda s: moved[s])} if moved else set()
+    shown |= {lead.strategy} & moved.keys() if lead is not None else set()
+    for result in profile.results:
+        if result.strategy not in shown:
+            continue
+        worst = max(result.oscillations, key=lambda o: o.spill_bytes)
+        count = len(result.oscillations)
+        text = (
+            f"{count_of(count, 'buffer')} {'oscillates' if count == 1 else 'oscillate'}"
+            f"{': ' if count == 1 else '; worst: '}{label(worst.buffer, 32)} ({format_size(worst.size_bytes)}) spilled "
+            f"{count_of(worst.spill_count, 'time')} under {result.strategy}"
+        )
+        if not worst.tried:
+            text += "; pinning it was not tried"
+        elif worst.pinned_latency_s is None:
+            text += "; does not fit when pinned"
+        else:
+            text += f"; pinned: {signed_time(worst.pinned_latency_s - result.latency_s)}"
+        lines.append(text)
+    return lines
+
+
+def oversized_sentence(profile: Profile) -> str:
+    """How many operators are tiled through DRAM, what that streams, and the largest; empty if every operator fits."""
+    if not profile.oversized:
+        return ""
+    count = len(profile.oversized)
+    streamed = sum(o.streamed_bytes for o in profile.oversized)
+    removable = sum(o.tiling_could_remove_bytes for o in profile.oversized)
+    worst = max(profile.oversized, key=lambda o: o.demand_bytes)
+    return (
+        f"{count_of(count, 'operator')} {'does' if count == 1 else 'do'} not fit and "
+        f"{'is' if count == 1 else 'are'} tiled through DRAM: {format_size(streamed)} streamed, counted as whole "
+        f"operands; tiling could remove {format_size(removable)}. Largest: #{worst.step} {label(worst.name, 40)} needs "
+        f"{format_size(worst.demand_bytes)} at once"
+    )
+
+
+def op_times_sentence(facts: OpTimeFacts) -> str:
+    """``times of prof.json: 53 steps measured, 2 estimated (relu_1, add_7); 1 name of no step (old)``."""
+    text = f"times of {label(facts.source, 60)}: {count_of(facts.measured_steps, 'step')} measured"
+    if facts.estimated_steps:
+        text += f", {facts.estimated_steps:,} estimated ({_first_names(facts.estimated, facts.estimated_steps)})"
+    if facts.unused_names:
+        text += (
+            f"; {count_of(facts.unused_names, 'name')} of no step ({_first_names(facts.unused, facts.unused_names)})"
+        )
+    return text
+
+
+def _first_names(names: tuple[str, ...], total: int) -> str:
+    shown = [label(name, 30) for name in names[:3]]
+    return ", ".join([*shown, *(["…"] if total > len(shown) else [])])
