@@ -13,7 +13,7 @@ from spillprof.analysis.occupancy import in_use_by_step, residencies
 from spillprof.analysis.roofline import roofline
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import Program
-from spillprof.ir.result import Breakdown, EnergyParts, Result, Totals
+from spillprof.ir.result import Breakdown, Result, Totals
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import JobKind, Timeline
 from spillprof.planning.liveness import lifetimes
@@ -79,12 +79,7 @@ def result_of(
         serial_cost_s=timeline.serial_cost_s,
         energy_j=timeline.energy_j,
         breakdown=breakdown(program, plan, timeline),
-        energy=EnergyParts(
-            dram_read_j=timeline.energy.dram_read_j,
-            dram_write_j=timeline.energy.dram_write_j,
-            sram_j=timeline.energy.sram_j,
-            mac_j=timeline.energy.mac_j,
-        ),
+        energy=timeline.energy,
         causes=None if causes is None else added_up(tuple(causes.values())),
         kinds=bytes_by_kind(charged, traffic.streamed_bytes),
         operators=operator_costs(program, plan, charged, timeline, causes, roofline(program, plan, charged, target)),

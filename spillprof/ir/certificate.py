@@ -1,4 +1,4 @@
-"""Certificate: what a lower bound on spill bytes is proven by, in integers, checked without a solver."""
+"""Certificate: integers that prove a lower bound on spill bytes, checkable without a solver; and its JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,20 +11,20 @@ CERTIFICATE_SCHEMA = "spillprof-certificate/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateRow:
-    """At one step, the gaps outside of a set must make up for what the set does not; how much that weighs."""
+    """One weighted inequality: at a step, gaps outside the set must free what the gaps of the set leave needed."""
 
     step: int
     weight: int  # >= 0, in units of 1 / Certificate.scale
-    need_bytes: int  # that the pool lacks at the step, less the gaps set apart
-    apart: tuple[str, ...] = ()  # buffers of the gaps in the set, and
-    apart_after: tuple[int, ...] = ()  # the steps of the uses before these gaps
+    need_bytes: int  # that the pool lacks at the step, less the gaps of the set
+    apart: tuple[str, ...] = ()  # buffers of the gaps in the set
+    apart_after: tuple[int, ...] = ()  # the use before each of these gaps: its step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """Weighted rows that prove a lower bound for one fitted program. Buffers are named as in plan files."""
 
-    spill_bytes_lower: int  # what the rows prove
+    spill_bytes_lower: int  # the bound that the rows prove
     steps: int  # of the program
     capacity_bytes: int
     reserved_bytes: int
@@ -37,7 +37,7 @@ class Certificate:
 
     @property
     def entries(self) -> int:
-        """Rows, and gaps set apart in them."""
+        """Size: rows plus the gaps in their sets."""
         return len(self.rows) + sum(len(row.apart) for row in self.rows)
 
 

@@ -17,19 +17,19 @@ DTYPE_BITS: dict[str, int] = {
 """Bits that one element takes in memory. Types below 8 bits are packed, the tensor's total rounded up to bytes."""
 
 UNSIZED_DTYPES = frozenset({"string", "sequence", "map", "optional"})
-"""Values without a fixed element width. They count 0 bytes; whoever reads them must record an assumption."""
+"""Types without a fixed element width. They count 0 bytes; a front end that meets one records an assumption."""
 
 NUMBER_DTYPES = tuple(name for name in DTYPE_BITS if name.startswith(("float", "bfloat", "int", "uint")))
-"""Types that activations and weights are deployed in."""
+"""Types that activations and weights can be deployed in."""
 
 SHORT_NAMES = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "half": "float16", "bf16": "bfloat16",
     "fp8": "float8e4m3fn", "fp4": "float4e2m1",
 }  # fmt: skip
-"""What users call some of them."""
+"""Common abbreviations."""
 
 AS_IN_FILE = "file"
-"""Asks for no other type than the model has."""
+"""Option value that keeps the types of the model file."""
 
 
 def dtype_names() -> Sequence[str]:
@@ -38,19 +38,19 @@ def dtype_names() -> Sequence[str]:
 
 
 def tensor_bytes(shape: Sequence[int], dtype: str) -> int:
-    """Bytes that a dense tensor takes, packed, rounded up to a whole byte. ``KeyError`` for an unknown type."""
+    """Bytes of a dense, packed tensor, rounded up to a whole byte. ``KeyError`` for an unknown type."""
     if dtype in UNSIZED_DTYPES:
         return 0
     return (math.prod(shape) * DTYPE_BITS[dtype] + 7) // 8
 
 
 def is_float(dtype: str) -> bool:
-    """Whether elements are real numbers with an exponent."""
+    """Whether it is a floating-point type."""
     return dtype.startswith(("float", "bfloat"))
 
 
 def parse_dtype(text: str) -> str | None:
-    """The element type of a name or short name, None for ``file``. ``UsageError`` if nothing is deployed in it."""
+    """The element type of a name or short name, None for ``file``. ``UsageError`` for an unknown type."""
     name = text.strip().lower()
     if name == AS_IN_FILE:
         return None

@@ -25,11 +25,11 @@ class UsageError(SpillprofError):
 
 
 class ModelError(SpillprofError):
-    """The model file cannot be read, is malformed, or uses what is not supported."""
+    """The model file cannot be read, is malformed, or uses an unsupported feature."""
 
 
 class ShapeError(ModelError):
-    """A tensor's size stays unknown, or the model's shapes contradict each other."""
+    """The size of a tensor cannot be inferred, or the model's shapes contradict each other."""
 
 
 class CapacityError(SpillprofError):
@@ -41,4 +41,4 @@ class PlanError(SpillprofError):
 
 
 class ProfileError(SpillprofError):
-    """A saved profile cannot be read, or does not hold what is asked of it."""
+    """A saved profile cannot be read, or lacks a part that an export needs."""

@@ -1,8 +1,8 @@
-"""Frozen dataclasses that are made as fast as open ones.
+"""Fast ``__init__`` for frozen dataclasses.
 
 A frozen dataclass writes each field through ``object.__setattr__``, which takes ten times as long as an assignment;
-a large model is hundreds of thousands of steps, buffers and transfers. While it is made, and by nobody else seen, such
-a value is an instance of an open class with the same slots, to which its fields are assigned.
+a large model has hundreds of thousands of steps, buffers and transfers. During construction the instance has a mutable
+class with the same slots; when its fields are assigned, it takes on the frozen class.
 """
 
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ _Value = TypeVar("_Value")
 
 
 def fast_init(cls: type[_Value]) -> type[_Value]:
-    """The same frozen, slotted dataclass with an ``__init__`` that assigns.
+    """Class decorator: replaces ``__init__`` of a frozen, slotted dataclass by one that assigns its fields.
 
-    It must have no base and no ``__post_init__``.
+    ``TypeError`` for a class with a base or a ``__post_init__``.
     """
     slots: tuple[str, ...] = cls.__dict__["__slots__"]
     if cls.__bases__ != (object,) or hasattr(cls, "__post_init__"):
-        raise TypeError(f"{cls.__name__} is made in more than one place")
+        raise TypeError(f"{cls.__name__} has a base or a __post_init__")
     known = fields(cls)  # type: ignore[arg-type]
     names: dict[str, Any] = {
         "_become": object.__setattr__,
@@ -28,7 +28,7 @@ def fast_init(cls: type[_Value]) -> type[_Value]:
         "_unset": MISSING,
     }
     names |= {f"_default_{f.name}": f.default for f in known} | {f"_make_{f.name}": f.default_factory for f in known}
-    exec("\n".join(_source(known)), names)  # as the dataclass decorator does it: from names of fields alone
+    exec("\n".join(_source(known)), names)  # source made of field names alone, as dataclasses does it
     made = names["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     made.__annotations__ = cls.__init__.__annotations__

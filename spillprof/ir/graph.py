@@ -43,21 +43,21 @@ class Tensor:
 
 
 class TripBasis(StrEnum):
-    """Who says how often a loop runs."""
+    """Where the trip count of a loop comes from."""
 
-    KNOWN = "known"  # the model: exactly so often
-    AT_MOST = "at most"  # the model gives a limit; the run may stop earlier
-    GIVEN = "given"  # the user
-    ASSUMED = "assumed"  # nobody
+    KNOWN = "known"  # from the model, exact
+    AT_MOST = "at most"  # from the model, an upper limit: the run may stop earlier
+    GIVEN = "given"  # by the user
+    ASSUMED = "assumed"  # unknown: ASSUMED_TRIPS
 
 
 ASSUMED_TRIPS = 2
-"""Trips where nobody says how many: with two, memory is as in any longer run, and state goes from one to the next."""
+"""Trip count of a loop of unknown length: two trips have the peak memory of any longer run and carry state once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trips:
-    """How often the body of a Loop or Scan runs."""
+    """Trip count of a Loop or Scan."""
 
     count: int
     basis: TripBasis
@@ -79,20 +79,22 @@ class Operator:
     # Loop or Scan, or one for each of the first trips where sizes change from trip to trip
     subgraph_names: tuple[str, ...] = ()  # the attribute of each: "then_branch", "else_branch" or "body"
     trips: Trips | None = None  # of a Loop or Scan
-    is_decided: bool = False  # of an If: its condition is constant, so only the branch that runs is ever prepared for
-    holds: tuple[str, ...] = ()  # tensors kept until it has run that it does not read: a branch not taken might have
+    is_decided: bool = False  # of an If with a constant condition: only the branch that runs is planned for
+    holds: tuple[
+        str, ...
+    ] = ()  # tensors that it does not read but that stay until it has run: a branch that is not taken might read them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """Something taken as true that the model does not say, and how often. Always shown to the user."""
+    """A fact that the model file does not state and that is taken as true, and how often. Every report shows it."""
 
     what: str
     count: int
 
 
 def model_fingerprint(sha256: str, external_sha256: str) -> str:
-    """SHA-256 of all that the model's figures follow from: its file, and what was read of others ("": nothing)."""
+    """SHA-256 of the model file and of what was read from other files ("": nothing)."""
     return hashlib.sha256(f"{sha256} {external_sha256}".encode()).hexdigest() if external_sha256 else sha256
 
 
@@ -109,7 +111,7 @@ class Graph:
     opset: int | None = None  # of the default domain
     path: str | None = None  # as the user gave it
     sha256: str | None = None  # of the file's bytes
-    external_sha256: str | None = None  # of what was read from other files, because sizes follow from it
+    external_sha256: str | None = None  # of contents of other files that sizes depend on
     dims: Mapping[str, int] = field(default_factory=dict)  # the bindings that were used
     assumptions: tuple[Assumption, ...] = ()
     notes: tuple[str, ...] = ()  # for the user: stale value_info overruled, weights repeated as inputs, ...
@@ -127,7 +129,7 @@ class Graph:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of all that its figures follow from; "" for a graph that is of no file."""
+        """SHA-256 of everything that its figures depend on; "" for a graph that was not read from a file."""
         return model_fingerprint(self.sha256 or "", self.external_sha256 or "")
 
 
@@ -144,7 +146,7 @@ class Bindings:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The same for bindings that say the same, whatever their order."""
+        """Hashable value, equal for equal bindings in any order."""
         mappings = (self.dims, self.shapes, self.assume, self.branches, self.trips)
         return (*(tuple(sorted((k, _plain(v)) for k, v in m.items())) for m in mappings), self.batch)
 
@@ -154,5 +156,5 @@ def _plain(value: int | str | Sequence[int]) -> int | str | tuple[int, ...]:
 
 
 def written_shape(shape: tuple[int, ...]) -> str:
-    """``1x3x224x224``, as options take it."""
+    """``1x3x224x224``, as the options write it."""
     return "x".join(map(str, shape))

@@ -1,8 +1,8 @@
-"""Ctrl-C ends the command line at once and in silence; where work is worth keeping it raises ``KeyboardInterrupt``.
+"""Ctrl-C: ends the process silently, or raises ``KeyboardInterrupt`` within blocks that can keep partial work.
 
-An exception may come at any bytecode: while a library is imported, which makes another error of it, or in a place
-that can only print it. So it is raised where somebody waits for it, and nowhere else. This module is imported before
-all others, and imports next to nothing.
+An exception may be raised at any bytecode: during an import, which turns it into another error, or in a callback that
+can only print it. So it is raised only within ``with raised():``. This module is imported before all others, and
+imports next to nothing.
 """
 
 import atexit
@@ -22,21 +22,21 @@ _was_raised = False
 
 
 def end_in_silence() -> None:
-    """From now on Ctrl-C ends this process with 130. What was started to ignore it goes on ignoring it."""
+    """Makes Ctrl-C end this process with exit code 130, unless it was started with SIGINT ignored."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _end)
         sys.unraisablehook = _report_unraisable
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the interpreter ends: all is done
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # at interpreter exit the work is done
 
 
 def before_end(act: "Callable[[], None]") -> None:
-    """What to do before the process ends so: it replaces what was to do."""
+    """Sets the function that runs before Ctrl-C ends the process."""
     global _before_end
     _before_end = act
 
 
 class raised:
-    """Within the block Ctrl-C raises ``KeyboardInterrupt``; after it the process ends at once again."""
+    """Context manager: within the block Ctrl-C raises ``KeyboardInterrupt``."""
 
     def __enter__(self) -> None:
         global _was_raised
@@ -53,7 +53,7 @@ class raised:
 
 
 def check() -> None:
-    """``KeyboardInterrupt`` once more if there was one in this block: whoever met it may have made nothing of it."""
+    """Raises ``KeyboardInterrupt`` again if one was raised in this block: library code may have swallowed it."""
     if _was_raised:
         raise KeyboardInterrupt
 
@@ -72,6 +72,6 @@ def _raise(number: int, frame: "FrameType | None") -> None:
 
 
 def _report_unraisable(what: "sys.UnraisableHookArgs") -> None:
-    """As Python does, but for an interruption: ``check`` finds it later."""
+    """Python's own hook, but silent for ``KeyboardInterrupt``: ``check`` raises it later."""
     if not isinstance(what.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(what)

@@ -1,14 +1,14 @@
-"""Did you mean: the known names that come nearest to one that a user mistyped."""
+"""Did you mean: known names closest to a mistyped one, by edit distance."""
 
 from collections.abc import Iterable
 from itertools import islice
 
-_LONGEST_NAME = 200  # that a user mistypes; also keeps the comparison fast
+_LONGEST_NAME = 200  # characters: keeps the comparison fast
 _MOST_COMPARED = 50_000
 
 
 def nearest(name: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
-    """At most so many of the known names, the nearest first; none where all are far."""
+    """At most ``most`` known names, nearest first; names below the similarity ``cutoff`` are left out."""
     from difflib import get_close_matches
 
     name = name[:_LONGEST_NAME]
@@ -18,11 +18,11 @@ def nearest(name: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0
 
 
 _MORE = 8
-"""Candidates beyond those asked for: common parts alone do not say which is nearest."""
+"""Extra candidates from difflib, whose ratio is no edit distance."""
 
 
 def _slips(typed: str, meant: str) -> int:
-    """Letters left out, added, exchanged or swapped with their neighbour."""
+    """Damerau-Levenshtein distance (optimal string alignment)."""
     above: list[int] = []
     row = list(range(len(meant) + 1))
     for i, a in enumerate(typed):

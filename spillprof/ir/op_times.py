@@ -1,4 +1,4 @@
-"""Measured times of operators, by name: they take the place of what is estimated from MACs and bytes."""
+"""Measured operator times, by name: they replace estimates from MACs and bytes."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from functools import cached_property
 
 
 class TimeUnit(StrEnum):
-    """What the figures of a file count."""
+    """Unit of the figures of a file."""
 
     SECONDS = "seconds"
     CYCLES = "cycles"  # of the target's clock
@@ -16,7 +16,7 @@ class TimeUnit(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class OpTimes:
-    """One figure an operator. ``times``: (name, figure in ``unit``), each name once."""
+    """One figure per operator. ``times``: (name, figure in ``unit``), each name once."""
 
     source: str  # where they come from, as the user named it
     times: tuple[tuple[str, float], ...]
@@ -24,7 +24,7 @@ class OpTimes:
 
     @cached_property
     def digest(self) -> str:
-        """Tells one set of times from another, whatever the file is called."""
+        """Digest of the times, independent of the file name."""
         return hashlib.sha256(repr((self.times, str(self.unit))).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
     def __hash__(self) -> int:

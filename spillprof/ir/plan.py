@@ -1,6 +1,6 @@
-"""Plan: where every buffer is at every tick, and every transfer. The narrow waist of the tool.
+"""Plan: where each buffer is at each tick, and every transfer. Also the words for how a search ended.
 
-Planners make plans; the verifier, the timeline and the reports take plans, whoever made them.
+Planners, and files of other tools, make plans; the verifier, the timeline and the reports read them.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class TransferKind(StrEnum):
     is_read: bool  # whether DRAM is read (bytes come on-chip)
 
     def __init__(self, word: str) -> None:
-        self.is_read = word in ("fetch", "reload")  # kept, as everything asks
+        self.is_read = word in ("fetch", "reload")  # an attribute: read for every transfer
 
 
 @fast_init
@@ -60,12 +60,12 @@ class Spill:
     buffer: int
     last_use_step: int  # the use (or write) before the gap
     evict_step: int  # it leaves SRAM when this step is about to start
-    needed_step: int | None  # the next use; None: nobody reads it again (a runtime that frees late wrote it back);
+    needed_step: int | None  # the next use; None: it is never read again (a runtime that frees late wrote it back);
     # of a cached weight whose next use is in the next inference: that step + n_steps
     forced_by_step: int  # the step that needed the space
     written: bool  # a write-back was made for this spill (False: a valid DRAM copy existed already)
-    reloaded: bool = True  # False: the next use streams it from DRAM, so that it never comes back whole
-    fragmentation: bool = False  # the free bytes would have sufficed
+    reloaded: bool = True  # False: the next use streams it from DRAM, so it is never reloaded
+    fragmentation: bool = False  # enough bytes were free, but not in one piece
 
 
 @fast_init
@@ -92,7 +92,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scratch:
-    """Where a workspace or a staging buffer of one step lies, in ticks ``[start, end)``."""
+    """Address of a workspace or staging buffer of one step, in ticks ``[start, end)``."""
 
     step: int
     purpose: str  # of the workspace, or "stream staging"
@@ -143,6 +143,6 @@ class Traffic:
 
 COMPLETE = "complete"
 BY_CLOCK = "cut off by the time limit"
-"""Begins what is said of a search that a clock ended: its figures depend on the machine, and are not compared."""
+"""Prefix for a search that a clock ended: its figures depend on the machine, so the gate refuses them."""
 BY_WORK = "ended at its limit of work"
-"""Begins what is said of a search that counted its work: the same input always ends there."""
+"""Prefix for a search that a work count ended: the result is deterministic."""

@@ -1,4 +1,4 @@
-"""Plan files: a Plan as JSON values and back. ``docs/file-formats.md`` describes the format for its writers."""
+"""Plan files: a Plan as JSON values and back. ``docs/file-formats.md`` describes the format."""
 
 import json
 from bisect import bisect_left
@@ -51,9 +51,9 @@ def plan_to_json(program: Program, plan: Plan) -> dict[str, Any]:
 def plan_from_json(program: Program, data: object, *, inputs_resident: bool = False, steady_state: bool = True) -> Plan:
     """The plan that JSON values describe. ``PlanError`` if they are malformed or name what the program lacks.
 
-    ``inputs_resident`` holds where the plan does not say. Spill records that are left out are derived;
-    ``steady_state``: of one inference out of many, so that cached weights are wanted again by the next. Whether the
-    plan is legal is another question, which ``spillprof.verify`` answers.
+    ``inputs_resident`` is the default for a plan without that key. Missing spill records are derived;
+    ``steady_state``: of one inference out of many, so the next one reads cached weights again. ``spillprof.verify``
+    checks whether the plan is legal.
     """
     table = _object(data, "plan")
     _check_keys(table, (*_HEADER, *_LISTS), _REQUIRED, "plan")
@@ -81,7 +81,7 @@ def plan_from_json(program: Program, data: object, *, inputs_resident: bool = Fa
 
 
 def buffer_names(program: Program) -> list[str]:
-    """The name that stands for each buffer in a plan file: its own, with ``#index`` where several share it."""
+    """Name of each buffer in a plan file: its own, with ``#index`` where several share it."""
     count = Counter(buffer.name for buffer in program.buffers)
     names = [b.name if count[b.name] == 1 else f"{b.name}#{b.index}" for b in program.buffers]
     taken = Counter(names)
@@ -89,12 +89,12 @@ def buffer_names(program: Program) -> list[str]:
 
 
 class _Reader:
-    """Reads records whose numbers must exist in a program."""
+    """Reads records, and checks that their steps and buffers exist in a program."""
 
     def __init__(self, program: Program, *, n_segments: int) -> None:
         self._program = program
         self._buffers = {name: i for i, name in enumerate(buffer_names(program))}
-        for buffer in program.buffers:  # a view stands for the buffer that it shares
+        for buffer in program.buffers:  # the name of a view means the buffer that it shares
             for tensor in buffer.tensors:
                 self._buffers.setdefault(tensor, buffer.index)
         n_steps, n_ticks = len(program.steps), PHASES_PER_STEP * len(program.steps)
@@ -107,7 +107,7 @@ class _Reader:
     def records(self, record: type, entries: list[object], what: str) -> tuple[Any, ...]:
         columns = fields(record)
         known = [f.name for f in columns]
-        sized = "buffer" in known  # then the size may be left out: it is the buffer's
+        sized = "buffer" in known  # the size is optional: it defaults to the buffer's
         required = [f.name for f in columns if f.default is MISSING and not (sized and f.name == "size_bytes")]
         result = []
         for k, entry in enumerate(entries):
@@ -206,7 +206,7 @@ def _text(raw: object, where: str) -> str:
 
 def _show(raw: object) -> str:
     """The value, short enough for one line."""
-    if isinstance(raw, int) and abs(raw) > 2**64:  # longer ones cannot even be printed
+    if isinstance(raw, int) and abs(raw) > 2**64:  # printing a longer one raises ValueError
         return "an integer of more than 64 bits"
     text = repr(raw) if isinstance(raw, str | int | float | bool | None) else type(raw).__name__
     return text if len(text) <= 60 else text[:57] + "..."
@@ -221,11 +221,11 @@ def spill_records(
     moves: Sequence[Move],
     steady_state: bool = True,
 ) -> tuple[Spill, ...]:
-    """One record for each gap that a buffer spends off-chip before it is read again, by evict_step.
+    """One record per gap that a buffer spends off-chip before its next read, by evict_step.
 
-    A gap begins where a segment ends or with a streamed use; in steady state that of a cached weight may reach into
-    the next inference. A buffer that is written back though nobody reads it again has a record too. Which step forced
-    it out cannot be told from a plan: the step at which it leaves is taken.
+    A gap begins where a segment ends or with a streamed use; in steady state the gap of a cached weight may reach into
+    the next inference. A buffer that is written back and never read again has a record too. A plan does not say which
+    step forced an eviction: the step at which the buffer leaves is taken.
     """
     n = len(program.steps)
     reads: list[list[int]] = [[] for _ in program.buffers]
@@ -237,7 +237,9 @@ def spill_records(
             written[b] = i
     written_back = {t.segment for t in transfers if t.kind is TransferKind.WRITE_BACK}
     filled = {t.segment for t in transfers if t.kind.is_read}
-    stays = {s.buffer for k, s in enumerate(segments) if s.start == 0 and k not in filled}  # since the run before
+    stays = {
+        s.buffer for k, s in enumerate(segments) if s.start == 0 and k not in filled
+    }  # on-chip since the previous inference
     from_dram = {(s.step, s.buffer) for s in streamed if not s.write}
     moved = {(move.buffer, PHASES_PER_STEP * move.step) for move in moves}
     goes_round = program.weights_persist and steady_state
@@ -251,7 +253,7 @@ def spill_records(
             return None
         if last_use_step is None:
             last_use_step = reads[b][after - 1] if after else written[b]
-            if last_use_step < 0:  # a weight that was used in the inference before
+            if last_use_step < 0:  # a weight last used in the previous inference
                 last_use_step = max(reads[b], default=n) - n
         return Spill(
             buffer=b,

@@ -1,4 +1,4 @@
-"""Profile: everything that one ``analyze`` found. Reporters, the gate and sweeps see only this.
+"""Profile: everything that one ``analyze`` found. Reports, ``diff`` and the gate see only this.
 
 Field names are the keys of the Profile JSON (schema ``spillprof-profile/1``); a suffix names the unit.
 """
@@ -46,20 +46,20 @@ class SizeCurve:
 
 PROFILE_SCHEMA = "spillprof-profile/1"
 MOST_ENTRIES = 2_000
-"""A certificate with more rows and gaps is left out of the JSON, unless events are asked for."""
+"""The JSON leaves out certificates with more rows and gaps, unless it holds events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What no plan can beat: in this order of operators, with this choice of streamed operands, whatever the policy."""
+    """Lower bounds for this order of operators and this choice of streamed operands, under any policy."""
 
     spill_bytes_lower: int  # proven
-    spill_bytes_best: int | None  # the least that a strategy reached; None if none is feasible
+    spill_bytes_best: int | None  # least of all strategies; None if none is feasible
     gap: float | None  # best / lower - 1; 0 if the best is proven optimal; None if lower is 0 and best is not
     proven_by: str  # "nothing must spill", "operators that cannot fit", "local ratio", ...
-    certified_bytes: int  # the most that a certificate proves: below spill_bytes_lower if a solver proved that
-    certified_by: str  # as proven_by, never a solver
-    serial_cost_s_lower: float | None = None  # proven, of the serial cost; None: not asked for
+    certified_bytes: int  # best bound with a certificate: below spill_bytes_lower if only a solver proved that
+    certified_by: str  # as proven_by, but never a solver
+    serial_cost_s_lower: float | None = None  # proven bound of the serial cost; None: not asked for
     certificate: Certificate | None = None  # of certified_bytes
     search: str = ""  # how strategy "optimal" ended: "complete" or what cut it short; empty: not asked for
     any_order_bytes: int | None = None  # proven for every order of operators; None: not known
@@ -67,38 +67,38 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecomputeFacts:
-    """What ``--recompute`` found, under the strategy that judged it."""
+    """What ``--recompute`` found, under the strategy that compared the runs."""
 
     operators: int  # that run twice
     macs: int  # more than the model's
     compute_s: float  # more than the model's
-    weight_bytes: int  # that pass through the weight staging area again
-    judge: str  # the strategy that the figures below are of
+    weight_bytes: int  # read through the weight staging area again
+    judge: str  # strategy of the figures below
     spill_bytes_before: int
-    spill_bytes: int  # weights that pass again included
+    spill_bytes: int  # repeated weight reads included
     latency_s_before: float
     latency_s: float
-    dear_gaps: int  # spilled, and dearer to compute again although the operands are on-chip
-    dear_and_far_gaps: int  # spilled, dearer to compute again, and the operands have left
-    cheap_gaps: int  # spilled although clearly cheaper to compute again: it made nothing better
+    dear_gaps: int  # spills that cost less than computing again from operands on-chip
+    dear_and_far_gaps: int  # spills that cost less than computing again, and whose operands are off-chip
+    cheap_gaps: int  # spills kept although computing again is cheaper: no better plan was found
     search: str = ""  # "complete" or what cut the search short; empty: nothing was searched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecomputedOperator:
-    """An operator that runs a second time, in place of moving its result."""
+    """An operator that runs a second time, instead of a spill of its result."""
 
-    buffer: str  # that it makes again
+    buffer: str  # that it computes again
     step: int  # of the second run
     macs: int
     compute_s: float
-    weight_bytes: int  # that pass through the weight staging area again
-    saves_bytes: int  # of transfers, in the plan on which it was chosen, less ``weight_bytes``
+    weight_bytes: int  # read through the weight staging area again
+    saves_bytes: int  # transfers avoided in the plan on which it was chosen, less ``weight_bytes``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Graph facts, target, configuration, and one result a strategy."""
+    """Facts of the model, target, configuration, and one result per strategy."""
 
     spillprof_version: str
     model: ModelFacts
@@ -110,15 +110,15 @@ class Profile:
     peak_buffers: tuple[LiveBuffer, ...]  # at model.peak_step, largest first
     oversized: tuple[StreamedOperator, ...]
     ideal: Ideal
-    results: tuple[Result, ...]  # in the order asked for; the first is the one that reports lead with
+    results: tuple[Result, ...]  # in the order of --strategy
     buffers: tuple[BufferFact, ...] = ()  # of the program, streamed weights left out; empty: not known
     bounds: Bounds | None = None  # None: not asked for
     suggestions: tuple[Suggestion, ...] = ()
-    untried: tuple[str, ...] = ()  # kinds of changes for which no runs were left
+    untried: tuple[str, ...] = ()  # kinds of changes that the run budget did not reach
     size_curve: SizeCurve | None = None  # over the size of the SRAM; None: not asked for
-    why: Story | None = None  # of what was asked for by name
+    why: Story | None = None  # answer to --why
     op_times: OpTimeFacts | None = None  # None: every time is estimated
-    convolutions: tuple[ConvolutionFacts, ...] = ()  # one an algorithm, by name
+    convolutions: tuple[ConvolutionFacts, ...] = ()  # one per algorithm, by name
     recompute: RecomputeFacts | None = None  # None: not asked for, or nothing spills
     recomputed: tuple[RecomputedOperator, ...] = ()  # in program order
     command: str = ""  # to reproduce
@@ -134,7 +134,7 @@ class Profile:
         return {**target, **reserved, "sources": sources}
 
     def to_json(self, *, events: bool = False) -> dict[str, Any]:
-        """The Profile as JSON values. ``events`` adds each transfer and residency, and a certificate however long."""
+        """The Profile as JSON values. ``events`` adds transfers, residencies, and certificates of any length."""
         data: dict[str, Any] = json_values(self if events else replace(self, results=tuple(map(_brief, self.results))))
         data["target"] = json_values(self.machine)
         del data["reserved"]

@@ -1,4 +1,4 @@
-"""What was analysed: the model, the machine, the steps and buffers of a Profile. Field names are keys of its JSON."""
+"""Facts in a Profile that hold for every strategy: model, steps, buffers. Field names are keys of its JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,13 +31,13 @@ class ModelFacts:
     assumptions: tuple[Assumption, ...]
     notes: tuple[str, ...]
     control_flow: tuple[ControlFlow, ...] = ()
-    peak_padding_bytes: int = 0  # of peak_live_bytes, what channels and sizes are rounded up by
-    external_sha256: str = ""  # of what was read from other files, because sizes follow from it; "": nothing
-    outputs: Mapping[str, str | None] = field(default_factory=dict)  # by name: its buffer; None: no step touches it
+    peak_padding_bytes: int = 0  # part of peak_live_bytes that is padding of channels and sizes
+    external_sha256: str = ""  # of contents of other files that sizes depend on; "": none
+    outputs: Mapping[str, str | None] = field(default_factory=dict)  # buffer by name; None: no step touches it
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of all that its figures follow from."""
+        """SHA-256 of everything that its figures depend on."""
         return model_fingerprint(self.sha256, self.external_sha256)
 
 
@@ -54,32 +54,32 @@ class ReservedBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTimeFacts:
-    """Which steps have a measured time, and which names did not find a partner."""
+    """Which steps have a measured time, and which names match no step."""
 
     source: str
     measured_steps: int
     estimated_steps: int
-    estimated: tuple[str, ...]  # the first of those without a measured time
-    unused_names: int  # in the file, but of no step of the model
-    unused: tuple[str, ...]  # the first of those
+    estimated: tuple[str, ...]  # the first steps without a measured time
+    unused_names: int  # names in the file that match no step
+    unused: tuple[str, ...]  # the first of these names
 
 
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFact:
-    """A scheduled step, and where it stands under the roofline if nothing spills."""
+    """A scheduled step, and its place in the roofline if nothing spills."""
 
     name: str
     op_type: str
     macs: int = 0
     mac_dtype: str = "float32"
     sram_bytes: int = 0  # that it touches on-chip
-    dram_bytes: int = 0  # that infinite SRAM moves for it: first loads, weights, outputs
+    dram_bytes: int = 0  # compulsory: first loads, weights, outputs
     macs_per_sram_byte: float | None = None  # None: no bytes
     macs_per_dram_byte: float | None = None
     compute_s: float = 0.0  # launches included
-    dram_s: float = 0.0  # what its DRAM bytes take alone, at the bandwidth
-    bound: str | None = None  # what takes it longest, alone: "compute", "SRAM", "DRAM" or "launch"
+    dram_s: float = 0.0  # its DRAM bytes / bandwidth
+    bound: str | None = None  # its longest part: "compute", "SRAM", "DRAM" or "launch"
     algorithm: str | None = None  # of a convolution
 
 
@@ -91,18 +91,18 @@ class ConvolutionFacts:
     steps: int
     workspace_bytes: int  # the largest
     blocks: int  # of all their im2col matrices: one launch each
-    fell_back: int  # those that would run with a faster algorithm if memory did not matter
+    fell_back: int  # steps that would run a faster algorithm if memory did not matter
 
 
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferFact:
-    """A buffer of the program: who writes it, and who reads it. What ties the steps together."""
+    """A buffer of the program, with the steps that write and read it."""
 
     name: str
     kind: str  # as in BufferKind
     size_bytes: int  # as stored
-    written_by: int | None  # step; None: there from the start
+    written_by: int | None  # step; None: present at the start
     read_by: tuple[int, ...]  # steps, ascending
 
 
@@ -115,7 +115,7 @@ class LiveBuffer:
     size_bytes: int
     start: int
     end: int
-    used_here: bool  # an operand of the peak step; otherwise it only waits for a later one
+    used_here: bool  # whether the peak step uses it; otherwise a later step does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,5 +125,5 @@ class StreamedOperator:
     step: int
     name: str
     demand_bytes: int
-    streamed_bytes: int  # whole-operand bytes that pass through DRAM, compulsory part included
-    tiling_could_remove_bytes: int  # of those, what infinite SRAM would not move
+    streamed_bytes: int  # operand bytes that pass through DRAM, compulsory part included
+    tiling_could_remove_bytes: int  # part of streamed_bytes that infinite SRAM would not move

@@ -1,7 +1,6 @@
-"""A saved Profile, read back: JSON values to the nouns they were made of.
+"""Reads a saved Profile and checks that its parts agree.
 
-The nouns themselves say what belongs where, so nothing is listed twice. Keys that are not known come from a later
-version and are read over; keys that lack take their default, if they have one.
+The types of the dataclass fields are the format. Target fields that the JSON does not hold take their default.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ _KINDS = frozenset(map(str, BufferKind))
 def profile_from_json(data: object) -> Profile:
     """The Profile that JSON values describe: ``to_json`` gives the same values again. ``ProfileError`` if it cannot be.
 
-    Without events in it, ``Result.times`` is None, and events and residencies are empty.
+    In a file without events, ``Result.times`` is None, and events and residencies are empty.
     """
     schema = data.get("schema") if isinstance(data, Mapping) else None
     if schema != PROFILE_SCHEMA or not isinstance(data, Mapping):
@@ -49,7 +48,7 @@ def profile_from_json(data: object) -> Profile:
 
 
 def _with_reserved(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with what the target reserves for the model apart from what it is."""
+    """The values with ``reserved`` split off from ``target``."""
     machine = data.get("target")
     if not isinstance(machine, dict):
         return {**data}
@@ -60,7 +59,7 @@ def _with_reserved(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _faults(profile: Profile) -> Iterator[str]:
-    """What is wrong with a profile, one phrase each; nothing for one that ``analyze`` made."""
+    """Contradictions in a profile, one phrase each; none in one that ``analyze`` made."""
     n, model = len(profile.steps), profile.model
     last = max(n - 1, 0)
     yield from _same("model.steps", model.steps, n)

@@ -17,13 +17,13 @@ from spillprof.ir.graph import Assumption
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyFact:
-    """A branch or a loop's body, by itself: one run of it, all inside of it included."""
+    """One run of a branch or a loop body, nested bodies included."""
 
     name: str  # "then", "else" or "body"
-    runs: int  # each time that the operator is reached; 0 for a branch that is not taken
+    runs: int  # per execution of the operator; 0 for a branch that is not taken
     operators: int
     macs: int
-    peak_live_bytes: int  # largest sum of the activations that live for it, payload
+    peak_live_bytes: int  # largest sum of live activations, payload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class ControlFlow:
     inside: str  # path of the operators around it; "" at the top
     op_type: str
     trips: str | None  # basis of a loop's trips: "known", "at most", "given" or "assumed"
-    is_unfolded: bool  # False: one step, its bodies a workspace of it
+    is_unfolded: bool  # False: one step, whose bodies are a workspace
     bodies: tuple[BodyFact, ...]
 
 
@@ -50,7 +50,7 @@ PHASES_PER_STEP = len(Phase)
 
 
 class BufferKind(StrEnum):
-    """Role of a buffer. It decides where the contents are at the start and must be at the end."""
+    """Role of a buffer: it decides where the contents are before the first step and after the last."""
 
     ACTIVATION = "activation"
     INPUT = "input"  # in DRAM at the start
@@ -107,9 +107,9 @@ class Convolution:
     """How a convolution is computed."""
 
     algorithm: str  # "direct", "im2col" or "winograd"
-    fastest: str  # what would be taken if memory did not matter; another one than ``algorithm``: it falls back
+    fastest: str  # the choice if memory did not matter; if not ``algorithm``, the convolution falls back
     workspace_bytes: int  # the largest sum of workspaces in one phase
-    blocks: int = 1  # in which the matrix of im2col is made and multiplied, one after another
+    blocks: int = 1  # of the im2col matrix, made and multiplied one after another
 
 
 @fast_init
@@ -135,31 +135,31 @@ class Step:
     reads: tuple[int, ...]  # operands read (weights too, where the policy keeps them in SRAM), operand order
     writes: tuple[int, ...]  # operands written
     updates: tuple[Update, ...] = ()
-    may_overwrite: tuple[
+    may_overwrite: tuple[int, ...] = ()  # those of ``reads`` that die here and whose storage its one result may take
+    holds: tuple[
         int, ...
-    ] = ()  # those of ``reads`` that its one result may take the place of, if they die here
-    holds: tuple[int, ...] = ()  # kept until the step has run, in SRAM or DRAM: a branch not taken might read them
+    ] = ()  # kept until the step has run, in SRAM or DRAM: a branch that is not taken might read them
     workspaces: tuple[Workspace, ...] = ()  # empty when they live in the shared block
-    shared_workspace_bytes: int = 0  # of the shared block, what the step's workspaces take
+    shared_workspace_bytes: int = 0  # that its workspaces take of the shared block
     streamed_reads: tuple[int, ...] = ()  # those of ``reads`` that are tiled through DRAM: never on-chip here
     streamed_writes: tuple[int, ...] = ()  # those of ``writes`` that are tiled out to DRAM
-    stream_staging_bytes: int = 0  # on-chip all through the step while operands are streamed
-    weight_stream_bytes: int = 0  # weights that pass through the weight staging area for this step
+    stream_staging_bytes: int = 0  # on-chip throughout a step that streams operands
+    weight_stream_bytes: int = 0  # weights that the step reads through the weight staging area
     macs: int = 0  # multiply-accumulates
-    macs_time_factor: float = 1.0  # of their time: by the algorithm of a convolution
-    convolution: Convolution | None = None  # None: it is none
+    macs_time_factor: float = 1.0  # multiplies their time: depends on the algorithm of a convolution
+    convolution: Convolution | None = None  # None: not a convolution
     launches: int = 1  # each costs the target's launch overhead: one for each block of a convolution
     mac_dtype: str = "float32"  # type of the multiplications
-    touched_bytes: int = 0  # payload read and written by the step, weights and what passes a workspace included
-    measured_s: float | None = None  # compute time that the user measured, in place of the estimate; launch included
-    repeatable: bool = True  # run again on the same operands, it gives the same results
-    recomputes: str = ""  # the buffer whose contents it makes a second time; empty for the operators of the model
+    touched_bytes: int = 0  # payload read and written by the step, weights and workspaces included
+    measured_s: float | None = None  # measured compute time, instead of the estimate; launch included
+    repeatable: bool = True  # deterministic: on the same operands it gives the same results
+    recomputes: str = ""  # buffer that it computes a second time; empty for operators of the model
 
 
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Part of SRAM taken off first. Reservations lie one after the other from address 0."""
+    """Reserved part of SRAM. Reservations are contiguous from address 0."""
 
     what: str  # "weight staging", "shared workspace", "resident weights" or "dedicated slot"
     size_bytes: int

@@ -23,23 +23,23 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseBytes:
-    """Spill bytes by cause, from re-simulation; they add up to all of them."""
+    """Spill bytes by cause, found by re-simulation. They add up to the spill bytes of the strategy."""
 
-    capacity_bytes: int  # left with the best policy known, in the best order found if one was searched; streamed too
-    order_bytes: int  # gone in the best order found; 0 if none was searched, see Result.order_searched
-    policy_bytes: int  # gone under the best plan known for this order
-    late_release_bytes: int  # gone when buffers are freed at their last use
-    fragmentation_bytes: int  # gone when bytes need no addresses
+    capacity_bytes: int  # left under the best plan known, in the best order found; streamed operands included
+    order_bytes: int  # avoided by the best order found; 0 if none was searched, see Result.order_searched
+    policy_bytes: int  # avoided by the best plan known for this order
+    late_release_bytes: int  # avoided by freeing buffers at their last use
+    fragmentation_bytes: int  # avoided if a buffer may lie in several pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindBytes:
-    """Spill bytes by kind (semantics: capacity against lifetime), adding up to the strategy's spill bytes."""
+    """Spill bytes by kind: why they did not fit. They add up to the spill bytes of the strategy."""
 
-    capacity_bytes: int  # all that was live at the forcing step exceeds the memory
-    lifetime_bytes: int  # what was live would have fitted: dead buffers held the space
-    fragmentation_bytes: int  # the free bytes would have sufficed, but not in one piece
-    oversized_bytes: int  # streamed operands of operators that cannot fit, and the transfers that these force
+    capacity_bytes: int  # at the forcing step, more bytes are live than the memory holds
+    lifetime_bytes: int  # live bytes would have fitted: dead buffers occupied the space
+    fragmentation_bytes: int  # enough bytes were free, but not in one piece
+    oversized_bytes: int  # streamed operands of operators that cannot fit, and the evictions that these force
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Ideal:
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCost:
-    """What one step costs under a strategy. Only steps with a figure are listed, dearest first.
+    """What one step costs under a strategy. Steps without cost are left out; the costliest comes first.
 
     Write-backs and reloads are charged to the step that forced the buffer out; stalls to the step that waited.
     """
@@ -68,9 +68,9 @@ class OperatorCost:
     spill_read_bytes: int
     streamed_bytes: int
     stall_s: float
-    stall_buffer: str | None  # the buffer whose transfer came last
+    stall_buffer: str | None  # buffer whose transfer it waited for
     cause: str | None  # of most of its bytes: as in CauseBytes, e.g. "late release"; as ``kind`` if none were simulated
-    victims: tuple[str, ...]  # buffers that it forced out, largest first
+    victims: tuple[str, ...]  # buffers that it evicted, largest first
     kind: str | None = None  # "capacity", "lifetime", "fragmentation" or "oversized": most of its bytes
     causes: CauseBytes | None = None  # its spill bytes by cause
     dram_bytes: int = 0  # its first loads, weights and outputs, what it streams, and the spills that it forces
@@ -85,7 +85,7 @@ class OperatorCost:
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferCost:
-    """A buffer that was spilled or streamed, dearest first."""
+    """A buffer that is spilled or streamed; the costliest comes first."""
 
     name: str
     kind: str
@@ -108,7 +108,7 @@ class Oscillation:
     pinned_spill_bytes: int | None  # of the whole run, re-simulated; None: does not fit when pinned
     pinned_latency_s: float | None
     pinned_energy_j: float | None = None
-    tried: bool = True  # False: not re-simulated, only the dearest are
+    tried: bool = True  # False: not re-simulated (only the costliest are)
 
 
 @fast_init
@@ -120,23 +120,23 @@ class Event:
     buffer: str
     size_bytes: int
     step: int  # issued (evicted, moved) when this step is about to start
-    needed_step: int | None  # None: nobody reads it again
+    needed_step: int | None  # None: it is not read again
     address: int | None
     start_s: float | None  # None: a clean eviction, which takes no time
     end_s: float | None
-    issued_s: float | None = None  # from then on it waited for a channel
+    issued_s: float | None = None  # queued for a channel since then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimes:
-    """When each step ran, what it waited for, and what the bus carried. Columns; seconds from the start of the run."""
+    """Columns by step: start, end, stall; and the load of the bus over time. Seconds from the start of the run."""
 
     step_start_s: tuple[float, ...]
     step_end_s: tuple[float, ...]
     step_core: tuple[int, ...]  # the compute unit
     stall_s: tuple[float, ...]  # how long a free compute unit waited before the step
-    stall_event: tuple[int, ...]  # for what: position in Result.events; -1: for nothing that is listed
-    bus_time_s: tuple[float, ...]  # the next three hold from each moment to the next
+    stall_event: tuple[int, ...]  # the event waited for: index into Result.events; -1: none, or none that is listed
+    bus_time_s: tuple[float, ...]  # when the next three columns change
     bus_read_bytes_per_s: tuple[float, ...]
     bus_write_bytes_per_s: tuple[float, ...]
     bus_background_bytes_per_s: tuple[float, ...]
@@ -145,7 +145,7 @@ class RunTimes:
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillArc:
-    """A spill from eviction to reload, for the timeline: operators between, idle time, waiting time."""
+    """A spill from eviction to reload."""
 
     buffer: str
     size_bytes: int
@@ -156,8 +156,8 @@ class SpillArc:
     reloaded: bool
     cause: str
     idle_s: float  # from the end of the last use to the start of the next
-    wait_s: float  # stalls, of whatever step, that its write-back or its reload is blamed for
-    evicted: bool = True  # False: the step that used it before streamed it, so that it did not lie in SRAM
+    wait_s: float  # stalls of any step caused by its write-back or its reload
+    evicted: bool = True  # False: its previous use was streamed, so it was not in SRAM
 
 
 @fast_init
@@ -171,40 +171,45 @@ class Residency:
     end_step: float
     address: int
     size_bytes: int
-    start_s: float | None = None  # from when on the place is taken: a read starts to fill it, or a step to write it
-    end_s: float | None = None  # when it is free: it left or died, and its copy to DRAM is complete
+    start_s: float | None = None  # the space is taken: a read starts to fill it, or a step to write it
+    end_s: float | None = None  # the space is free: the buffer died or left, and its write to DRAM is complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """Where the time goes. The parts add up to the latency; while a unit computes, time counts as computing."""
+    """Latency by what the machine waits for. Time in which any unit computes counts as computing."""
 
     compute_s: float  # at least one compute unit computes
-    compulsory_s: float  # waits for transfers that infinite SRAM would make too, as long as they take alone
+    compulsory_s: float  # stalls for compulsory transfers, as long as they take alone
     spill_s: float  # the same, for write-backs, reloads and streamed operands
-    sync_s: float  # waits for the set-up of transfers
-    contention_s: float  # waits because transfers share the bus with others or with background traffic
-    fragmentation_s: float  # waits for compaction moves
-    tail_s: float  # from the end of the last step until the last byte has landed
+    sync_s: float  # stalls for the set-up of transfers
+    contention_s: float  # stalls because transfers share the bus with others or with background traffic
+    fragmentation_s: float  # stalls for compaction moves
+    tail_s: float  # from the end of the last step to the end of the last transfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnergyParts:
-    """Energy by level; the parts add up to the energy of the run."""
+class Energy:
+    """Joules of a run by level. DRAM includes all traffic: spill, compulsory, streamed operands, weights."""
 
     dram_read_j: float
     dram_write_j: float
-    sram_j: float
+    sram_j: float  # bytes that steps touch, DMA transfers, and compaction moves twice
     mac_j: float
+
+    @property
+    def total_j(self) -> float:
+        """Sum of the levels."""
+        return self.dram_read_j + self.dram_write_j + self.sram_j + self.mac_j
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One strategy on one target."""
+    """What one strategy does on one target."""
 
     strategy: str
     feasible: bool
-    reason: str | None = None  # why not feasible
+    reason: str | None = None  # why it is not feasible
     spill_bytes: int = 0
     spill_write_bytes: int = 0
     spill_read_bytes: int = 0
@@ -222,9 +227,9 @@ class Result:
     hidden_share: float | None = None  # 1 - spill time / serial cost; None without spills
     energy_j: float = 0.0
     breakdown: Breakdown | None = None
-    energy: EnergyParts | None = None
-    causes: CauseBytes | None = None  # None: too many steps to simulate again
-    order_searched: bool = True  # False: what a better order would save is not known, and counts as capacity
+    energy: Energy | None = None
+    causes: CauseBytes | None = None  # None: the model has too many steps to simulate again
+    order_searched: bool = True  # False: savings of a better order are unknown and count as capacity
     kinds: KindBytes | None = None
     operators: tuple[OperatorCost, ...] = ()
     buffers: tuple[BufferCost, ...] = ()
@@ -233,14 +238,14 @@ class Result:
     arcs: tuple[SpillArc, ...] = ()
     residencies: tuple[Residency, ...] = ()
     events: tuple[Event, ...] = ()
-    times: RunTimes | None = None  # None with residencies and events left out: saved without them, or infeasible
+    times: RunTimes | None = None  # None, like empty residencies and events: saved without them, or infeasible
 
     @property
     def totals(self) -> Totals:
-        """The figures alone."""
+        """The figures that are compared."""
         return Totals(**{column.name: getattr(self, column.name) for column in fields(Totals)})
 
     @property
     def spills(self) -> tuple[SpillArc, ...]:
-        """The arcs of buffers that left SRAM."""
+        """Arcs of buffers that were evicted."""
         return tuple(arc for arc in self.arcs if arc.evicted)

@@ -1,10 +1,10 @@
-"""Who is told how far some work is."""
+"""Progress callback."""
 
 from collections.abc import Callable
 
 Stage = Callable[[int, int, str], None]
-"""Told before each stage: how many are done, how many there are, and what comes now."""
+"""Called before each stage with (done, total, label)."""
 
 
 def unheard(done: int, total: int, what: str) -> None:
-    """Where nobody wants to know."""
+    """Ignores progress."""

@@ -39,7 +39,7 @@ from spillprof.ir.units import format_rate
 _BUILT_IN = Path(__file__).with_name("targets")
 
 MOST_PARENTS = 16
-"""Targets that one may inherit through."""
+"""Longest chain of ``inherit``."""
 
 TransferCurve = tuple[tuple[int, float], ...]
 """Calibrated points (bytes, seconds) of a transfer time: linear between points, extrapolated from the outer pieces."""
@@ -146,10 +146,10 @@ class Target:
         return replace(self, macs_per_s={each: self.peak_macs_per_s(each) for each in rates}, macs_per_cycle={})
 
     def with_overrides(self, **changes: Any) -> "Target":
-        """A copy with some fields replaced (single flags override a target).
+        """A copy with some fields replaced.
 
-        What the changed fields make void goes: their sources, and what said the same in another way. The bus widens
-        to a bandwidth that it could not carry.
+        Sources of the changed fields are dropped, and so are fields that say the same in another way (a curve, once its
+        bandwidth is set). The bus is widened to a bandwidth that exceeds it.
         """
         changes = _with_bus(self.dram_bus_bytes_per_s, changes)
         void = {name: type(getattr(self, name))() for name in _made_void(changes) - changes.keys()}
@@ -194,7 +194,7 @@ def short_name(field: str) -> str:
 
 
 def _with_bus(bus_bytes_per_s: float | None, changes: dict[str, Any]) -> dict[str, Any]:
-    """The changes, with a bus of the target below them that carries the bandwidths that they set."""
+    """The changes, and a wider bus if they set a bandwidth that exceeds it."""
     widest = max(changes.get("dram_read_bytes_per_s", 0.0), changes.get("dram_write_bytes_per_s", 0.0))
     if bus_bytes_per_s is None or "dram_bus_bytes_per_s" in changes or widest <= bus_bytes_per_s:
         return changes
@@ -206,7 +206,7 @@ def _made_void(changed: Iterable[str]) -> set[str]:
 
 
 def _check(target: Target) -> None:
-    """What no field can say alone. ``UsageError`` for a contradiction."""
+    """``UsageError`` if fields contradict each other."""
     where = f"target '{target.name}'"
     if not target.macs_per_s and not target.macs_per_cycle:
         raise UsageError(f"{where} does not give macs_per_s", hint="give macs_per_s, or macs_per_cycle and clock_hz")
@@ -236,8 +236,7 @@ def load_target(name_or_path: str) -> Target:
 def parse_target(text: str, *, name: str, folder: Path | None = None) -> Target:
     """A Target from TOML text. ``UsageError`` if malformed.
 
-    ``inherit`` names the target whose fields count where the text gives none: a built-in one, or a file relative to
-    ``folder``.
+    ``inherit`` names the target that supplies the missing fields: a built-in one, or a file relative to ``folder``.
     """
     return _made(_values(text, name=name, folder=folder or Path(), chain=()))
 
@@ -254,7 +253,7 @@ def _made(values: dict[str, Any]) -> Target:
 
 
 def _values_of(name_or_path: str, chain: tuple[str, ...]) -> dict[str, Any]:
-    """Fields of a target with what it inherits; ``chain``: the names that led here."""
+    """Fields of a target, inherited ones included; ``chain``: names of the targets that inherit from it."""
     if name_or_path in builtin_target_names():
         text = (_BUILT_IN / f"{name_or_path}.toml").read_text("utf-8")
         return _values(text, name=name_or_path, folder=Path(), chain=chain)
@@ -292,7 +291,7 @@ def _values(text: str, *, name: str, folder: Path, chain: tuple[str, ...], shown
 
 
 def _on_top(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Fields of a target and, where it gives none, of the one that it inherits from."""
+    """Fields of a target on top of those that it inherits."""
     own = _with_bus(below.get("dram_bus_bytes_per_s"), own)
     kept = {name: value for name, value in below.items() if name not in _made_void(own)}
     sources = {name: text for name, text in kept.get("sources", {}).items() if name in kept and name not in own}

@@ -9,7 +9,7 @@ from spillprof.ir.target import ROWS, UNITS, Target, read_fields, short_name
 
 
 def parse_target_setting(text: str) -> tuple[str, Any]:
-    """``(target field, value)`` of ``dram-read=30GB/s``. ``UsageError`` for a field or value that is none."""
+    """``(target field, value)`` of ``dram-read=30GB/s``. ``UsageError`` for an unknown field or a malformed value."""
     name, separator, value = text.partition("=")
     if not separator or not value.strip():
         raise UsageError(f"'{text}' sets nothing", hint="write it like --set dram-read=30GB/s")
@@ -18,12 +18,12 @@ def parse_target_setting(text: str) -> tuple[str, Any]:
 
 
 def with_fields(target: Target, fields: Mapping[str, Any]) -> Target:
-    """The target with these fields set. A number for a rate of MACs is that of every element type."""
+    """The target with these fields set. A single MAC rate applies to every element type."""
     return target.with_overrides(**{k: {"default": v} if ROWS[k].by_dtype else v for k, v in fields.items()})
 
 
 def unit_doubts(target: Target) -> list[str]:
-    """What to ask of figures so small that their unit was probably forgotten: ``dram-read is 3 B/s``."""
+    """Questions about figures so small that a unit was probably forgotten: ``dram-read is 3 B/s``."""
     doubts = []
     if target.sram_bytes < _LEAST_SRAM_BYTES:
         doubts.append(f"the SRAM has {target.sram_bytes} B; did you mean {target.sram_bytes}MB?")
@@ -36,13 +36,13 @@ def unit_doubts(target: Target) -> list[str]:
 
 _LEAST_SRAM_BYTES = 1 << 10
 _LEAST_BYTES_PER_S = 1e6
-"""Less is no memory, and no bandwidth, of any machine that runs models."""
+"""Smaller values are implausible for any machine that runs models."""
 
 
 def target_field(name: str) -> str:
-    """The target field that a name means: as in target files, with - for _, and without its unit."""
+    """The target field of a name: as in target files, with - for _, with or without its unit."""
     plain = name.strip().lower().replace("-", "_")
-    units = ("_bytes",) if plain == "sram" else ("", *UNITS)  # not its bandwidth, whatever the order of units
+    units = ("_bytes",) if plain == "sram" else ("", *UNITS)  # not the bandwidth sram_bytes_per_s
     field = next((plain + unit for unit in units if plain + unit in ROWS), None)
     if field is None:
         settable = [name for name, registered in ROWS.items() if not registered.not_set]
@@ -57,7 +57,7 @@ def target_field(name: str) -> str:
 
 
 def target_value(field: str, text: str, name: str) -> Any:
-    """A value of a target field, from a number, ``true``, ``false`` or a text with a unit; ``name``: the option."""
+    """A value from a number, ``true``, ``false`` or a text with a unit; ``name``: the option, for errors."""
     value: object = {"true": True, "false": False}.get(text, text)
     for number in (int, float):
         try:
@@ -69,5 +69,5 @@ def target_value(field: str, text: str, name: str) -> Any:
         if ROWS[field].by_dtype:
             return read_fields({field: {"default": value}}, name=name)[field]["default"]
         return read_fields({field: value}, name=name)[field]
-    except UsageError as error:  # an option needs no quotes about a text
+    except UsageError as error:  # option values are written without quotes
         raise UsageError(error.message, hint=error.hint and error.hint.replace("'", "")) from None

@@ -1,4 +1,4 @@
-"""Timeline: a plan played on a target. Seconds exist only here and in what is made from it."""
+"""Timeline: a plan played on a target, in seconds."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -6,22 +6,24 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from spillprof.ir.result import Energy
+
 Seconds = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 
 class JobKind(IntEnum):
-    """What is done besides computing."""
+    """Work other than computing."""
 
     FETCH = 0  # first load of a graph input (or, cold, of a cached weight)
     RELOAD = 1
     WRITE_BACK = 2
     DRAIN = 3  # a graph output's write
-    WEIGHTS = 4  # streamed weights of a step: what comes early is one job, the rest another
+    WEIGHTS = 4  # streamed weights of a step: one job for what is prefetched, one for the rest
     STREAM_IN = 5  # an operand of an oversized step, read from DRAM
-    STREAM_OUT = 6  # the same, written to it
+    STREAM_OUT = 6  # an operand of an oversized step, written to DRAM
     MOVE = 7  # the compaction moves of a step, inside SRAM
-    JOINT = 8  # nothing: a point where several things must be over
+    JOINT = 8  # no work: a point that waits for several jobs
 
     @property
     def is_read(self) -> bool:
@@ -34,35 +36,20 @@ class JobKind(IntEnum):
         return self in (JobKind.WRITE_BACK, JobKind.DRAIN, JobKind.STREAM_OUT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Energy:
-    """Joules of a run by level. All DRAM traffic is in it: spill, compulsory, streamed operands, weights."""
-
-    dram_read_j: float
-    dram_write_j: float
-    sram_j: float  # what steps touch, what DMA puts in or takes out, and twice what compaction moves
-    mac_j: float
-
-    @property
-    def total_j(self) -> float:
-        """All levels together."""
-        return self.dram_read_j + self.dram_write_j + self.sram_j + self.mac_j
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Jobs:
-    """All that is done besides computing, in plan order. Shape of each array: (n_jobs,)."""
+    """Transfers, streams and moves, in plan order. Shape of each array: (n_jobs,)."""
 
     kind: Indices  # JobKind
     size_bytes: Indices
-    step: Indices  # that it is for: that needs it, evicts it or streams it
+    step: Indices  # step that needs, evicts or streams it
     transfer: Indices  # index into Plan.transfers, or -1
     queued_s: Seconds  # when it was issued
     start_s: Seconds  # when it got a channel: set-up begins (a move: when it begins)
     flow_s: Seconds  # when its first byte is on the bus
     end_s: Seconds
-    flow_alone_s: Seconds  # what it would take from ``flow_s`` to ``end_s`` if it were alone
-    cause: Indices  # the node whose end let it start, or -1
+    flow_alone_s: Seconds  # duration from ``flow_s`` to ``end_s`` without other traffic
+    cause: Indices  # node whose end it waited for, or -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,18 +64,18 @@ class Timeline:
     step_end_s: Seconds  # shape (n_steps,): it has computed, and all that it streams has passed
     step_compute_s: Seconds  # shape (n_steps,): its own compute time
     step_core: Indices  # shape (n_steps,): the compute unit that it runs on
-    step_cause: Indices  # shape (n_steps,): the node whose end let it start, or -1
-    step_end_cause: Indices  # shape (n_steps,): the job that it ended with, as a node; itself if it computed to its end
+    step_cause: Indices  # shape (n_steps,): node whose end it waited for, or -1
+    step_end_cause: Indices  # shape (n_steps,): node that ended last: a job, or the step itself
     transfer_start_s: Seconds  # shape (n_transfers,), order of Plan.transfers
     transfer_end_s: Seconds  # shape (n_transfers,)
     stall_s: Seconds  # shape (n_steps,): how long a free compute unit waited for a job before the step (one core:
     # start of the step less end of the step before)
-    stall_transfer: Indices  # shape (n_steps,): the transfer that came last, index into Plan.transfers, or -1
-    stall_kind: Indices  # shape (n_steps,): JobKind of what came last; -1 where nothing was waited for
+    stall_transfer: Indices  # shape (n_steps,): transfer that it waited for, index into Plan.transfers, or -1
+    stall_kind: Indices  # shape (n_steps,): JobKind that it waited for, or -1
     jobs: Jobs
     makespan_s: float  # until the last step has ended and the last transfer has landed
     compute_s: float  # sum of the steps' own compute times
-    serial_cost_s: float  # all spill transfers one after another, no overlap
+    serial_cost_s: float  # sum of all spill transfers, without overlap
     energy: Energy
 
     @property
@@ -99,7 +86,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BusCurve:
-    """What the bus carries, as a step function: each value holds from its moment to the next, the last one to the end.
+    """Load of the bus as a step function: each value holds until the next time, the last one to the end.
 
     Shape of each array: (n_moments,). Divided by the bandwidth of the direction, or of the bus: the share in use.
     """

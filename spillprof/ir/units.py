@@ -1,4 +1,4 @@
-"""Sizes, rates, times and energies: how they are written by users and shown to them.
+"""Sizes, rates, times and energies: parsed from text and formatted as text.
 
 Sizes are binary: ``32MB``, ``32M`` and ``32MiB`` all mean 33,554,432 bytes. Rates are decimal: ``60GB/s`` is
 6e10 bytes per second.
@@ -25,10 +25,10 @@ _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def parse_size(text: str) -> int:
-    """Bytes from ``32MB``, ``1.5 MiB``, ``4096``; ``UsageError`` if it is no size, or a fraction of bytes.
+    """Bytes from ``32MB``, ``1.5 MiB``, ``4096``; ``UsageError`` if malformed, or a fraction of bytes.
 
-    ``0.8GB`` is rounded to 858,993,459 bytes: what a person writes with a decimal point is rarely whole in binary
-    units. ``1.5`` lacks its unit.
+    ``0.8GB`` is rounded to 858,993,459 bytes: decimal fractions are rarely whole in binary units. ``1.5`` is refused:
+    its unit was probably forgotten.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
@@ -106,13 +106,13 @@ def format_size_exact(nbytes: int) -> str:
 
 
 def format_size_pair(first: int, second: int) -> tuple[str, str]:
-    """Two sizes set side by side: in bytes if they differ but would print alike."""
+    """Two sizes to compare: in bytes if they differ but would be rounded to the same text."""
     a, b = format_size(first), format_size(second)
     return (f"{first:,} B", f"{second:,} B") if a == b and first != second else (a, b)
 
 
 def size_word(nbytes: int) -> str:
-    """A size as an option reads it back, exactly: ``36MiB``, ``1536KiB`` or ``70000``."""
+    """An exact size that options accept: ``36MiB``, ``1536KiB`` or ``70000``."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if nbytes % factor == 0:
             return f"{nbytes // factor}{unit}"

@@ -1,4 +1,4 @@
-"""History: a SQLite file with one row for each model, target and commit, and where their figures changed."""
+"""History: a SQLite file with one row per model, target and commit; and the commits that changed a figure."""
 
 import os
 import sqlite3
@@ -19,7 +19,7 @@ from spillprof.studies.gate.values import FIGURE_OF, GateCheck
 
 SCHEMA_VERSION = 1
 _WAIT_S = 10
-"""For another process that records."""
+"""Timeout for another process that holds the file."""
 
 _MOST_RUNS = 1_000_000
 _MOST_TEXT = 1 << 20  # characters of one value
@@ -62,7 +62,7 @@ class RecordedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSeries:
-    """One model on one target, in the order of recording."""
+    """Runs of one model on one target, in order of recording."""
 
     model: str
     target: str
@@ -71,17 +71,17 @@ class RunSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureStep:
-    """A commit at which a figure is not what it was at the one recorded before."""
+    """A commit whose figure differs from the one recorded before."""
 
     commit: str
     previous: str
     before: int
     after: int
-    reason: str  # "model", "configuration" or "neither": what else changed at that commit
+    reason: str  # what else changed: "model", "configuration" or "neither"
 
 
 def record(path: Path, commit: str, checks: Iterable[GateCheck]) -> int:
-    """Append a row for each check that has figures; how many. A commit that is recorded again is replaced."""
+    """Writes a row for each check with figures, replacing rows of the same commit. Returns their number."""
     rows = [
         (
             *map(_text, (commit, check.model, check.target, check.verdict)),
@@ -94,7 +94,7 @@ def record(path: Path, commit: str, checks: Iterable[GateCheck]) -> int:
     ]
     replaced = ", ".join(f"{name} = excluded.{name}" for name in _NAMES[3:])
     with _opened(path) as connection, connection:
-        connection.execute("BEGIN IMMEDIATE")  # waits for whoever else records, before anything is looked at
+        connection.execute("BEGIN IMMEDIATE")  # takes the write lock before reading
         _check_recordable(connection, path)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute(_TABLE)
@@ -107,14 +107,14 @@ def record(path: Path, commit: str, checks: Iterable[GateCheck]) -> int:
 
 
 def check_history(path: Path) -> None:
-    """``UsageError`` if there is a file that ``record`` could not add to. Asked before the work, which may be long."""
+    """``UsageError`` if ``record`` could not add to the file. Called before the gate runs, which may take long."""
     if os.path.lexists(path):
         with _opened(path) as connection:
             _check_recordable(connection, path)
 
 
 def read_history(path: Path) -> tuple[RunSeries, ...]:
-    """Every series of the file, by model and target. ``UsageError`` if it is no history."""
+    """Series of the file, sorted by model and target. ``UsageError`` if it is no history."""
     if not os.path.lexists(path):
         raise UsageError(
             "there is no such history", where=(str(path),), hint=f"make it with 'spillprof gate --record {path}'"
@@ -132,7 +132,7 @@ def read_history(path: Path) -> tuple[RunSeries, ...]:
 
 
 def steps(runs: Sequence[RecordedRun], metric: Metric) -> tuple[FigureStep, ...]:
-    """Where the metric changed, oldest first."""
+    """Commits that changed the metric, oldest first."""
     return tuple(
         FigureStep(
             commit=now.commit,
@@ -147,19 +147,19 @@ def steps(runs: Sequence[RecordedRun], metric: Metric) -> tuple[FigureStep, ...]
 
 
 def _text(name: str) -> str:
-    """The name without what UTF-8 cannot hold: names of files may be no text."""
+    """The name with lone surrogates escaped: file names need not be valid UTF-8."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _reason(old: RecordedRun, now: RecordedRun) -> str:
-    """What changed with the figure. A new configuration makes figures that are not comparable, so it comes first."""
+    """What changed with the figure; the configuration first, since it makes figures incomparable."""
     if _settings(old.config) != _settings(now.config):
         return "configuration"
     return "model" if old.model_sha256 != now.model_sha256 else "neither"
 
 
 def _settings(config: str) -> object:
-    """What the fingerprint says; those recorded by earlier versions name defaults too. As it is if it is damaged."""
+    """The fingerprint without defaults, which earlier versions recorded too; a damaged one unchanged."""
     try:
         return without_defaults(loads(config))
     except (ValueError, RecursionError, AttributeError):
@@ -174,7 +174,7 @@ def _check_recordable(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """``UsageError`` unless ``runs`` is a table as we make it: a view may be endless, and a trigger do anything."""
+    """``UsageError`` unless ``runs`` is a plain table of our columns: views and triggers could run arbitrary SQL."""
     foreign = connection.execute(
         "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1"
     ).fetchone()
@@ -189,9 +189,9 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _rows(connection: sqlite3.Connection, path: Path) -> list[tuple[Any, ...]]:
-    """Every row, checked: its number, then ``_NAMES``. Not sorted there: a damaged tree may have no end of rows."""
+    """Checked rows: number, then ``_NAMES``. Not sorted in SQL: a damaged tree could yield rows forever."""
     rows: list[tuple[Any, ...]] = []
-    texts: dict[str, str] = {}  # most say again what another said
+    texts: dict[str, str] = {}  # interned: most texts repeat
     n_characters = 0
     for row in connection.execute(f"SELECT number, {', '.join(_NAMES)} FROM runs LIMIT {_MOST_RUNS + 1}"):
         number, names, figures = row[0], row[1:7], row[7:]
@@ -222,13 +222,13 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         raise _unusable(path, error) from None
     except OverflowError:
         raise UsageError("a figure is larger than a history can hold", where=(str(path),)) from None
-    except (UnicodeDecodeError, ValueError) as error:  # the library cannot decode its own message on damaged names
+    except (UnicodeDecodeError, ValueError) as error:  # sqlite3 cannot decode its message about damaged names
         raise UsageError("the history cannot be used", where=(f"{path}: {error}",), hint=HISTORY.hint) from None
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> UsageError:
     where = (f"{path}: {error}",)
-    match getattr(error, "sqlite_errorcode", 0) & 0xFF:  # the kind; what is above it says which one of that kind
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:  # primary result code
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return UsageError(
                 "the history is in use by another process",

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
+from spillprof.ir.result import Energy
 from spillprof.ir.target import Target
-from spillprof.ir.timeline import Energy, Indices, JobKind, Jobs, Seconds, Timeline
+from spillprof.ir.timeline import Indices, JobKind, Jobs, Seconds, Timeline
 from spillprof.timing.bus import bus_limits
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.concurrency import add_concurrency

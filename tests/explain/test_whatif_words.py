@@ -1,4 +1,4 @@
-"""What is written for a shell is read back as it was meant."""
+"""Shell arguments of suggestions are read back unchanged."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.explain.whatif.words import rate_word, shell_word
+from spillprof.explain.whatif.change import rate_word, shell_word
 from spillprof.ir.units import LARGEST_SIZE, parse_rate, parse_size, size_word
 
 

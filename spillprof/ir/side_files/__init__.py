@@ -1,5 +1,5 @@
-"""Files beside the model: the one way to open and parse them, within limits of size, depth and digits.
+"""Opens and parses files beside the model, within limits of size, depth and digits.
 
-Whoever reads one names its kind (``kinds``), opens it (``opening``), and has it parsed (``json_text``, ``toml_text``,
-``tables``). What is wrong with it is an error of the kind, with the place.
+A reader names the kind of file (``kinds``), opens it (``opening``) and parses it (``json_text``, ``toml_text``,
+``tables``). Errors are of the kind's class and name the place.
 """

@@ -1,4 +1,4 @@
-"""JSON within limits: depth, digits and the number of values are counted before the parser makes anything of them."""
+"""JSON within limits: depth, digits and the number of values are checked before parsing."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _LONG, _LARGE = rf"\d{{{MOST_DIGITS + 1},}}", r"\d[eE]\+?0*[1-9]\d\d"
 _escapes = re.compile(r"\\.", re.DOTALL)
 _numbers = re.compile(f"{_LONG}|{_LARGE}".encode())
 _tokens = re.compile(
-    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'  # a string, also without its end: what is broken is passed over once
+    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'  # a string, terminated or not: broken text is scanned once
     rf"|(?P<long>{_LONG})|(?P<large>{_LARGE})"
     r"|(?P<constant>-?Infinity|NaN)|(?P<open>[\[{])|(?P<close>[\]}])",
     re.DOTALL,
@@ -23,9 +23,9 @@ _digits_alike = bytes.maketrans(b"123456789E", b"000000000e")
 
 
 def parse_json(text: str, kind: FileKind, shown: str, *, hint: str | None = None) -> Any:
-    """The value that the text stands for. An error of the kind if it is no JSON, or goes beyond a limit.
+    """The parsed value. An error of the kind if the text is not JSON, or exceeds a limit.
 
-    NaN and infinity, which Python takes, are no JSON, and nor is a number that only an infinity could stand for.
+    NaN, infinity and numbers that overflow to infinity, which Python accepts, are refused.
     """
     _check_limits(text, kind, shown)
     import json
@@ -68,13 +68,13 @@ def _beyond(what: str, text: str, at: int | None, kind: FileKind, shown: str) ->
 
 
 def _surveyed(text: str) -> tuple[int, bool]:
-    """(how deep brackets lie in each other, at least where that is too deep; whether a number is too long or large).
+    """(nesting depth, exact up to the limit; whether a number is too long or large).
 
-    What stands in strings does not count. A file of hundreds of megabytes is read faster than it is parsed.
+    Contents of strings do not count. Scanning is faster than parsing, also for hundreds of megabytes.
     """
     pieces = []
     has_numbers = False
-    end = b""  # of the chunk before: a number may go over the cut
+    end = b""  # of the previous chunk: a number may span the cut
     for outside in _outside_of_strings(text):
         pieces.append(outside.translate(_as_square, _no_brackets))
         joined = end + outside
@@ -84,7 +84,7 @@ def _surveyed(text: str) -> tuple[int, bool]:
         end = outside[-2 * MOST_DIGITS :]
     left = b"".join(pieces)
     depth = 0
-    while depth <= MOST_DEPTH:  # each round takes the innermost pairs away
+    while depth <= MOST_DEPTH:  # each round removes the innermost pairs
         fewer = left.replace(b"[]", b"")
         if len(fewer) == len(left):
             break
@@ -93,11 +93,11 @@ def _surveyed(text: str) -> tuple[int, bool]:
 
 
 def _outside_of_strings(text: str) -> Iterator[bytes]:
-    """The text chunk by chunk, without what stands between quotes."""
+    """The text chunk by chunk, without its strings."""
     at, is_inside = 0, False
     while at < len(text):
         end = min(at + _CHUNK, len(text))
-        while end < len(text) and text[end - 1] == "\\":  # what it escapes belongs to it
+        while end < len(text) and text[end - 1] == "\\":  # keeps an escape in one chunk
             end += 1
         chunk = text[at:end]
         if "\\" in chunk:
@@ -118,7 +118,7 @@ def _too_deep(text: str) -> int | None:
 
 
 def _first(text: str, group: str) -> int | None:
-    """Where the first token of that kind stands."""
+    """Place of the first such token."""
     return next(_starts(text, group), None)
 
 

@@ -1,4 +1,4 @@
-"""Kinds of side files: what errors call them, and how much of one is read.
+"""Kinds of side files: their name in errors, and their limits.
 
 The limits lie far above what anybody writes, and low enough that a file of that size is refused or read in bounded
 memory and time.
@@ -22,14 +22,14 @@ _KIB, _MIB = 1 << 10, 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKind:
-    """A kind of file, and what is too much of it."""
+    """A kind of file and its limits."""
 
     what: str  # with its article: "the profile"
     most_bytes: int
     most_values: int = 1_000_000  # JSON values and keys, or cells of a table
     most_lines: int = 1_000_000  # of a table, or of sections
     error: type[SpillprofError] = UsageError
-    hint: str | None = None  # where one comes from
+    hint: str | None = None  # how to get such a file
 
 
 TARGET = FileKind(

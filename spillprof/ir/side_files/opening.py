@@ -1,4 +1,4 @@
-"""A side file's bytes or text: of regular files alone, and no more than its kind may have.
+"""Reads side files: regular files only, up to the size limit of their kind.
 
 A pipe would wait for ever, and a device may never end.
 """
@@ -31,9 +31,9 @@ _WHAT_IT_IS = (
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """The watcher is told the path of each side file meanwhile, before it is opened; ``-`` for stdin.
+    """Within the block the watcher is called with the path of each side file before it is opened; ``-`` for stdin.
 
-    What it raises goes up.
+    Its exceptions propagate.
     """
     token = _watcher.set(watcher)
     try:
@@ -53,7 +53,7 @@ def read_bytes(path: str | Path, kind: FileKind) -> bytes:
     ``FileNotFoundError`` is the cause of the error where there is no file of that name, nor a link.
     """
     _tell(os.fspath(path))
-    # without O_NONBLOCK, to open a pipe waits for somebody who writes into it
+    # without O_NONBLOCK, opening a pipe blocks until a writer opens it
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -68,13 +68,13 @@ def read_bytes(path: str | Path, kind: FileKind) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = error.strerror if isinstance(error, OSError) else None
         raise _unreadable(kind, str(path), reason or str(error)) from error
-    if len(data) > kind.most_bytes:  # it grows, or has no size of its own
+    if len(data) > kind.most_bytes:  # it grows, or reports no size
         raise _too_large(kind, str(path), "more than that")
     return data
 
 
 def read_stdin(kind: FileKind) -> bytes:
-    """What comes through stdin, within the limit of its kind."""
+    """The bytes of stdin, up to the limit of the kind."""
     if sys.stdin is None:
         raise UsageError("there is no stdin to read from", hint="give the path of a file")
     _tell("-")
@@ -88,14 +88,14 @@ def read_stdin(kind: FileKind) -> bytes:
 
 
 def decoded_stdin(kind: FileKind) -> str:
-    """The text that comes through stdin."""
+    """The text of stdin."""
     return _decoded(read_stdin(kind), "-", kind)
 
 
 def check_regular(path: str | Path, kind: FileKind) -> None:
-    """An error of the kind if a library that opens the file by its name would wait for ever, or never end.
+    """An error of the kind unless the path is a regular file: a library that opens it could block forever.
 
-    A file that is not there passes.
+    A missing file passes.
     """
     _tell(os.fspath(path))
     try:

@@ -1,4 +1,4 @@
-"""TOML within limits: the parser recurses into brackets, and takes memory by the square of a key's dots."""
+"""TOML within limits: the parser recurses into brackets, and its memory grows with the square of the dots in a key."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ _opaque = re.compile(
     r"|#[^\n]*+",
     re.DOTALL,
 )
-"""Strings and comments, also without their end: what is broken is passed over once."""
+"""Strings and comments, terminated or not: broken text is scanned once."""
 
 _brackets = re.compile(r"[\[\]{}]")
 _long_key = re.compile(rf"(?<![\w.-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MOST_DOTS + 1}}}", re.ASCII)
@@ -23,7 +23,7 @@ _long_number = re.compile(rf"(?<![\w.-])[+-]?(?:\d\w{{{MOST_DIGITS}}}|[\d_]*\.[\
 
 
 def parse_toml(text: str, kind: FileKind, shown: str) -> dict[str, Any]:
-    """The document. An error of the kind if it is not valid TOML, or goes beyond a limit."""
+    """The parsed document. An error of the kind if it is not valid TOML, or exceeds a limit."""
     bare = _opaque.sub(_blank, text)
     _check_depth(bare, kind, shown)
     for pattern, what in (
@@ -44,7 +44,7 @@ def parse_toml(text: str, kind: FileKind, shown: str) -> dict[str, Any]:
 
 
 def _blank(match: "re.Match[str]") -> str:
-    """As long as before, on as many lines: a comment as spaces, a string as a word, for it may be a part of a key."""
+    """Same length and lines: a comment as spaces, a string as a word, since it may be part of a key."""
     return re.sub(r"[^\n]", " " if match[0][0] == "#" else "q", match[0])
 
 

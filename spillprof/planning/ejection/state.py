@@ -57,9 +57,7 @@ class PackingState:
         self.blocks: list[ResidencyBlock] = []
         self._times = TickIndex(PHASES_PER_STEP * len(program.steps))
         self._of_chain: dict[int, list[int]] = {}
-        self._in_use: Ints = np.zeros(
-            PHASES_PER_STEP * len(program.steps), dtype=np.int64
-        )  # by tick: placed and waiting
+        self._in_use: Ints = np.zeros(PHASES_PER_STEP * len(program.steps), dtype=np.int64)  # by tick, with waiting
         self._cuts: dict[int, list[GapOption]] = {}
         self._sizes: Ints = np.zeros(1024, dtype=np.int64)
         self._address: Ints = np.full(1024, _WAITING, dtype=np.int64)

@@ -1,6 +1,6 @@
 """Words for the parts of a whole: causes of spilled bytes, parts of the latency, levels of energy."""
 
-from spillprof.ir.result import Breakdown, EnergyParts, Result
+from spillprof.ir.result import Breakdown, Energy, Result
 
 _MEANINGS = {
     "oversized": "operators too large for the memory, tiled through DRAM",
@@ -68,6 +68,6 @@ def time_parts(breakdown: Breakdown) -> tuple[tuple[str, float], ...]:
     return tuple((part, float(getattr(breakdown, f"{part}_s"))) for part in TIME_WORDS)
 
 
-def energy_parts(energy: EnergyParts) -> tuple[tuple[str, float], ...]:
+def energy_parts(energy: Energy) -> tuple[tuple[str, float], ...]:
     """Returns (level in words, joules); the sum is the energy of the run."""
     return tuple((words, float(getattr(energy, f"{part}_j"))) for part, words in ENERGY_WORDS.items())

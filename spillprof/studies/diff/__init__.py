@@ -1,4 +1,4 @@
-"""Diff: two profiles side by side: what moved, where, and what it goes back to."""
+"""Diff: compares two profiles: which figures moved, at which operators and buffers, and why."""
 
 from spillprof.studies.diff.compare import compare
 from spillprof.studies.diff.values import (

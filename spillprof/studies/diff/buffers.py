@@ -1,4 +1,4 @@
-"""Buffers whose spill bytes differ, and what is different about them."""
+"""Buffers whose spill bytes differ, and the buffers that a rise of spill bytes goes back to."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ def last_step(buffer: BufferFact) -> int:
 
 
 def fate(before: str | None, after: str | None) -> Fate:
-    """What became of something with these names; None where it is not there."""
+    """Whether a thing was kept, renamed, added or removed; None: absent from that run."""
     if before is None or after is None:
         return Fate.ADDED if before is None else Fate.REMOVED
     return Fate.KEPT if before == after else Fate.RENAMED
 
 
 def beyond(buffer: BufferFact, partner: BufferFact, partner_of_step: tuple[int | None, ...]) -> list[int]:
-    """Steps that read the buffer although the steps that they are paired with do not read its partner."""
+    """Steps that read the buffer, while their partners do not read its partner."""
     others = set(partner.read_by)
     return [step for step in buffer.read_by if partner_of_step[step] not in others]
 
@@ -84,7 +84,7 @@ def _change(
 def _why(
     before: Profile, after: Profile, old: BufferFact | None, new: BufferFact | None, pairs: Pairing
 ) -> tuple[Why, tuple[str, ...]]:
-    """What sets the two apart, the likeliest reason first, and the operators that it is due to."""
+    """The likeliest reason for the difference, and the operators responsible."""
     if old is None or new is None:
         profile, buffer = (after, new) if new is not None else (before, old)
         assert buffer is not None
@@ -120,23 +120,25 @@ _MOST_SOURCES = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Extra:
-    """Bytes that a buffer takes in steps ``[start, end)`` and did not in the other run."""
+    """Bytes that a buffer occupies in steps ``[start, end)``, and does not in the other run."""
 
     buffer: BufferFact
     start: int
     end: int
     size_bytes: int
     why: Why
-    readers: tuple[int, ...]  # steps to blame
+    readers: tuple[int, ...]  # steps responsible
 
 
 def pressure(
     other: Profile, profile: Profile, pairs: Pairing, rise_bytes: Sequence[int], *, is_reordered: bool
 ) -> tuple[PressureSource, ...]:
-    """Buffers that ``profile`` holds beyond ``other``, with their share of the rise, largest first.
+    """Buffers that ``profile`` keeps live and ``other`` does not, with their share of the rise, largest first.
 
-    ``rise_bytes``: what each step of ``profile`` forces out more. ``pairs`` lead from ``other`` to ``profile``. In
-    another order of operators everything is held for longer or shorter: then only what is new or larger counts.
+    At each step the additional spill bytes are shared among the additional live buffers, by size: a pointer to where to
+    look, found without simulation. ``rise_bytes``: additional spill bytes of each step of ``profile``. ``pairs`` lead
+    from ``other`` to ``profile``. If operators are reordered, every live range differs: only new and larger buffers
+    count.
     """
     if not any(rise_bytes):
         return ()
@@ -189,6 +191,6 @@ def _extra(buffer: BufferFact, start: int, end: int, size_bytes: int, why: Why, 
 
 
 def _end_of(old: BufferFact, pairs: Pairing, start: int) -> int:
-    """The last step of the run that reads the buffer as the other run does."""
+    """Partner of the last step of the other run that reads the buffer."""
     steps = (pairs.after_of_step[step] for step in reversed(old.read_by))
     return next((step for step in steps if step is not None), start)

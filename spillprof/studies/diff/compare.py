@@ -1,4 +1,4 @@
-"""From two Profiles to a ProfileDiff: a pure function, linear in steps and buffers."""
+"""Compares two Profiles: a pure function, linear in steps and buffers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,10 +26,10 @@ from spillprof.studies.diff.values import (
 )
 
 _LEAST_SHARE = 1e-3
-"""Of a latency: less is no better and no worse."""
+"""Share of a latency: smaller differences count as none."""
 
 _LEAST_STALL = 1e-5
-"""Of the run's latency: operators whose stall differs by less are not listed for it."""
+"""Share of the latency: operators whose stall differs by less are not listed for it."""
 
 _GONE = {
     Why.ADDED: Why.REMOVED,
@@ -37,13 +37,13 @@ _GONE = {
     Why.LONGER: Why.SHORTER,
     Why.LARGER: Why.SMALLER,
 }
-"""What the run before has beyond the run after is what went away."""
+"""Reasons, seen from the other run."""
 
 
 def compare(before: Profile, after: Profile, *, command: str = "") -> ProfileDiff:
-    """What is different in ``after``: figures of each strategy that both have, operators and buffers, settings.
+    """The difference of two runs: figures by strategy, operators, buffers, settings.
 
-    Where the two have no strategy in common, the ones that their reports lead with are compared.
+    Without a common strategy, the results that their reports show first are compared.
     """
     pairs = match(before, after)
     found = tuple(differences(before, after))
@@ -76,7 +76,7 @@ class _Both:
 
 
 def _common(before: Sequence[Result], after: Sequence[Result]) -> list[tuple[Result, Result]]:
-    """Results under the same strategy, first that which leads after, else before; or those that lead."""
+    """Pairs of results under one strategy, the leading one first; or the two leading results."""
     old = {result.strategy: result for result in before}
     pairs = [(old[result.strategy], result) for result in after if result.strategy in old]
     leads = main_result(before), main_result(after)
@@ -127,7 +127,7 @@ def _outcome(old: Result, new: Result) -> StrategyOutcome:
 
 
 def _causes(old: Result, new: Result) -> tuple[CauseChange, ...]:
-    """By cause where both runs were simulated again for it; else by kind where both know that; else nothing."""
+    """By cause if both runs have causes, by kind if neither has, else nothing."""
     if (old.causes is None) != (new.causes is None):
         return ()
     parts = dict(bytes_by_cause(old)), dict(bytes_by_cause(new))
@@ -151,7 +151,7 @@ class _Costs:
         }
 
     def rises(self) -> tuple[list[int], list[int]]:
-        """Bytes that each step of ``after`` forces out more than its partner, and each step of ``before``."""
+        """Spill bytes that each step forces beyond its partner: by step of ``after``, and by step of ``before``."""
         pairs = self.both.pairs
         rise, fall = [0] * len(self.both.after.steps), [0] * len(self.both.before.steps)
         for step, cost in self.new.items():
@@ -204,7 +204,7 @@ class _Costs:
         )
 
     def _victims(self, old: OperatorCost | None, new: OperatorCost | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of buffers forced out in one run alone; renamed ones count as the same."""
+        """Victims in ``new`` only and in ``old`` only; renamed buffers count as the same."""
         was = {} if old is None else {self.names.get(name, name): name for name in old.victims}
         now = () if new is None else new.victims
         return tuple(n for n in now if n not in was), tuple(was[n] for n in was if n not in set(now))
@@ -280,11 +280,11 @@ def _run(profile: Profile) -> RunSummary:
 
 _MODEL_FIELDS = ("path", "sha256", "external_sha256", "opset", "operators", "weight_bytes", "macs", "dims")
 _NOT_SETTINGS = ("sources", "reserved_bytes", "weight_staging_bytes", "stream_staging_bytes", "runtime_bytes")
-"""Fields of the machine that say where others come from, or that follow from the model."""
+"""Keys of ``Profile.machine`` that are no settings: sources, and what follows from the model."""
 
 
 def differences(before: Profile, after: Profile) -> Iterator[Difference]:
-    """Every field of model, machine and configuration that differs, and the version."""
+    """Fields of model, target, configuration and version that differ."""
     yield from _between("model", _model(before), _model(after))
     yield from _between("target", _target(before), _target(after))
     yield from _between("config", before.config, after.config)
@@ -296,7 +296,7 @@ def differences(before: Profile, after: Profile) -> Iterator[Difference]:
 
 
 def warnings(found: Sequence[Difference], before: Profile, after: Profile) -> Iterator[str]:
-    """What makes figures differ besides the model."""
+    """Reasons besides the model why figures may differ."""
     is_other_model = any(d.where == "model" and d.field in ("sha256", "external_sha256") for d in found)
     fields = [d.field for d in found if d.where == "target" and d.field != "name"]
     settings = [d.field for d in found if d.where == "config" and d.field != "strategies"]
@@ -339,7 +339,7 @@ def _between(where: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
 
 
 def _plain(value: Any) -> Any:
-    """Lists and tuples alike, so that a profile that was read from a file equals one that was not."""
+    """Tuples as lists, so that a saved profile equals the original."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

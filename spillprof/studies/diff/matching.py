@@ -1,4 +1,4 @@
-"""Which step of one run is which step of the other: by name, then by place in the graph. Linear in the steps.
+"""Pairs the steps of two runs: by name, then by place in the graph. Linear in the steps.
 
 A step's *place* is what it computes from (everything before it) or what it computes for (everything after it), as
 nested types and sizes; equal places get equal numbers, so that no hash can collide. Steps that were paired stand for
@@ -21,14 +21,14 @@ _NUMBERED = re.compile(r"(?:node_|op_|n_)?(.*?)[_.:]?\d+")
 
 
 class Detail(Enum):
-    """What of a step counts besides its edges."""
+    """What is compared of a step besides its edges."""
 
     SIZES = "sizes"
     TYPES = "types"
 
 
 class Skeleton:
-    """One run's steps, with the buffers that tie them together. Weights are left out: policies move them."""
+    """The steps of a run and the buffers between them. Weights are left out: their policy may differ."""
 
     def __init__(self, profile: Profile) -> None:
         self.names = [step.name for step in profile.steps]
@@ -36,7 +36,7 @@ class Skeleton:
         self.buffers = profile.buffers
         self.reads: list[list[int]] = [[] for _ in profile.steps]
         self.writes: list[list[int]] = [[] for _ in profile.steps]
-        self.rank = [0] * len(profile.buffers)  # which of its writer's results a buffer is
+        self.rank = [0] * len(profile.buffers)  # position among the results of its writer
         for b, buffer in enumerate(profile.buffers):
             if buffer.written_by is not None:
                 self.rank[b] = len(self.writes[buffer.written_by])
@@ -47,9 +47,9 @@ class Skeleton:
         self.signatures = {detail: self._signatures(detail) for detail in Detail}
 
     def _signatures(self, detail: Detail) -> list[Hashable]:
-        """Type of each step, kind and size of its results."""
+        """Operator type, and kind and size of the results, by step."""
         results = [(b.kind, size_in(b, detail)) for b in self.buffers]
-        known: dict[Hashable, Hashable] = {}  # equal ones are one object: quick to compare
+        known: dict[Hashable, Hashable] = {}  # interned, so that comparison is fast
         return [
             known.setdefault(signature, signature)
             for signature in (
@@ -59,7 +59,7 @@ class Skeleton:
         ]
 
     def reliable_names(self) -> list[Hashable]:
-        """(name, how many of it came before), or None for a name that only counts: one operator more shifts those."""
+        """(name, number of earlier ones), or None for a numbered name: inserting an operator shifts those."""
         seen: defaultdict[str, int] = defaultdict(int)
         keys: list[Hashable] = []
         for name, op_type in zip(self.names, self.op_types, strict=True):
@@ -69,7 +69,7 @@ class Skeleton:
 
 
 class _Interner:
-    """A number for each value; equal values, equal numbers."""
+    """Maps equal values to equal numbers."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, int] = {}
@@ -80,7 +80,7 @@ class _Interner:
 
 
 def _is_numbered(name: str, op_type: str) -> bool:
-    """Whether a name is a type and a number, as exporters and readers call operators that have no name."""
+    """Whether a name is a type and a number, as exporters name nameless operators."""
     if len(name) > _LONGEST_NUMBERED:
         return False
     found = _NUMBERED.fullmatch(name)
@@ -88,20 +88,20 @@ def _is_numbered(name: str, op_type: str) -> bool:
 
 
 def size_in(buffer: BufferFact, detail: Detail) -> int:
-    """Bytes of the buffer as far as they count."""
+    """Bytes of the buffer; 0 if sizes are not compared."""
     return buffer.size_bytes if detail is Detail.SIZES else 0
 
 
 _LOOKS = ((2, True, True), (1, True, True), (1, True, False), (1, False, True))
-"""(edges around a step, whether those that write for it count, whether those that read from it do): the last resort."""
+"""Last resort: neighbourhoods as (radius in edges, include producers, include consumers), closest first."""
 
 _MOST_ROUNDS = 8
-"""Of the last resort: each may find what stands beside that which the one before found, nearest likeness first."""
+"""Most rounds of the last resort: each may pair neighbours of pairs of the round before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """Steps and buffers of two runs, paired. None: without a partner."""
+    """Pairs of steps and of buffers of two runs. None: no partner."""
 
     after_of_step: tuple[int | None, ...]  # by step of the run before
     before_of_step: tuple[int | None, ...]  # by step of the run after
@@ -133,7 +133,7 @@ def match(before: Profile, after: Profile) -> Pairing:
 
 
 class _Pairing:
-    """Pairs of steps, made round by round."""
+    """Builds pairs of steps in rounds."""
 
     def __init__(self, before: Skeleton, after: Skeleton) -> None:
         self.sides = (before, after)
@@ -147,7 +147,7 @@ class _Pairing:
         return sum(partner is not None for partner in self.partner[0])
 
     def pair(self, keys_of: Callable[[Skeleton], Sequence[Hashable]], *, only_even: bool = False) -> None:
-        """Pair what is left by equal keys: those of equal names first, then in order.
+        """Pairs remaining steps by equal keys: equal names first, then in order.
 
         A key of None pairs with nothing. ``only_even``: only where both sides have the same number of steps.
         """
@@ -163,7 +163,7 @@ class _Pairing:
                 self._join(b, a)
 
     def number(self, side: Skeleton, step: int) -> int | None:
-        """The same for both steps of a pair; None for a step that is alone."""
+        """A number equal for both steps of a pair; None for an unpaired step."""
         if side is self.sides[0]:
             return None if self.partner[0][step] is None else step
         return self.partner[1][step]
@@ -192,9 +192,9 @@ class _Pairing:
 
 
 def _pair_by_place(steps: _Pairing, numbers: _Interner, detail: Detail) -> None:
-    """Pair steps that agree in all before and all after them, then in one of the two."""
+    """Pairs steps with equal ancestors and equal descendants, then with one of the two."""
     if not all(side.buffers for side in steps.sides):
-        return  # nothing ties the steps together
+        return  # there are no edges
     steps.pair(
         lambda side: [
             None if up is None or down is None else (up, down)
@@ -207,14 +207,14 @@ def _pair_by_place(steps: _Pairing, numbers: _Interner, detail: Detail) -> None:
 
 
 def _pair_by_end(steps: _Pairing, numbers: _Interner, detail: Detail) -> None:
-    """Pair steps that agree in all before them, then such as agree in all after them."""
+    """Pairs steps with equal ancestors, then steps with equal descendants."""
     if all(side.buffers for side in steps.sides):
         steps.pair(lambda side: _origins(side, steps, numbers, detail))
         steps.pair(lambda side: _ends(side, steps, numbers, detail))
 
 
 def _pair_by_likeness(steps: _Pairing, numbers: _Interner) -> bool:
-    """Pair steps with the same surroundings, by the closest look that finds any; False if none does."""
+    """Pairs steps with equal neighbourhoods, by the first neighbourhood that finds any; False if none does."""
     paired = steps.count
     for detail, look in product(Detail, _LOOKS):
         steps.pair(partial(_neighbourhoods, steps=steps, numbers=numbers, detail=detail, look=look), only_even=True)
@@ -224,7 +224,7 @@ def _pair_by_likeness(steps: _Pairing, numbers: _Interner) -> bool:
 
 
 def _origins(side: Skeleton, steps: _Pairing, numbers: _Interner, detail: Detail) -> list[int | None]:
-    """What each step computes from, as a number; None for one that reads nothing."""
+    """A number for the ancestors of each step; None if it reads nothing."""
     places: list[int] = []
     for step in range(len(side.names)):
         sources = []
@@ -239,7 +239,7 @@ def _origins(side: Skeleton, steps: _Pairing, numbers: _Interner, detail: Detail
 
 
 def _ends(side: Skeleton, steps: _Pairing, numbers: _Interner, detail: Detail) -> list[int | None]:
-    """What each step computes for, as a number; None for one whose results nobody wants."""
+    """A number for the descendants of each step; None if its results are not read."""
     places = [0] * len(side.names)
     for step in reversed(range(len(side.names))):
         readers = [
@@ -257,7 +257,7 @@ def _is_wanted(side: Skeleton, step: int) -> bool:
 def _neighbourhoods(
     side: Skeleton, steps: _Pairing, numbers: _Interner, detail: Detail, look: tuple[int, bool, bool]
 ) -> list[int | None]:
-    """What lies around each step, a few edges far."""
+    """The neighbourhood of each step, a few edges wide."""
     if not side.buffers:
         return [None] * len(side.names)
     edges, above, below = look
@@ -287,7 +287,7 @@ def _below(side: Skeleton, known: Sequence[int], step: int) -> tuple[int, ...]:
 
 
 def _known(side: Skeleton, steps: _Pairing, step: int, place: int) -> int:
-    """What stands for a step in the places of its neighbours: its pair, below 0, else its own place."""
+    """Label of a step in the neighbourhoods of others: its pair as a negative number, else its own."""
     pair = steps.number(side, step)
     return place if pair is None else -2 - pair
 
@@ -295,7 +295,7 @@ def _known(side: Skeleton, steps: _Pairing, step: int, place: int) -> int:
 def _match_buffers(
     before: Skeleton, after: Skeleton, after_of_step: Sequence[int | None]
 ) -> tuple[list[int | None], list[int | None]]:
-    """Buffers by who writes them; inputs and what is left by name, then inputs in order."""
+    """Pairs buffers by writer; inputs and the rest by name, then inputs in order."""
     old: list[int | None] = [None] * len(before.buffers)
     new: list[int | None] = [None] * len(after.buffers)
 

@@ -1,4 +1,4 @@
-"""What a comparison of two profiles says. Field names are the keys of its JSON (schema ``spillprof-diff/1``)."""
+"""Values of a comparison of two profiles. Field names are keys of its JSON (schema ``spillprof-diff/1``)."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -11,30 +11,30 @@ DIFF_SCHEMA = "spillprof-diff/1"
 
 
 class Fate(StrEnum):
-    """What became of an operator or a buffer from one run to the other."""
+    """Whether an operator or a buffer is in both runs."""
 
     KEPT = "kept"  # in both, under the same name
-    RENAMED = "renamed"  # in both by its place in the graph, under another name
+    RENAMED = "renamed"  # in both, matched by its place in the graph, under another name
     ADDED = "added"
     REMOVED = "removed"
 
 
 class Why(StrEnum):
-    """What is different about a buffer that spills more or less."""
+    """Why a buffer spills more or less."""
 
     ADDED = "added"
     REMOVED = "removed"
-    NEW_READER = "new reader"  # an operator reads it that did not; or one more
+    NEW_READER = "new reader"  # another operator reads it
     LOST_READER = "lost reader"
     LARGER = "larger"
     SMALLER = "smaller"
-    LONGER = "longer"  # the same readers, but more steps lie between
+    LONGER = "longer"  # same readers, but more steps between them
     SHORTER = "shorter"
-    SAME = "same"  # the buffer is as before: what is around it, or the machine, is not
+    SAME = "same"  # the buffer is unchanged; its surroundings or the target differ
 
 
 class StrategyOutcome(StrEnum):
-    """Of one strategy, by spill bytes and latency."""
+    """Change of one strategy, by spill bytes and latency."""
 
     SAME = "same"
     BETTER = "better"
@@ -47,7 +47,7 @@ class StrategyOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """One of the two runs."""
+    """Facts of one of the two runs."""
 
     path: str  # of the model
     model: str
@@ -68,7 +68,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A setting that is not the same in both runs. ``None``: one of them does not have it, or it is not set."""
+    """A setting that differs. ``None``: it is absent or not set."""
 
     where: str  # "model", "target", "config" or "spillprof"
     field: str
@@ -92,9 +92,9 @@ class CauseChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorChange:
-    """An operator (one step of the schedule) whose spill bytes or stall differ. None: it is not in that run."""
+    """A step whose spill bytes or stall differ. None: it is not in that run."""
 
-    name: str  # after; before if it was removed
+    name: str  # in the run after, or before if it was removed
     name_before: str | None
     op_type: str
     fate: Fate
@@ -106,7 +106,7 @@ class OperatorChange:
     stall_s_after: float
     cause_before: str | None
     cause_after: str | None
-    victims_gained: tuple[str, ...]  # buffers that it forces out now and did not
+    victims_gained: tuple[str, ...]  # buffers that it evicts only in the run after
     victims_lost: tuple[str, ...]
 
     @property
@@ -134,10 +134,10 @@ class BufferChange:
     spill_count_after: int
     spill_bytes_before: int
     spill_bytes_after: int
-    steps_before: tuple[int, int] | None  # first and last that touch it
+    steps_before: tuple[int, int] | None  # first and last step that use it
     steps_after: tuple[int, int] | None
     why: Why
-    operators: tuple[str, ...]  # the readers gained or lost, or who writes it
+    operators: tuple[str, ...]  # readers gained or lost, or its writer
 
     @property
     def delta_bytes(self) -> int:
@@ -147,31 +147,30 @@ class BufferChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PressureSource:
-    """A buffer that one run holds for longer, larger or at all, where its operators force out more than in the other.
+    """A buffer that is new, larger or live for longer in one run, at steps that spill more than in the other.
 
-    ``share_bytes`` is its part of what they force out more, by the bytes that the two runs hold besides: a pointer,
-    not a simulation.
+    ``share_bytes`` is its part of their additional spill bytes, in proportion to size: a pointer, not a simulation.
     """
 
     buffer: str
     size_bytes: int
     why: Why  # ADDED, NEW_READER, LONGER or LARGER; in the other direction REMOVED, LOST_READER, SHORTER or SMALLER
-    operators: tuple[str, ...]  # that read it beyond the other run, or write it
-    are_new: bool  # the operators are in this run alone
-    steps: int  # for so many it is held, or held more
+    operators: tuple[str, ...]  # its additional readers, or its writer
+    are_new: bool  # whether all these operators are in this run only
+    steps: int  # number of steps at which it occupies more
     share_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyChange:
-    """One strategy (or the leading ones, where the runs have none in common) in both runs."""
+    """One strategy in both runs, or the leading results if the runs have no strategy in common."""
 
     before: Result
     after: Result
     outcome: StrategyOutcome
     causes: tuple[CauseChange, ...]
-    rise_bytes: int  # what operators force out more, added up
-    fall_bytes: int  # what they force out less
+    rise_bytes: int  # additional spill bytes of steps, summed
+    fall_bytes: int  # spill bytes less, summed
     rise_sources: tuple[PressureSource, ...]  # largest share first
     fall_sources: tuple[PressureSource, ...]
     operators: tuple[OperatorChange, ...]  # by |change of spill bytes|, then of stall
@@ -180,7 +179,7 @@ class StrategyChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """An operator that one run has and the other has not."""
+    """An operator without partner in the other run."""
 
     step: int
     name: str
@@ -193,7 +192,7 @@ class Matching:
 
     by_name: int
     by_structure: int
-    is_reordered: bool  # some pairs come in another order
+    is_reordered: bool  # some pairs are in another order
     added: tuple[Named, ...]
     removed: tuple[Named, ...]
 
@@ -228,7 +227,7 @@ _FIGURES = (
 
 
 def _strategy_values(change: StrategyChange) -> dict[str, Any]:
-    bare = Result(strategy="", feasible=False)  # the parts of a result are many, and none of them is written
+    bare = Result(strategy="", feasible=False)  # parts of a result are large, and none is written
     sides = (("before", change.before), ("after", change.after))
     results = {side: {key: getattr(result, key) for key in _FIGURES} for side, result in sides}
     return {**asdict(replace(change, before=bare, after=bare)), **results}

@@ -1,7 +1,7 @@
-"""The baseline file: entries by model and target, byte-stable, and made to be merged.
+"""The baseline file: entries by model and target, byte-stable and mergeable.
 
-Keys are sorted, numbers whole, and there is no date, host or absolute path in it. An entry is one block that begins
-and ends with lines that never change, so that changes to neighbouring entries do not touch.
+Keys are sorted, numbers whole, and it holds no date, host or absolute path. The first and last lines of an entry never
+change, so git merges changes to neighbouring entries without conflict.
 """
 
 import json
@@ -21,22 +21,22 @@ from spillprof.studies.gate.values import BufferRow, Entry, Figures, OperatorRow
 BASELINE_SCHEMA = "spillprof-baseline/1"
 _CONFLICT = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
 MOST_FIGURE = 10**30
-"""Above any count of bytes, nanoseconds or picojoules."""
+"""Larger than any count of bytes, nanoseconds or picojoules."""
 
 TOP_ROWS = 50
-"""Operators and buffers that a baseline remembers."""
+"""Most operators, and most buffers, that an entry stores."""
 
 _FIGURES = tuple(Figures.__dataclass_fields__)
 
 
 def baseline_text(entries: Mapping[str, Entry]) -> str:
-    """The file: the same entries give the same bytes."""
+    """Text of the file: equal entries give equal bytes."""
     data = {"schema": BASELINE_SCHEMA, "entries": {key: _to_json(entry) for key, entry in entries.items()}}
     return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def parse_baseline(text: str, shown: str) -> dict[str, Entry]:
-    """Entries by ``model@target``. ``UsageError`` if the text is no baseline; ``shown`` is what errors call it."""
+    """Entries by ``model@target``. ``UsageError`` if the text is no baseline; ``shown``: its name in errors."""
     hint = "take one side of it, then run 'spillprof gate --update'"
     if _CONFLICT.search(text):
         raise UsageError("the baseline has a merge conflict", where=(shown,), hint=hint)
@@ -59,7 +59,7 @@ def parse_baseline(text: str, shown: str) -> dict[str, Entry]:
 
 
 def read_baseline(path: Path) -> dict[str, Entry]:
-    """Entries of the file; none where there is no file. A link to nowhere is a file that cannot be read."""
+    """Entries of the file; none if there is no file. ``UsageError`` for a dangling link."""
     if not os.path.lexists(path):
         return {}
     return parse_baseline(read_text(path, BASELINE), str(path))
@@ -68,9 +68,9 @@ def read_baseline(path: Path) -> dict[str, Entry]:
 def merged(
     before: Mapping[str, Entry], mine: Mapping[str, Entry], now: Mapping[str, Entry], *, shown: str
 ) -> dict[str, Entry]:
-    """Entries to write over ``now``: what ``mine`` changes of ``before``, on top of what others changed meanwhile.
+    """Three-way merge: changes from ``before`` to ``mine``, applied to ``now``, which others may have changed.
 
-    ``UsageError`` where both changed the same entry, and not to the same.
+    ``UsageError`` if both changed an entry to different values.
     """
     was, own, other = ({key: _to_json(entry) for key, entry in each.items()} for each in (before, mine, now))
     changed = {key for key in {**was, **own} if was.get(key) != own.get(key)}

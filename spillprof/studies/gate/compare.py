@@ -1,4 +1,4 @@
-"""An entry against the baseline's: which metrics, operators and buffers moved, and what follows."""
+"""Compares an entry with the baseline: which metrics, operators and buffers changed, and the verdict."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +12,11 @@ from spillprof.studies.gate.values import BufferRow, Entry, MetricChange, Moved,
 _Row = TypeVar("_Row", OperatorRow, BufferRow)
 
 MOVED_KEPT = 20
-"""Operators and buffers that a check names, each."""
+"""Most operators, and most buffers, that a check lists."""
 
 
 def changes(entry: Entry, before: Entry | None, budgets: Budgets, rules: Rules) -> tuple[MetricChange, ...]:
-    """Each metric, before and now. Only the metrics of the rules are judged against the baseline."""
+    """Each metric, before and after. Only metrics of the rules are judged against the baseline."""
     limits = {
         Metric.SPILL_BYTES: budgets.spill_bytes,
         Metric.LATENCY: None if budgets.latency_s is None else Metric.LATENCY.whole(budgets.latency_s),
@@ -51,7 +51,7 @@ def mismatches(entry: Entry, before: Entry) -> tuple[str, ...]:
 
 
 def judge(found: Sequence[MetricChange], before: Entry | None, differing: Sequence[str]) -> Verdict:
-    """The worst that can be said of a model that was evaluated."""
+    """The verdict on a model that was evaluated: the worst that applies."""
     if differing:
         return Verdict.INCOMPARABLE
     if any(change.over_budget for change in found):
@@ -66,7 +66,7 @@ def judge(found: Sequence[MetricChange], before: Entry | None, differing: Sequen
 
 
 def moved(entry: Entry, before: Entry) -> tuple[Moved, ...]:
-    """Operators, then buffers, whose spilled bytes differ; operators by stall where no bytes moved."""
+    """Operators, then buffers, whose spill bytes differ; operators whose stall differs if no bytes do."""
     buffers = _moved_buffers(entry.buffers, before.buffers)
     for metric in (Metric.SPILL_BYTES, Metric.LATENCY):
         operators = _moved_operators(entry.operators, before.operators, metric)
@@ -134,7 +134,7 @@ def _largest(found: Iterable[Moved]) -> tuple[Moved, ...]:
 
 
 def _numbered(rows: Iterable[_Row]) -> dict[tuple[str, int], _Row]:
-    """Rows by (name, how many of that name came before)."""
+    """Rows by (name, number of earlier rows of that name)."""
     seen: defaultdict[str, int] = defaultdict(int)
     found: dict[tuple[str, int], _Row] = {}
     for row in rows:
@@ -146,9 +146,9 @@ def _numbered(rows: Iterable[_Row]) -> dict[tuple[str, int], _Row]:
 def _same_under_another_name(
     new: Mapping[tuple[str, int], OperatorRow], old: Mapping[tuple[str, int], OperatorRow]
 ) -> set[tuple[str, int]]:
-    """Keys of operators that only one side has, but the other has with the same type and figures.
+    """Keys of operators that have a partner of the same type and figures under another name.
 
-    Operators without a name are called after their position: one more before them renames them all.
+    Nameless operators are named by position: inserting one renames all later ones.
     """
     waiting: defaultdict[tuple[str, int, int], list[tuple[str, int]]] = defaultdict(list)
     for key, row in old.items():

@@ -1,4 +1,4 @@
-"""The two questions that are put to git: what a file says at a commit, and which commit this is.
+"""Asks git for a file at a commit, and for the current commit.
 
 A commit that lacks the file is an answer. A commit, folder or file that git cannot read is an error: taken for "no
 such file", it would let every regression pass.
@@ -18,7 +18,7 @@ _FETCH = "fetch it first, like 'git fetch origin main'; in CI, check out with th
 
 
 def show(ref: str, path: Path) -> str | None:
-    """Text of the file at the commit; None where that commit has no such file. ``UsageError`` if git cannot tell."""
+    """Text of the file at the commit; None if that commit has no such file. ``UsageError`` if git fails."""
     folder = path.parent
     if not ref or ref.startswith("-") or ":" in ref:
         raise UsageError(f"'{ref}' names no commit", where=("--against",), hint="write it like --against origin/main")
@@ -45,7 +45,7 @@ def show(ref: str, path: Path) -> str | None:
 
 
 def head_commit(folder: Path) -> str:
-    """Hash of the commit that is checked out. ``UsageError`` where there is none."""
+    """Hash of HEAD. ``UsageError`` if there is none."""
     hint = "name one: --commit"
     commit = _commit(folder, "HEAD", hint=hint)
     if commit is None:
@@ -54,7 +54,7 @@ def head_commit(folder: Path) -> str:
 
 
 def _commit(folder: Path, ref: str, *, hint: str) -> str | None:
-    """Hash of one commit, not of a range or of all but one; None where git knows none of that name."""
+    """Hash of a single commit (no range or negation); None if git knows no such name."""
     found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if found.returncode and found.stderr:
         raise UsageError(f"git cannot read '{ref}'", where=(_text(found.stderr),), hint=hint)
@@ -63,7 +63,7 @@ def _commit(folder: Path, ref: str, *, hint: str) -> str | None:
 
 
 def _read(folder: Path, ref: str, *arguments: str) -> bytes:
-    """What git prints. ``UsageError`` if it fails: an object may be missing, or damaged."""
+    """Output of git. ``UsageError`` if it fails, for example at a missing or damaged object."""
     done = _git(folder, *arguments)
     if done.returncode:
         raise UsageError(

@@ -1,6 +1,6 @@
-"""One process at a time: a lock beside a file that is read, changed and written as a whole.
+"""Inter-process lock for a file that is read, changed and rewritten.
 
-The system holds the lock, and takes it back from a process that dies: a lock file that is left over keeps nobody out.
+The operating system holds the lock and releases it when a process dies: a stale lock file blocks nobody.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ _POLL_S = 0.02
 _MOST_NAME_BYTES = 240
 _MOST_OWNER_BYTES = 200
 _LOCKED_BYTE = 1 << 20
-"""Windows locks bytes, and lets nobody read them: one behind the text that says who holds the lock."""
+"""Windows locks byte ranges and blocks reading them: a byte beyond the owner's name."""
 
 
 @contextmanager
 def locked(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
-    """Nobody else is in here for the same file meanwhile. ``UsageError`` if somebody is for longer than ``wait_s``."""
+    """Holds the lock of a file. ``UsageError`` if another process holds it for longer than ``wait_s``."""
     lock = _lock_path(path)
     try:
         descriptor = _acquired(lock, wait_s)
@@ -49,13 +49,13 @@ def locked(path: Path, *, wait_s: float = _WAIT_S) -> Iterator[None]:
 def _lock_path(path: Path) -> str:
     folder, name = os.path.split(os.path.realpath(path))
     encoded = name.encode("utf-8", "surrogatepass")
-    if len(encoded) > _MOST_NAME_BYTES:  # with what is added, the file system would refuse it
+    if len(encoded) > _MOST_NAME_BYTES:  # with the suffix it would exceed the limit of file systems
         name = hashlib.sha256(encoded).hexdigest()
     return os.path.join(folder, f".{name}.lock")
 
 
 def _acquired(lock: str, wait_s: float) -> int | None:
-    """The descriptor that holds the lock; None if somebody else does, all the time."""
+    """Descriptor that holds the lock; None on timeout."""
     end = time.monotonic() + wait_s
     while True:
         descriptor = _opened(lock)
@@ -67,7 +67,7 @@ def _acquired(lock: str, wait_s: float) -> int | None:
                         descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode()[:_MOST_OWNER_BYTES]
                     )
                     return descriptor
-                os.close(descriptor)  # its holder took the file away when it was done: there may be a new one
+                os.close(descriptor)  # the previous holder deleted the file on release: try again
                 continue
             os.close(descriptor)
         if time.monotonic() >= end:
@@ -82,11 +82,11 @@ def _opened(lock: str) -> int | None:
     except PermissionError:
         if sys.platform != "win32":
             raise
-        return None  # Windows refuses a file that is being deleted
+        return None  # Windows refuses to open a file that is being deleted
 
 
 def _is_at(lock: str, descriptor: int) -> bool:
-    """Whether the file of that name is still the one that is open."""
+    """Whether the path still names the open file."""
     try:
         return os.path.samestat(os.stat(lock), os.fstat(descriptor))
     except FileNotFoundError:
@@ -94,7 +94,7 @@ def _is_at(lock: str, descriptor: int) -> bool:
 
 
 def _release(descriptor: int, lock: str) -> None:
-    if sys.platform == "win32":  # a file that is open cannot be deleted there, and so not one that another has locked
+    if sys.platform == "win32":  # Windows cannot delete an open file, so none that another process has locked
         os.close(descriptor)
         with suppress(OSError):
             os.unlink(lock)

@@ -1,18 +1,17 @@
-"""Every case measured and judged: a model that breaks is a finding like any other."""
+"""Measures and judges every case. A model that fails is a finding like any other."""
 
 import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from spillprof import __version__
+from spillprof.engine.engine import Engine
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.ir.errors import CapacityError, SpillprofError, UsageError
 from spillprof.ir.graph import Bindings, Graph
-from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.metric import Budgets
 from spillprof.ir.plan import BY_CLOCK
 from spillprof.ir.profile import Profile
@@ -43,10 +42,10 @@ VICTIMS_KEPT = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateCase:
-    """One model on one target, to be judged."""
+    """One model on one target, to be measured and judged."""
 
     path: str
-    model: str  # what the baseline calls it
+    model: str  # its name in the baseline
     target: Target
     options: AnalyzeOptions  # with one strategy
     bindings: Bindings = field(default_factory=Bindings)
@@ -55,16 +54,16 @@ class GateCase:
 
     @property
     def key(self) -> str:
-        """What the baseline calls model and target."""
+        """Its key in the baseline."""
         return entry_key(self.model, self.target.name)
 
 
-def measure_entry(case: GateCase, graph: Graph) -> tuple[Entry, str | None]:
-    """(entry with every operator that costs something, operator at the peak of live bytes).
+def measure_entry(case: GateCase, graph: Graph, engine: Engine) -> tuple[Entry, str | None]:
+    """(entry with every operator of nonzero cost, operator at the peak of live bytes).
 
-    ``CapacityError`` where the strategy finds no plan, and whatever ``analyze`` raises.
+    ``CapacityError`` if the strategy finds no plan; else as ``analyze`` raises.
     """
-    profile = analyze(graph, case.target, case.options)
+    profile = analyze(graph, case.target, case.options, engine=engine)
     result = profile.results[0]
     if not result.feasible:
         raise CapacityError(
@@ -102,7 +101,7 @@ def measure_entry(case: GateCase, graph: Graph) -> tuple[Entry, str | None]:
 
 
 def _check_repeatable(profile: Profile) -> None:
-    """``UsageError`` if a clock ended a search: another run may find other figures."""
+    """``UsageError`` if a time limit ended a search: its figures are not reproducible."""
     ends = [profile.bounds.search if profile.bounds else "", profile.recompute.search if profile.recompute else ""]
     timed = tuple(end for end in ends if BY_CLOCK in end)
     if timed:
@@ -114,7 +113,7 @@ def _check_repeatable(profile: Profile) -> None:
 
 
 def stored_name(name: str) -> str:
-    """The name, or its start and a digest of it where it is endless: the same for the same name."""
+    """The name, or for a long name its start and a digest."""
     if len(name) <= LONGEST_NAME:
         return name
     return f"{name[:LONGEST_NAME]}~{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
@@ -124,27 +123,26 @@ def _step_name(profile: Profile, step: int) -> str | None:
     return stored_name(profile.steps[step].name) if 0 <= step < len(profile.steps) else None
 
 
-if TYPE_CHECKING:
-    from spillprof.frontends.models import GraphCache
-
-
 def run_gate(
     cases: Sequence[GateCase],
     baseline: Mapping[str, Entry],
     rules: Rules,
     *,
     shown_baseline: str,
+    engine: Engine | None = None,
     policy: Policy = Policy.SUGGEST,
     watched: Sequence[str] | None = None,
     stage: Stage = unheard,
 ) -> GateReport:
-    """Judge the cases. ``watched``: every ``model@target`` of the project, if all are looked at; entries of the
-    baseline beyond them are removed ones. ``stage`` is told which case is about to be judged."""
+    """Judges the cases, each simulated on ``engine`` (None: a new one). ``stage`` is told which case comes next.
+
+    ``watched``: every ``model@target`` of the project, if all are judged; other entries count as removed.
+    """
     checks = []
-    graphs: GraphCache = LruCache(16)  # a model is judged on several targets
+    engine = engine or Engine()
     for done, case in enumerate(cases):
         stage(done, len(cases), case.key)
-        checks.append(_check(case, baseline.get(case.key), rules, graphs))
+        checks.append(_check(case, baseline.get(case.key), rules, engine))
     for key in sorted(set(baseline) - set(watched)) if watched is not None else ():
         model, _, target = key.rpartition("@")
         checks.append(GateCheck(model=model, target=target, verdict=Verdict.REMOVED))
@@ -158,9 +156,9 @@ def run_gate(
 
 
 def accept(report: GateReport, baseline: Mapping[str, Entry]) -> tuple[GateReport, dict[str, Entry]]:
-    """The report after an update, and the entries to write.
+    """The report of an update, and the entries to write.
 
-    Every figure is taken over as it is now; with the policy RATCHET only new entries and improved ones.
+    Every entry is accepted; with policy RATCHET only new and improved ones.
     """
     entries = dict(baseline)
     accepted = []
@@ -179,7 +177,7 @@ def accept(report: GateReport, baseline: Mapping[str, Entry]) -> tuple[GateRepor
 
 
 def _hint(hint: str | None, case: GateCase) -> str | None:
-    """The hint of an error; for a model that a configuration lists, options that bind sizes as keys of the file."""
+    """The hint of an error; for a model of a configuration file, with keys of the file instead of options."""
     if hint is None or case.location is None or not hint.startswith(_BIND):
         return hint
     try:
@@ -198,12 +196,12 @@ def _hint(hint: str | None, case: GateCase) -> str | None:
 _BIND = "bind it: "
 
 
-def _check(case: GateCase, before: Entry | None, rules: Rules, graphs: "GraphCache") -> GateCheck:
+def _check(case: GateCase, before: Entry | None, rules: Rules, engine: Engine) -> GateCheck:
     from spillprof.frontends import read_model
 
     try:
-        graph = read_model(case.path, case.bindings, cache=graphs)
-        entry, peak_operator = measure_entry(case, graph)
+        graph = read_model(case.path, case.bindings, cache=engine.graphs)
+        entry, peak_operator = measure_entry(case, graph, engine)
     except SpillprofError as error:
         failure = Failure(message=error.message, where=error.where, hint=_hint(error.hint, case))
         return GateCheck(

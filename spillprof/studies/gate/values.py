@@ -1,6 +1,6 @@
-"""Values of a gate: what a baseline remembers, and what a comparison finds. All figures are integers.
+"""Values of a gate: entries of a baseline, checks and the report. All figures are integers.
 
-What a verdict means is said here, and nowhere else.
+Verdicts are defined here only.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from spillprof.ir.result import Totals
 
 
 class Verdict(StrEnum):
-    """What became of one model on one target, worst first."""
+    """Verdict on one model on one target, worst first."""
 
     ERROR = "error"  # the model could not be evaluated
-    INCOMPARABLE = "incomparable"  # the baseline has another configuration or simulator revision
-    OVER_BUDGET = "over-budget"  # an absolute limit is passed, whatever the baseline says
+    INCOMPARABLE = "incomparable"  # the baseline was made with another configuration or simulator revision
+    OVER_BUDGET = "over-budget"  # an absolute limit is exceeded, whatever the baseline says
     REGRESSED = "regressed"  # a judged metric grew by more than the relative and by more than the absolute tolerance
     NEW = "new"  # not in the baseline
-    REMOVED = "removed"  # in the baseline alone
+    REMOVED = "removed"  # only in the baseline
     IMPROVED = "improved"  # a judged metric shrank by more than both tolerances, and none regressed
-    OK = "ok"  # moved, but within the tolerance
+    OK = "ok"  # changed, but within the tolerance
     UNCHANGED = "unchanged"  # every figure as before
 
 
@@ -37,7 +37,7 @@ FIGURE_OF = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Totals of one model on one target in whole numbers, which files hold exactly and merge line by line."""
+    """Totals of one model on one target, rounded to whole numbers."""
 
     spill_bytes: int
     latency_ns: int
@@ -66,14 +66,14 @@ def figures_of(totals: Totals, peak_live_bytes: int) -> Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorRow:
-    """An operator that costs something."""
+    """An operator of nonzero cost."""
 
     name: str
     op_type: str
-    spill_bytes: int  # written, read and streamed because of it
+    spill_bytes: int  # charged to it, streamed bytes included
     stall_ns: int
     cause: str | None = None
-    victims: tuple[str, ...] = ()  # buffers that it forces out
+    victims: tuple[str, ...] = ()  # buffers that it evicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,68 +88,68 @@ class BufferRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What is known of one model on one target: measured now, or remembered by a baseline."""
+    """Figures of one model on one target: measured now, or read from a baseline."""
 
-    config: Mapping[str, str | int | bool | None]  # the fingerprint: entries that differ in it are not compared
+    config: Mapping[str, str | int | bool | None]  # the fingerprint: entries with different ones are not compared
     model_sha256: str
     totals: Figures
-    operators: tuple[OperatorRow, ...] = ()  # dearest first, at most TOP_ROWS in a baseline
+    operators: tuple[OperatorRow, ...] = ()  # costliest first, at most TOP_ROWS in a baseline
     buffers: tuple[BufferRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What growth is tolerated. Both the share and the floor must be passed for a regression."""
+    """Tolerated growth. A regression exceeds both the share and the floor."""
 
     metrics: tuple[Metric, ...] = (Metric.SPILL_BYTES, Metric.LATENCY)
     max_increase: Fraction = Fraction(0)  # share of the baseline
     floors: Mapping[Metric, int] = field(default_factory=dict)  # in the unit of the metric
 
     def allowed(self, metric: Metric, before: int) -> int:
-        """The growth that passes: the larger of the share of the baseline and of the floor."""
+        """Tolerated growth: the share of the baseline or the floor, whichever is larger."""
         return max(int(self.max_increase * before), self.floors.get(metric, 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricChange:
-    """One metric, before and now."""
+    """One metric, before and after."""
 
     metric: Metric
     before: int | None  # None: nothing to compare with
     after: int
-    allowed: int | None  # growth that passes; None: not judged
+    allowed: int | None  # tolerated growth; None: not judged
     budget: int | None = None
 
     @property
     def delta(self) -> int | None:
-        """How much it grew."""
+        """Growth."""
         return None if self.before is None else self.after - self.before
 
     @property
     def over_budget(self) -> bool:
-        """Whether it passes its absolute limit."""
+        """Whether it exceeds its absolute limit."""
         return self.budget is not None and self.after > self.budget
 
     @property
     def regressed(self) -> bool:
-        """Whether it is judged, and grew by more than is tolerated."""
+        """Whether it is judged and grew by more than is tolerated."""
         return self.delta is not None and self.allowed is not None and self.delta > self.allowed
 
     @property
     def improved(self) -> bool:
-        """Whether it is judged, and shrank by more than is tolerated in growth."""
+        """Whether it is judged and shrank by more than the tolerated growth."""
         return self.delta is not None and self.allowed is not None and -self.delta > self.allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """An operator or buffer whose spilled bytes (or else whose stall) differ from the baseline."""
+    """An operator or buffer whose spill bytes, or stall, differ from the baseline."""
 
     kind: str  # "operator" or "buffer"
     name: str
     op_type: str = ""
     metric: Metric  # spill-bytes, or latency for a stall
-    before: int | None  # None: not among the dearest that the baseline lists
+    before: int | None  # None: not among the rows of the baseline
     after: int
     cause: str | None = None
     victims: tuple[str, ...] = ()
@@ -157,13 +157,13 @@ class Moved:
 
     @property
     def delta(self) -> int:
-        """How much it grew; all of it where the baseline does not list it."""
+        """Growth, from 0 if the baseline does not list it."""
         return self.after - (self.before or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Where a project says that a model is watched."""
+    """Line of the configuration that lists a model."""
 
     file: str
     line: int
@@ -186,23 +186,23 @@ class GateCheck:
     target: str
     verdict: Verdict
     changes: tuple[MetricChange, ...] = ()
-    moved: tuple[Moved, ...] = ()  # largest movement first
-    mismatches: tuple[str, ...] = ()  # settings in which an incomparable baseline differs
+    moved: tuple[Moved, ...] = ()  # largest change first
+    mismatches: tuple[str, ...] = ()  # settings that make the baseline incomparable
     model_changed: bool | None = None  # None: nothing to compare with
     peak_operator: str | None = None
     failure: Failure | None = None
     entry: Entry | None = None  # as measured now
     location: Location | None = None
-    accepted: bool = False  # written into the baseline
+    accepted: bool = False  # written to the baseline
 
     @property
     def key(self) -> str:
-        """What baselines call it."""
+        """Its key in a baseline."""
         return entry_key(self.model, self.target)
 
     @property
     def over_budget(self) -> bool:
-        """Whether a limit is passed."""
+        """Whether an absolute limit is exceeded."""
         return any(change.over_budget for change in self.changes)
 
 
@@ -212,10 +212,10 @@ def entry_key(model: str, target: str) -> str:
 
 
 class Policy(StrEnum):
-    """What becomes of figures that are better than the baseline."""
+    """What the gate does about figures better than the baseline."""
 
     SUGGEST = "suggest"  # pass, and suggest to update
-    RATCHET = "ratchet"  # fail until the baseline takes them over, so that a gain cannot be lost unseen
+    RATCHET = "ratchet"  # fail until the baseline accepts them, so no gain is lost unnoticed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +224,7 @@ class GateReport:
 
     spillprof_version: str
     simulator_revision: int
-    baseline: str  # as shown: a file, or REF:file
+    baseline: str  # a file, or REF:file
     checks: tuple[GateCheck, ...]
     policy: Policy = Policy.SUGGEST
     updated: bool = False  # the baseline was rewritten
@@ -239,12 +239,12 @@ class GateReport:
         return check.verdict in worse or (self.policy is Policy.RATCHET and check.verdict is Verdict.IMPROVED)
 
     def unjudged(self, check: GateCheck) -> bool:
-        """Whether nothing can be said of it."""
+        """Whether the check has no result."""
         return check.verdict is Verdict.ERROR or (check.verdict is Verdict.INCOMPARABLE and not check.accepted)
 
     @property
     def exit_code(self) -> int:
-        """0 passed, 1 failed, 2 could not be evaluated. 2 wins: what was not evaluated may be worse."""
+        """0 passed, 1 failed, 2 could not be evaluated. 2 takes precedence: what was not evaluated may be worse."""
         if any(map(self.unjudged, self.checks)):
             return 2
         return 1 if any(map(self.fails, self.checks)) else 0
