@@ -98,7 +98,6 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
         stage(0, 1, "reading the model")
         graph = load_graph(model, values, invocation)
 
-    from spillprof.engine.engine import Engine
     from spillprof.explain.analyze import analyze, tensor_ranks
     from spillprof.explain.options import run_of
     from spillprof.explain.plan_files import plan_file
@@ -112,7 +111,7 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
         options = replace(options, strategies=few)
     if wants_default and model == "-":
         targets.append(destination(Subject.PROFILE, default_report(model, graph.name), invocation))
-    engine = Engine()
+    engine = invocation.engine
     if plan_path is not None:
         import json
 

@@ -33,6 +33,7 @@ from spillprof.report.exports.registry import Subject
 from spillprof.report.text import count_of, label
 
 if TYPE_CHECKING:
+    from spillprof.engine.engine import Engine
     from spillprof.explain.options import AnalyzeOptions
     from spillprof.ir.graph import Graph
     from spillprof.ir.profile import Profile
@@ -221,24 +222,23 @@ def _simulated(command: click.Command, invocation: Invocation, side: _Side, stra
         options = read_simulation(values, asked)
         target, graph = read_target(values), load_graph(side.path, values, invocation)
         if values["plan"] is not None:
-            return _of_plan(graph, target, options, values["plan"])
+            return _of_plan(graph, target, options, values["plan"], invocation.engine)
         with stages(sys.stderr, shown=not invocation.quiet) as stage:
             return analyze(
                 graph,
                 target,
                 options,
+                engine=invocation.engine,
                 stage=lambda done, total, what: stage(done, total, f"{side.which}: {what}"),
             )
 
 
-def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: str) -> "Profile":
+def _of_plan(graph: "Graph", target: "Target", options: "AnalyzeOptions", path: str, engine: "Engine") -> "Profile":
     """The profile of a model with the result of a plan, whoever made it, in place of strategies."""
-    from spillprof.engine.engine import Engine
     from spillprof.explain.analyze import analyze
     from spillprof.explain.options import run_of
     from spillprof.explain.plan_files import check_plan
 
-    engine = Engine()
     check = check_plan(engine, run_of(graph, target, options), read_json(path, PLAN))
     if check.result is None:
         first = check.violations[:_MAX_VIOLATIONS]

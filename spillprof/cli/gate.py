@@ -111,6 +111,7 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
             baseline,
             _rules(values),
             shown_baseline=shown,
+            engine=invocation.engine,
             policy=gate.Policy.RATCHET if values["ratchet"] else gate.Policy.SUGGEST,
             watched=None if models else [case.key for case in cases],
             stage=lambda done, total, key: stage(done, total, label(key)),

@@ -13,6 +13,7 @@ from spillprof.ir.lru_cache import LruCache
 
 if TYPE_CHECKING:
     from spillprof.cli.config import Config
+    from spillprof.engine.engine import Engine
     from spillprof.frontends.models import GraphCache
 
 ENVIRONMENT_PREFIX = "SPILLPROF_"
@@ -30,6 +31,16 @@ class Invocation:
     files: Files = field(default_factory=Files)
     warned: set[str] = field(default_factory=set)
     graphs: "GraphCache" = field(default_factory=lambda: LruCache(16))
+    _engine: "Engine | None" = None
+
+    @property
+    def engine(self) -> "Engine":
+        """What answers all questions of this run of the command line; imported when it is first asked."""
+        if self._engine is None:
+            from spillprof.engine.engine import Engine
+
+            self._engine = Engine(self.graphs)
+        return self._engine
 
     def colored(self, stream: TextIO) -> bool:
         """Whether to colour output on the stream: by ``--color``, then NO_COLOR, FORCE_COLOR, then the terminal."""

@@ -113,7 +113,7 @@ def command(invocation: Invocation, /, models: tuple[str, ...], **values: Any) -
         invocation.note("where --optimize-seconds cuts a search off, the figures of optimal depend on this machine")
 
     from spillprof.studies.sweep.grid import Grid
-    from spillprof.studies.sweep.resume import read_rows
+    from spillprof.studies.sweep.rows import read_rows
 
     known = read_rows(values["resume"]) if values["resume"] else {}
     grid = Grid(cases, list(product(placements, strategies)), known)

@@ -41,7 +41,6 @@ def command(invocation: Invocation, /, model: str, plan: str | None, **values: A
     Give the options with which the plan was made. The exit code is 0 for a legal plan and 2 for one that breaks a
     rule; violations are listed. A certificate is checked in integer arithmetic, without a solver.
     """
-    from spillprof.engine.engine import Engine
     from spillprof.explain.options import run_of
     from spillprof.explain.plan_files import check_bound, check_plan
 
@@ -49,7 +48,7 @@ def command(invocation: Invocation, /, model: str, plan: str | None, **values: A
         raise UsageError("there is nothing to check", hint="give a plan, or --certificate FILE")
     target = read_target(values)
     options = read_simulation(values)
-    engine, run = Engine(), run_of(load_graph(model, values, invocation), target, options)
+    engine, run = invocation.engine, run_of(load_graph(model, values, invocation), target, options)
     lower = None
     if values["certificate"] is not None:
         certificate = certificate_from_json(read_json(values["certificate"], CERTIFICATE))

@@ -11,7 +11,7 @@ from functools import partial
 from spillprof.analysis.occupancy import in_use_by_step
 from spillprof.analysis.results import totals_of
 from spillprof.engine.keys import (
-    NAMES,
+    NAMES_FIELDS,
     OF_THE_BOUND,
     OF_THE_PROGRAM,
     OF_THE_SEARCH,
@@ -22,10 +22,11 @@ from spillprof.engine.keys import (
     target_key,
     unread_by_lowering,
 )
-from spillprof.engine.recompute.asked import asked_choices
+from spillprof.engine.recompute.choices import asked_choices
 from spillprof.engine.recompute.search import Recomputation, recomputed
-from spillprof.engine.run import Played, Run, terms_of
+from spillprof.engine.run import PlayedPlan, Run, terms_of
 from spillprof.engine.trials import latency_on_demand_s, memory_order
+from spillprof.frontends.models import GraphCache
 from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
@@ -62,7 +63,8 @@ PICOSECONDS_PER_S = 1e12
 class Engine:
     """Lowers, fits, orders, plans, plays and bounds runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, graphs: GraphCache | None = None) -> None:
+        self.graphs: GraphCache = LruCache(16) if graphs is None else graphs  # for ``read_model``
         self._lowered: LruCache[Program] = LruCache(32)
         self._orders: LruCache[tuple[int, ...]] = LruCache(8)
         self._recomputed: LruCache[tuple[Recomputation | None]] = LruCache(8)
@@ -71,9 +73,9 @@ class Engine:
         self._optima: LruCache[Optimum] = LruCache(16)
         self._searched: LruCache[Optimum] = LruCache(16)
         self._bounds: LruCache[LowerBound] = LruCache(64)
-        self._issued: LruCache[Played] = LruCache(8)
-        self._played: LruCache[Played] = LruCache(8)
-        self._ideals: LruCache[Played] = LruCache(64)
+        self._issued: LruCache[PlayedPlan] = LruCache(8)
+        self._played: LruCache[PlayedPlan] = LruCache(8)
+        self._ideals: LruCache[PlayedPlan] = LruCache(64)
         self._undecided: LruCache[Totals] = LruCache(64)
 
     def __reduce__(self) -> tuple[type["Engine"], tuple[()]]:
@@ -166,7 +168,7 @@ class Engine:
         key = (fitted, planning_key(run.planning, _UNREAD_BY_BOUNDS))
         return self._bounds.get_or_make(key, lambda: lower_bound(fitted, run.planning))
 
-    def play(self, fitted: Program, run: Run, strategy: str) -> Played:
+    def play(self, fitted: Program, run: Run, strategy: str) -> PlayedPlan:
         """The strategy's fastest plan with its transfers issued as the options say, verified, and its timeline.
 
         ``Dma.PREFETCH`` issues each transfer when it is best for the whole run, as far as that was found; it is never
@@ -174,7 +176,7 @@ class Engine:
         """
         key = (fitted, strategy, target_key(run.target, UNREAD_BY_PLAYING), planning_key(run.planning, OF_THE_PROGRAM))
 
-        def make() -> Played:
+        def make() -> PlayedPlan:
             issued = [self.issue(fitted, run, plan) for plan in self.plans(fitted, run, strategy)[0]]
             fastest = min(issued, key=lambda each: each.timeline.makespan_s)
             violations = verify(fitted, fastest.plan, terms_of(run.planning))
@@ -184,16 +186,16 @@ class Engine:
 
         return (self._ideals if fitted.capacity_bytes is None else self._played).get_or_make(key, make)
 
-    def issue(self, fitted: Program, run: Run, on_demand: Plan) -> Played:
+    def issue(self, fitted: Program, run: Run, on_demand: Plan) -> PlayedPlan:
         """The plan with its transfers issued as the options say, not verified, and its timeline."""
         key = (fitted, on_demand, target_key(run.target, UNREAD_BY_PLAYING), run.planning.dma)
 
-        def make() -> Played:
+        def make() -> PlayedPlan:
             if run.planning.dma is Dma.PREFETCH:
                 plan, timeline = best_issue_times(fitted, on_demand, run.target)
             else:
                 plan, timeline = on_demand, simulate(fitted, on_demand, run.target)
-            return Played(program=fitted, plan=plan, timeline=timeline)
+            return PlayedPlan(program=fitted, plan=plan, timeline=timeline)
 
         return self._issued.get_or_make(key, make)
 
@@ -207,7 +209,11 @@ class Engine:
         if strategy == IDEAL:
             return _totals(self.infinite(run))
         fitted, placed = self.fitted(run), run.planned(placement=placement)
-        key = (fitted, target_key(run.target, NAMES), planning_key(placed.planning, OF_THE_PROGRAM | OF_THE_SEARCH))
+        key = (
+            fitted,
+            target_key(run.target, NAMES_FIELDS),
+            planning_key(placed.planning, OF_THE_PROGRAM | OF_THE_SEARCH),
+        )
         undecided = self._undecided.get(key)
         if undecided is not None and (strategy in ONLINE_RULES or _spills_nothing(fitted, placed, strategy, undecided)):
             return undecided
@@ -218,11 +224,11 @@ class Engine:
 
     # What it is compared with.
 
-    def ideal(self, run: Run) -> Played:
+    def ideal(self, run: Run) -> PlayedPlan:
         """The run in infinite memory, each operator once."""
         return self.play(unlimited(self.ordered(run), run.target, run.lowering), run, IDEAL)
 
-    def infinite(self, run: Run) -> Played:
+    def infinite(self, run: Run) -> PlayedPlan:
         """The program as it runs in infinite memory: what is computed again is so here too."""
         return self.play(unlimited(self.program(run), run.target, run.lowering), run, IDEAL)
 
@@ -269,7 +275,7 @@ def _spills_nothing(fitted: Program, run: Run, strategy: str, undecided: Totals)
     )
 
 
-def _totals(played: Played) -> Totals:
+def _totals(played: PlayedPlan) -> Totals:
     return totals_of(played.program, played.plan, played.timeline)
 
 

@@ -40,7 +40,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class PlayedPlan:
     """A program, a verified plan of it with its transfers issued, and the timeline of that."""
 
     program: Program

@@ -1,9 +1,10 @@
-"""From a Graph and a Target to a Profile: the one function that strings everything together."""
+"""analyze(): simulates every strategy, compares it with infinite SRAM, and explains; the result is a Profile."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from spillprof import __version__
-from spillprof.analysis.attribution import charges
+from spillprof.analysis.attribution import Charge, charges
 from spillprof.analysis.facts import (
     buffer_facts,
     cold_notes,
@@ -16,25 +17,27 @@ from spillprof.analysis.facts import (
 from spillprof.analysis.occupancy import in_use_by_step, live_at, live_bytes
 from spillprof.analysis.results import against_ideal, result_of
 from spillprof.analysis.roofline import step_facts
-from spillprof.engine.engine import Engine
+from spillprof.engine.engine import PICOSECONDS_PER_S, Engine, picoseconds
 from spillprof.engine.recompute.search import recompute_facts
-from spillprof.engine.run import Played, Run
+from spillprof.engine.run import PlayedPlan, Run
 from spillprof.explain.counterfactuals import Counterfactuals
 from spillprof.explain.options import AnalyzeOptions, configuration, run_of
-from spillprof.explain.oscillation import oscillations
-from spillprof.explain.proven import bounds_facts
 from spillprof.explain.whatif.answers import Comparison, over_sizes, story_of, what_would_help
 from spillprof.explain.whatif.change import SmallerBatch
-from spillprof.explain.whatif.names import resolve
 from spillprof.explain.whatif.suggest import Tried
+from spillprof.explain.whatif.why import resolve
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.graph import Graph
-from spillprof.ir.profile import Profile
-from spillprof.ir.result import Ideal, Result
+from spillprof.ir.profile import Bounds, Profile
+from spillprof.ir.result import Ideal, Oscillation, Result
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.stages import Stage, unheard
 from spillprof.ir.target import Target
-from spillprof.planning.strategies import CHEAP_STRATEGIES, IDEAL, STRATEGIES, check_strategy
+from spillprof.ir.timeline import Timeline
+from spillprof.lowering.transforms import with_slots
+from spillprof.planning.bounds.methods import lower_cost
+from spillprof.planning.bounds.rows import certificate_of
+from spillprof.planning.strategies import CHEAP_STRATEGIES, IDEAL, OPTIMAL, STRATEGIES, check_strategy
 from spillprof.planning.traffic import count_traffic
 
 SEARCHED_STEPS = 2_000
@@ -132,7 +135,7 @@ def tensor_ranks(engine: Engine, run: Run) -> dict[str, int]:
     return {name: i for i, step in enumerate(program.steps) for b in step.writes for name in program.buffers[b].tensors}
 
 
-def _played(engine: Engine, run: Run, strategy: str) -> Played | CapacityError:
+def _played(engine: Engine, run: Run, strategy: str) -> PlayedPlan | CapacityError:
     """The plan of a strategy and its timeline, or why there is none."""
     try:
         return engine.play(engine.fitted(run), run, strategy)
@@ -141,7 +144,7 @@ def _played(engine: Engine, run: Run, strategy: str) -> Played | CapacityError:
 
 
 def _simulated(
-    engine: Engine, run: Run, strategy: str, played: Played | CapacityError, causes: Counterfactuals
+    engine: Engine, run: Run, strategy: str, played: PlayedPlan | CapacityError, causes: Counterfactuals
 ) -> Result:
     """The result of a strategy, with what a dedicated slot would change for the buffers that oscillate."""
     if isinstance(played, CapacityError):
@@ -155,4 +158,79 @@ def _simulated(
         result,
         oscillations=oscillations(engine, run, strategy, charged),
         order_searched=causes.order_is_searched,
+    )
+
+
+OSCILLATES_FROM = 3
+"""A buffer that is spilled and reloaded so often oscillates."""
+
+_SLOT_TRIALS = ((700, 3), (20_000, 1))
+"""(most steps, oscillating buffers a strategy that are re-simulated with a dedicated slot): each is a whole run."""
+
+
+def oscillations(engine: Engine, run: Run, strategy: str, charged: Sequence[Charge]) -> tuple[Oscillation, ...]:
+    """Buffers that go and come back again and again, dearest first; the dearest are tried in a dedicated slot."""
+    program = engine.program(run)
+    count: dict[int, int] = {}
+    moved: dict[int, int] = {}
+    for c in charged:
+        if c.evicted and c.spill.reloaded:
+            count[c.spill.buffer] = count.get(c.spill.buffer, 0) + 1
+            moved[c.spill.buffer] = moved.get(c.spill.buffer, 0) + c.total_bytes
+    found = sorted((b for b, n in count.items() if n >= OSCILLATES_FROM), key=lambda b: (-moved[b], b))
+    trials = next((n for most, n in _SLOT_TRIALS if len(program.steps) <= most), 0)
+    if strategy == OPTIMAL:  # a search each
+        trials = 0
+    listed = []
+    for rank, b in enumerate(found):
+        pinned = _pinned(engine, run, strategy, b) if rank < trials else None
+        listed.append(
+            Oscillation(
+                buffer=program.buffers[b].name,
+                size_bytes=program.buffers[b].size_bytes,
+                spill_count=count[b],
+                spill_bytes=moved[b],
+                pinned_spill_bytes=None if pinned is None else pinned[0],
+                pinned_latency_s=None if pinned is None else pinned[1].makespan_s,
+                pinned_energy_j=None if pinned is None else pinned[1].energy_j,
+                tried=rank < trials,
+            )
+        )
+    return tuple(listed)
+
+
+def _pinned(engine: Engine, run: Run, strategy: str, buffer: int) -> tuple[int, Timeline] | None:
+    """(spill bytes, timeline) of the whole run with the buffer in a dedicated slot; None if it cannot be done."""
+    try:
+        played = engine.play(engine.fit(with_slots(engine.program(run), [buffer]), run), run, strategy)
+    except CapacityError:
+        return None
+    return count_traffic(played.program, played.plan).spill_bytes, played.timeline
+
+
+def bounds_facts(engine: Engine, run: Run, results: Sequence[Result], causes: Counterfactuals) -> Bounds | None:
+    """The proven bounds beside the least that a strategy reached; None where no plan is possible.
+
+    The run in infinite SRAM is no plan of the fitted program.
+    """
+    fitted, planning = engine.fitted(run), run.planning
+    searched = any(r.feasible and r.strategy == OPTIMAL for r in results)
+    try:
+        bound = engine.bound(fitted, run, searched=searched)
+    except CapacityError:
+        return None
+    lower = bound.cost
+    best = min((r.spill_bytes for r in results if r.feasible and r.strategy != IDEAL), default=None)
+    gap = None if best is None else 0.0 if best == lower else best / lower - 1 if lower else None
+    return Bounds(
+        spill_bytes_lower=lower,
+        spill_bytes_best=best,
+        gap=gap,
+        proven_by=bound.proven_by,
+        certified_bytes=bound.certified_cost,
+        certified_by=bound.certified_by,
+        serial_cost_s_lower=lower_cost(fitted, planning, picoseconds(run.target), bound) / PICOSECONDS_PER_S,
+        certificate=certificate_of(fitted, planning, bound.problem, bound.certificate, bound.certified_cost),
+        search=engine.optimum(fitted, run).search if searched else "",
+        any_order_bytes=0 if best == 0 else causes.unavoidable_bytes,
     )

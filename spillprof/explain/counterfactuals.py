@@ -16,7 +16,7 @@ from spillprof.planning.options import Order, Release
 from spillprof.planning.placements import PERFECT
 from spillprof.planning.traffic import count_traffic
 
-MOST_STEPS = 20_000
+MOST_EXPLAINED_STEPS = 20_000
 """Longer programs are not re-simulated for causes: every rung is a run of its own."""
 
 MOST_STEPS_TO_ORDER = 1_200
@@ -46,7 +46,7 @@ class Counterfactuals:
         """
         if not spill_bytes:
             return ()
-        if len(self.fitted.steps) > MOST_STEPS:
+        if len(self.fitted.steps) > MOST_EXPLAINED_STEPS:
             return None
         rungs: list[Rung] = []
         if strategy is not None:

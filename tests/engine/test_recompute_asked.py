@@ -9,7 +9,7 @@ from programs import program, run_on, step, target
 from random_programs import random_program
 
 from spillprof.engine.engine import Engine
-from spillprof.engine.recompute.asked import asked_choices
+from spillprof.engine.recompute.choices import asked_choices
 from spillprof.engine.recompute.search import recompute_facts, recomputed
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.fitting import fit

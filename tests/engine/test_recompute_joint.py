@@ -9,8 +9,8 @@ from programs import program, run_on, target
 from random_programs import random_program
 
 from spillprof.engine.engine import Engine
+from spillprof.engine.recompute.choices import Costs
 from spillprof.engine.recompute.joint import joint_choice
-from spillprof.engine.recompute.proposals import Costs
 from spillprof.engine.recompute.search import recomputed
 from spillprof.ir.program import BufferKind, Program
 from spillprof.lowering.transforms import Recompute, producers, with_recomputed

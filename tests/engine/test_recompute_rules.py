@@ -5,7 +5,7 @@ from dataclasses import replace
 from programs import program, run_on, step, target
 
 from spillprof.engine.engine import Engine
-from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
+from spillprof.engine.recompute.choices import Costs, GapVerdict, Proposal
 from spillprof.engine.recompute.rules import judged_gaps
 from spillprof.engine.recompute.search import recomputed
 from spillprof.ir.program import BufferKind, Program
@@ -40,7 +40,7 @@ def test_cheap_and_its_operand_at_hand_is_computed_again():
     """Moving a costs 200 s, computing it 1 s; r is on-chip, as op5 reads it."""
     (found,) = judged(skip(), [1.0] * 6)
     assert found.choice == Recompute(buffer=2, use_step=5)
-    assert found.verdict is Verdict.RECOMPUTE
+    assert found.verdict is GapVerdict.RECOMPUTE
     assert (found.saves_s, found.saves_bytes) == (199.0, 200)
 
 
@@ -48,7 +48,7 @@ def test_what_an_output_saves_is_its_reload_as_its_write_is_made_anyway():
     p = skip()
     p = replace(p, buffers=tuple(replace(b, kind=BufferKind.OUTPUT) if b.name == "a" else b for b in p.buffers))
     (found,) = judged(p, [1.0] * 6)
-    assert (found.verdict, found.saves_s, found.saves_bytes) == (Verdict.RECOMPUTE, 99.0, 100)
+    assert (found.verdict, found.saves_s, found.saves_bytes) == (GapVerdict.RECOMPUTE, 99.0, 100)
 
 
 def test_what_the_alignment_adds_is_not_saved_as_it_never_moves():
@@ -62,21 +62,21 @@ def test_what_the_alignment_adds_is_not_saved_as_it_never_moves():
 def test_dear_though_its_operand_is_at_hand_is_spilled():
     """Computing a takes 150 s: less than 200 s, but not clearly."""
     (found,) = judged(skip(), [1.0, 150.0, 1.0, 1.0, 1.0, 1.0])
-    assert found.verdict is Verdict.SPILL
+    assert found.verdict is GapVerdict.SPILL
     assert found.saves_s == 50.0
 
 
 def test_dear_and_its_operand_gone_is_spilled_with_care():
     """r (120 bytes) is dead by op2, and to keep it 120 bytes are free nowhere: writing and reading it costs 240 s."""
     (found,) = judged(skip(late="a, d -> y", r_bytes=120), [1.0] * 6)
-    assert found.verdict is Verdict.SPILL_CAREFULLY
+    assert found.verdict is GapVerdict.SPILL_CAREFULLY
     assert found.saves_s == 200 - 1 - 240
 
 
 def test_operand_that_died_is_at_hand_where_it_can_stay():
     """r (10 bytes) is dead by op2, but 20 bytes are free all the way."""
     (found,) = judged(skip(late="a, d -> y"), [1.0] * 6)
-    assert found.verdict is Verdict.RECOMPUTE
+    assert found.verdict is GapVerdict.RECOMPUTE
 
 
 def test_operand_that_is_an_input_costs_a_read():
@@ -88,7 +88,7 @@ def test_operand_that_is_an_input_costs_a_read():
     )
     (found,) = judged(p, [1.0] * 5)
     assert found.saves_s == 200 - 1 - 120
-    assert found.verdict is Verdict.SPILL_CAREFULLY
+    assert found.verdict is GapVerdict.SPILL_CAREFULLY
 
 
 def test_weights_that_stream_again_count():

@@ -16,7 +16,7 @@ from spillprof.cli import run
 from spillprof.engine.engine import Engine
 from spillprof.engine.run import Run
 from spillprof.explain.whatif.change import Situation
-from spillprof.explain.whatif.slots import slot
+from spillprof.explain.whatif.planning_changes import slot
 from spillprof.explain.whatif.suggest import affordable_runs
 from spillprof.explain.whatif.trial import Trial
 from spillprof.lowering.lower import lower

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillprof.explain.whatif.words import rate_word, shell_word
+from spillprof.explain.whatif.change import rate_word, shell_word
 from spillprof.ir.units import LARGEST_SIZE, parse_rate, parse_size, size_word
 
 

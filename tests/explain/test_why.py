@@ -7,7 +7,7 @@ from graphs import MACHINE, graph
 
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
-from spillprof.explain.whatif.names import resolve
+from spillprof.explain.whatif.why import resolve
 from spillprof.ir.errors import UsageError
 from spillprof.ir.story import OperatorStory, Story, TensorStory
 from spillprof.lowering.lower import lower

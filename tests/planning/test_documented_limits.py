@@ -8,7 +8,7 @@ import pytest
 from spillprof.cli.analyze import FEW_STRATEGIES
 from spillprof.engine.recompute import joint
 from spillprof.engine.recompute.search import _TRIALS
-from spillprof.explain import analyze, counterfactuals, oscillation
+from spillprof.explain import analyze, counterfactuals
 from spillprof.explain.whatif import size_curve, suggest
 from spillprof.frontends.onnx import loops
 from spillprof.ir import profile
@@ -36,7 +36,7 @@ LIMITS = {
     "lower bound: linear program": (methods._LP_GAPS,),
     "bound for every order": (counterfactuals.MOST_STEPS_IN_ANY_ORDER,),
     "`analyze` without `--strategy`": tuple(most for most, _ in FEW_STRATEGIES),
-    "causes of bytes": (counterfactuals.MOST_STEPS,),
+    "causes of bytes": (counterfactuals.MOST_EXPLAINED_STEPS,),
     "— a better order for them": (counterfactuals.MOST_STEPS_TO_ORDER,),
     "`--order memory`: schedules and changes tried": tuple(
         n for most in (300, 1_000, 3_000, 20_000) for n in (most, *astuple(order_effort(most)))
@@ -47,10 +47,10 @@ LIMITS = {
     "issue times: simulations": tuple(n for pair in issue_times._TRIALS for n in pair),
     "steady state of cached weights": (steady._NATURAL_RUNS,),
     "slots for oscillating buffers": (
-        *(n for pair in oscillation._SLOT_TRIALS for n in pair), oscillation.OSCILLATES_FROM,
+        *(n for pair in analyze._SLOT_TRIALS for n in pair), analyze.OSCILLATES_FROM,
     ),
     "suggestions": (suggest.STEPS_IN_ALL, suggest.MOST_RUNS),
-    "size curve": (size_curve.MOST_STEPS, size_curve.LEAST_SIZES, size_curve.MOST_SIZES),
+    "size curve": (size_curve.MOST_CURVE_STEPS, size_curve.LEAST_SIZES, size_curve.MOST_SIZES),
     "loops, unfolded": (bodies.UNFOLD_LIMIT,),
     "a loop followed trip by trip": (loops.MAX_WALKED_NODES, loops.MAX_WALKED_TRIPS),
     "certificate in the JSON": (profile.MOST_ENTRIES,),

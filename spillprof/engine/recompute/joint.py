@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spillprof.engine.recompute.binary_program import BinaryProgram
-from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
+from spillprof.engine.recompute.choices import Costs, GapVerdict, Proposal
 from spillprof.ir.program import BufferKind, Program, Step
 from spillprof.lowering.transforms import Recompute, producers
 from spillprof.planning.budget import OPTION, search_budget
@@ -120,7 +120,7 @@ class _Builder:
         weight_bytes = self._program.steps[again.made_by].weight_stream_bytes
         return Proposal(
             choice=Recompute(buffer=again.buffer, use_step=again.use_step),
-            verdict=Verdict.RECOMPUTE,
+            verdict=GapVerdict.RECOMPUTE,
             saves_s=move_s - self._again_s(again.made_by),
             saves_bytes=size * (2 if unwritten else 1) - weight_bytes,
         )

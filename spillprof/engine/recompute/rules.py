@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
+from spillprof.engine.recompute.choices import Costs, GapVerdict, Proposal
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
 from spillprof.lowering.transforms import Recompute, producers
@@ -72,10 +72,10 @@ def _judged(program: Program, costs: Costs, plan: "_Residency", gap: _Gap) -> Pr
     for r in missing:
         nbytes = program.buffers[r].moved_bytes
         again_s += costs.read_s(nbytes) + (0.0 if plan.in_dram(r, gap.use_step) else costs.write_s(nbytes))
-    dear = Verdict.SPILL_CAREFULLY if missing else Verdict.SPILL
+    dear = GapVerdict.SPILL_CAREFULLY if missing else GapVerdict.SPILL
     return Proposal(
         choice=Recompute(buffer=gap.buffer, use_step=gap.use_step),
-        verdict=Verdict.RECOMPUTE if again_s < CLEARLY * move_s else dear,
+        verdict=GapVerdict.RECOMPUTE if again_s < CLEARLY * move_s else dear,
         saves_s=move_s - again_s,
         saves_bytes=size * (2 if gap.written else 1) - producer.weight_stream_bytes,
     )

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from spillprof.engine.recompute.asked import asked_choices
+from spillprof.engine.recompute.choices import Costs, GapVerdict, Proposal, asked_choices
 from spillprof.engine.recompute.joint import joint_choice
-from spillprof.engine.recompute.proposals import Costs, Proposal, Verdict
 from spillprof.engine.recompute.rules import judged_gaps
 from spillprof.engine.run import Run
 from spillprof.ir.errors import CapacityError
@@ -67,7 +66,7 @@ class Recomputation:
     copies: tuple[RecomputedOperator, ...]  # in program order
     before: Judgement | None  # None: it cannot be planned, or not without the copies that were asked for
     after: Judgement | None
-    spilled: Mapping[Verdict, int]  # gaps that the last plan still spends off-chip, by what the rules say
+    spilled: Mapping[GapVerdict, int]  # gaps that the last plan still spends off-chip, by what the rules say
     search: str  # "complete", or what cut it short; empty: nothing was searched
 
 
@@ -126,9 +125,9 @@ def recompute_facts(found: Recomputation) -> RecomputeFacts | None:
         spill_bytes=found.after.spill_bytes,
         latency_s_before=found.before.latency_s,
         latency_s=found.after.latency_s,
-        dear_gaps=found.spilled.get(Verdict.SPILL, 0),
-        dear_and_far_gaps=found.spilled.get(Verdict.SPILL_CAREFULLY, 0),
-        cheap_gaps=found.spilled.get(Verdict.RECOMPUTE, 0),
+        dear_gaps=found.spilled.get(GapVerdict.SPILL, 0),
+        dear_and_far_gaps=found.spilled.get(GapVerdict.SPILL_CAREFULLY, 0),
+        cheap_gaps=found.spilled.get(GapVerdict.RECOMPUTE, 0),
         search=found.search,
     )
 
@@ -140,7 +139,7 @@ def _as_proposals(asked: Sequence[Recompute], program: Program, judged: Sequence
         known.get(choice)
         or Proposal(
             choice=choice,
-            verdict=Verdict.RECOMPUTE,
+            verdict=GapVerdict.RECOMPUTE,
             saves_s=0.0,
             saves_bytes=-program.steps[made_by[choice.buffer]].weight_stream_bytes,
         )
@@ -164,7 +163,7 @@ def _improved(search: "_Search", start: _Candidate, trials: int) -> _Candidate:
     best, share = start, 1.0
     refused: set[Recompute] = set()
     while trials:
-        proposals = [p for p in search.proposals(best) if p.verdict is Verdict.RECOMPUTE and p.choice not in refused]
+        proposals = [p for p in search.proposals(best) if p.verdict is GapVerdict.RECOMPUTE and p.choice not in refused]
         if not proposals:
             break
         taken = proposals[: max(1, round(len(proposals) * share))]

@@ -12,8 +12,8 @@ from spillprof.engine.trials import JUDGE
 from spillprof.explain.whatif.change import Situation, SmallerBatch
 from spillprof.explain.whatif.size_curve import size_curve
 from spillprof.explain.whatif.suggest import Tried, suggestions
-from spillprof.explain.whatif.trial import Outcome, Trial
-from spillprof.explain.whatif.why import Evidence, story
+from spillprof.explain.whatif.trial import Trial, TrialTotals
+from spillprof.explain.whatif.why import StoryContext, story
 from spillprof.ir.errors import UsageError
 from spillprof.ir.plan import Plan
 from spillprof.ir.profile import SizeCurve
@@ -102,7 +102,7 @@ def story_of(name: str, asked: Comparison) -> Story | None:
     plan = asked.plans[lead.strategy]
     base = main_result([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
     fitted = asked.engine.fitted(asked.run)
-    evidence = Evidence(
+    evidence = StoryContext(
         graph=asked.run.graph,
         program=fitted,
         plan=plan,
@@ -119,12 +119,12 @@ def _trial(asked: Comparison, strategy: str) -> Trial:
     return Trial(engine=asked.engine, run=asked.run, strategy=strategy if strategy in CHEAP_STRATEGIES else JUDGE)
 
 
-def _pinned(base: Result, planning: PlanningOptions) -> dict[str, Outcome]:
+def _pinned(base: Result, planning: PlanningOptions) -> dict[str, TrialTotals]:
     """Runs in which a buffer that oscillates had a slot, by buffer; none where a slot changes what runs, or when."""
     if planning.order is not Order.FILE or planning.recompute is not Recomputing.OFF or planning.recompute_tensor:
         return {}
     return {
-        each.buffer: Outcome(
+        each.buffer: TrialTotals(
             spill_bytes=each.pinned_spill_bytes, latency_s=each.pinned_latency_s, energy_j=each.pinned_energy_j
         )
         for each in base.oscillations
@@ -134,8 +134,8 @@ def _pinned(base: Result, planning: PlanningOptions) -> dict[str, Outcome]:
     }
 
 
-def _outcome(result: Result) -> Outcome:
-    return Outcome(
+def _outcome(result: Result) -> TrialTotals:
+    return TrialTotals(
         spill_bytes=result.spill_bytes,
         latency_s=result.latency_s,
         energy_j=result.energy_j,

@@ -16,7 +16,7 @@ from spillprof.lowering.layout import align
 from spillprof.planning.bounds.methods import quick_bound
 from spillprof.planning.traffic import count_traffic
 
-MOST_STEPS = 18_000
+MOST_CURVE_STEPS = 18_000
 """Steps that are simulated at most: about so many divided by those of the program are the runs."""
 PLENTY_STEPS = 3_500
 """Steps up to which there are more sizes than the least."""
@@ -35,7 +35,7 @@ def size_curve(trial: Trial, program: Program, strategies: Sequence[str]) -> Siz
     ``program``: of the trial, not fitted.
     """
     steps = max(steps_to_judge(program), 1) * runs_in_one(trial.run.planning, program)
-    if LEAST_SIZES * steps > MOST_STEPS:
+    if LEAST_SIZES * steps > MOST_CURVE_STEPS:
         return SizeCurve(left_out="it would take too long for a model of so many steps run in this way")
     sizes = min(max(LEAST_SIZES, PLENTY_STEPS // steps), MOST_SIZES)
     drawn = strategies[: 2 if 2 * MOST_SIZES * steps <= PLENTY_STEPS else 1]

@@ -7,27 +7,34 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from spillprof.engine.trials import steps_to_judge
-from spillprof.explain.whatif.again import recomputed_tensors
 from spillprof.explain.whatif.change import Change, Situation
-from spillprof.explain.whatif.machine import more_channels, own_workspaces, twice_the_bandwidth
-from spillprof.explain.whatif.memory import PROBES, larger_sram, twice_the_sram
-from spillprof.explain.whatif.model import (
+from spillprof.explain.whatif.machine_changes import (
+    PROBES,
+    larger_sram,
+    more_channels,
+    own_workspaces,
+    twice_the_bandwidth,
+    twice_the_sram,
+)
+from spillprof.explain.whatif.model_changes import (
+    fused_pairs,
     leaner_lowering,
     narrower_types,
     other_convolutions,
     other_weights,
     smaller_batch,
 )
-from spillprof.explain.whatif.pairs import fused_pairs
-from spillprof.explain.whatif.policies import (
+from spillprof.explain.whatif.planning_changes import (
     better_order,
+    dedicated_slots,
     other_placements,
     other_strategies,
     prompter_planning,
+    recomputed_tensors,
     recomputing,
+    tried_slots,
 )
-from spillprof.explain.whatif.slots import dedicated_slots, tried_slots
-from spillprof.explain.whatif.trial import Outcome, runs_in_one
+from spillprof.explain.whatif.trial import TrialTotals, runs_in_one
 from spillprof.ir.story import ANY_CHANGE, Suggestion
 
 STEPS_IN_ALL = 36_000
@@ -37,19 +44,25 @@ _FEW_RUNS = 5  # with no more, sizes are not searched for
 _PROBES_A_RUN = 4  # plans that take as long as a run, which is planned and played
 _NOISE = 1e-4  # of the latency: what saves less time saves none
 
-Kind = Callable[[Situation], Iterator[Change]]
+ChangeKind = Callable[[Situation], Iterator[Change]]
 
-FOR_LONG: tuple[Kind, ...] = (better_order, twice_the_sram, other_strategies, dedicated_slots, twice_the_bandwidth)
+FOR_LONG: tuple[ChangeKind, ...] = (
+    better_order,
+    twice_the_sram,
+    other_strategies,
+    dedicated_slots,
+    twice_the_bandwidth,
+)
 """Kinds of changes of which a long program affords a few, dearest first."""
 
-FOR_ALL: tuple[Kind, ...] = (
+FOR_ALL: tuple[ChangeKind, ...] = (
     better_order, recomputing, larger_sram, other_strategies, prompter_planning, leaner_lowering, dedicated_slots,
     other_weights, other_convolutions, own_workspaces, narrower_types, twice_the_bandwidth, more_channels,
     smaller_batch, fused_pairs, recomputed_tensors, other_placements,
 )  # fmt: skip
 """All kinds of changes: what is most likely to help comes first, in case that runs are few."""
 
-_WORDS: Mapping[Kind, str] = {
+_WORDS: Mapping[ChangeKind, str] = {
     better_order: "another order",
     recomputing: "operators that run twice",
     larger_sram: "more SRAM",
@@ -79,7 +92,7 @@ class Tried:
     untried: tuple[str, ...] = ()  # kinds of changes for all of which no runs were left, in words
 
 
-def suggestions(now: Situation, lead: Outcome) -> Tried:
+def suggestions(now: Situation, lead: TrialTotals) -> Tried:
     """Changes that save time against ``lead``, or bytes in the same time.
 
     Nothing is tried if nothing spills and nothing has to move inside SRAM.
@@ -87,7 +100,7 @@ def suggestions(now: Situation, lead: Outcome) -> Tried:
     if not lead.spill_bytes and not lead.moved_bytes:
         return Tried()
     runs = affordable_runs(now)
-    found, untried = list[Suggestion](), list[Kind]()
+    found, untried = list[Suggestion](), list[ChangeKind]()
 
     def judge(change: Change) -> None:
         after = change.made or change.trial.outcome()
@@ -124,7 +137,7 @@ def _dearest_first(found: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
     return tuple(sorted(found, key=lambda s: (-s.saves_s, -s.saves_bytes, s.argument)))
 
 
-def _words(untried: Iterable[Kind], now: Situation) -> tuple[str, ...]:
+def _words(untried: Iterable[ChangeKind], now: Situation) -> tuple[str, ...]:
     return tuple(_WORDS[kind] for kind in untried if kind is not smaller_batch or now.smaller_batch is not None)
 
 
@@ -134,7 +147,7 @@ def affordable_runs(now: Situation) -> int:
     return min(runs // runs_in_one(now.trial.run.planning, now.program), MOST_RUNS)
 
 
-def suggestion(change: Change, before: Outcome, after: Outcome, compared: Collection[str]) -> Suggestion:
+def suggestion(change: Change, before: TrialTotals, after: TrialTotals, compared: Collection[str]) -> Suggestion:
     """What a change saves, or costs. ``compared``: strategies that need not be named on the command line."""
     argument = change.argument
     if change.kind != "strategy" and change.trial.strategy not in compared:
@@ -153,5 +166,5 @@ def suggestion(change: Change, before: Outcome, after: Outcome, compared: Collec
     )
 
 
-def _helps(tried: Suggestion, lead: Outcome) -> bool:
+def _helps(tried: Suggestion, lead: TrialTotals) -> bool:
     return tried.saves_s >= _NOISE * lead.latency_s or (tried.saves_s >= 0 and tried.saves_bytes > 0)

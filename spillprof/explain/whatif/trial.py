@@ -19,7 +19,7 @@ _NEVER = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TrialTotals:
     """Totals of one run."""
 
     spill_bytes: int
@@ -56,14 +56,14 @@ class Trial:
         """The program fitted to the memory. ``SpillprofError`` where there is none."""
         return self.engine.fitted(self.run)
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> TrialTotals | None:
         """The run, planned, verified and played; None if it cannot be done."""
         try:
             played = self.engine.play(self.fitted(), self.run, self.strategy)
         except SpillprofError:
             return None
         moved = count_traffic(played.program, played.plan)
-        return Outcome(
+        return TrialTotals(
             spill_bytes=moved.spill_bytes,
             moved_bytes=moved.moved_bytes,
             latency_s=played.timeline.makespan_s,

@@ -1,4 +1,4 @@
-"""The story of one tensor or operator under one strategy."""
+"""The story of one tensor or operator under one strategy, and what would keep a tensor in SRAM."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,19 @@ from functools import cached_property
 
 from spillprof.analysis.attribution import Charge
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
-from spillprof.explain.whatif.keeping import in_a_slot, with_more_sram
-from spillprof.explain.whatif.names import resolve
-from spillprof.explain.whatif.trial import Outcome, Trial
+from spillprof.explain.whatif.change import Change
+from spillprof.explain.whatif.machine_changes import LARGER, grid
+from spillprof.explain.whatif.planning_changes import slot
+from spillprof.explain.whatif.suggest import STEPS_IN_ALL, suggestion
+from spillprof.explain.whatif.trial import Trial, TrialTotals, runs_in_one
+from spillprof.ir.errors import SpillprofError, UsageError
 from spillprof.ir.graph import Graph
+from spillprof.ir.nearest import nearest
 from spillprof.ir.plan import Plan
-from spillprof.ir.program import PHASES_PER_STEP, Phase, Program
+from spillprof.ir.program import PHASES_PER_STEP, Buffer, Phase, Program
 from spillprof.ir.result import Result
-from spillprof.ir.story import Absence, Bystander, Operand, OperatorStory, Relocation, Story, TensorStory
+from spillprof.ir.story import Absence, Bystander, Operand, OperatorStory, Relocation, Story, Suggestion, TensorStory
+from spillprof.ir.units import format_size, size_word
 from spillprof.planning.liveness import held_until, lifetimes, step_demand_bytes
 
 MOST_STORIES = 20
@@ -21,7 +26,7 @@ MOST_STORIES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class StoryContext:
     """One strategy's run, and how to run it again."""
 
     graph: Graph
@@ -30,7 +35,7 @@ class Evidence:
     charged: Sequence[Charge]
     result: Result
     again: Trial  # how it is run with a change: the same, but under a strategy that is quick to plan
-    before: Outcome  # of that without a change
+    before: TrialTotals  # of that without a change
 
     @cached_property
     def absences(self) -> tuple[Absence, ...]:
@@ -66,7 +71,7 @@ class Evidence:
         return streamed_beyond_compulsory(self.program, self.plan)
 
 
-def story(name: str, evidence: Evidence) -> Story:
+def story(name: str, evidence: StoryContext) -> Story:
     """All that has the name. ``UsageError`` if nothing has."""
     buffers, steps = resolve(name, evidence.graph, evidence.program)
     return Story(
@@ -77,7 +82,7 @@ def story(name: str, evidence: Evidence) -> Story:
     )
 
 
-def _of_tensor(b: int, evidence: Evidence) -> TensorStory:
+def _of_tensor(b: int, evidence: StoryContext) -> TensorStory:
     program, buffer = evidence.program, evidence.program.buffers[b]
     life, held = lifetimes(program)[b], held_until(program)[b]
     own = [a for a, c in zip(evidence.absences, evidence.charged, strict=True) if c.spill.buffer == b]
@@ -107,7 +112,7 @@ def _of_tensor(b: int, evidence: Evidence) -> TensorStory:
     )
 
 
-def _relocations(b: int, evidence: Evidence) -> Iterator[Relocation]:
+def _relocations(b: int, evidence: StoryContext) -> Iterator[Relocation]:
     """What of a buffer is moved inside SRAM."""
     name = evidence.program.buffers[b].name
     own = [move for move in evidence.plan.moves if move.buffer == b]
@@ -126,7 +131,7 @@ def _relocations(b: int, evidence: Evidence) -> Iterator[Relocation]:
         )
 
 
-def _of_operator(i: int, evidence: Evidence) -> OperatorStory:
+def _of_operator(i: int, evidence: StoryContext) -> OperatorStory:
     program, step = evidence.program, evidence.program.steps[i]
     cost = next((c for c in evidence.result.operators if c.step == i), None)
     capacity = program.capacity_bytes
@@ -162,7 +167,7 @@ def _operands(i: int, program: Program) -> list[Operand]:
     return found
 
 
-def _bystanders(i: int, evidence: Evidence) -> tuple[Bystander, ...]:
+def _bystanders(i: int, evidence: StoryContext) -> tuple[Bystander, ...]:
     """Who lies in SRAM while the step computes without being touched by it."""
     program, moment = evidence.program, PHASES_PER_STEP * i + Phase.COMPUTE
     step, lives = program.steps[i], lifetimes(program)
@@ -176,3 +181,91 @@ def _bystanders(i: int, evidence: Evidence) -> tuple[Bystander, ...]:
         for b in there
     ]
     return tuple(sorted(found, key=lambda s: (-s.size_bytes, s.buffer)))
+
+
+def resolve(name: str, graph: Graph, program: Program) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(buffers, steps) that a name of a tensor or an operator stands for; ``#12`` is step 12.
+
+    A view means the buffer that it is stored in. A fused operator, and a tensor that exists only inside of one, mean
+    the step. ``UsageError`` if the model has no such name.
+    """
+    buffers = tuple(b.index for b in program.buffers if name in b.tensors)
+    steps = tuple(i for i, step in enumerate(program.steps) if name == step.name or name in step.operators)
+    if not buffers and not steps:
+        writers = {op.name for op in graph.operators if name and name in op.outputs}
+        steps = tuple(i for i, step in enumerate(program.steps) if writers & {step.name, *step.operators})
+    if not buffers and not steps and name.startswith("#") and name[1:].isascii() and name[1:].isdigit():
+        steps = (int(name[1:]),) if len(name) < 19 and int(name[1:]) < len(program.steps) else ()
+    if buffers or steps:
+        return buffers, steps
+    if name in graph.tensors or any(name == op.name for op in graph.operators):
+        raise UsageError(
+            f"there is no story of '{name}': it is not in the run",
+            hint="a weight that streams, or something that was folded, removed, or lies inside of another operator",
+        )
+    known = dict.fromkeys(
+        each
+        for each in (
+            *(tensor for buffer in program.buffers for tensor in buffer.tensors),
+            *(operator for step in program.steps for operator in (step.name, *step.operators)),
+        )
+        if each
+    )
+    near = nearest(name, known, most=3)
+    hint = f"did you mean {', '.join(near)}?" if near else "spillprof inspect lists tensors and operators"
+    raise UsageError(f"the model has no tensor or operator '{name}'", hint=hint)
+
+
+_MOST_PLANS = 10
+
+
+def in_a_slot(buffer: Buffer, trial: Trial, before: TrialTotals) -> Suggestion | None:
+    """The run with the buffer in a slot of its own, whether it saves anything or not; None if it cannot be done."""
+    change = slot(buffer.name, buffer.size_bytes, trial)
+    return None if change is None else _tried(change, before)
+
+
+def with_more_sram(buffer: Buffer, trial: Trial, before: TrialTotals) -> Suggestion | None:
+    """The smallest SRAM found, by bisection, in which the buffer lies still; None in a long program."""
+    present, program = trial.run.target.sram_bytes, trial.fitted()
+    if len(program.steps) * runs_in_one(trial.run.planning, program) * _MOST_PLANS > STEPS_IN_ALL:
+        return None
+    unit = grid(trial.run.target)
+    _, ideal_bytes = trial.engine.sram_limits(trial.run)
+    left = _MOST_PLANS
+
+    def stays(n: int) -> bool:
+        nonlocal left
+        left -= 1
+        return _stays(buffer.name, trial.at(n * unit))
+
+    low = present // unit
+    high = next((n for n in (-(-int(ideal_bytes * f) // unit) for f in LARGER) if n > low and stays(n)), None)
+    if high is None:
+        return None
+    while high - low > 1 and left > 0:
+        middle = (low + high) // 2
+        low, high = (low, middle) if stays(middle) else (middle, high)
+    change = Change(
+        kind="sram",
+        argument=f"--sram {size_word(high * unit)}",
+        costs=f"hardware: {format_size(high * unit - present)} more SRAM",
+        trial=trial.at(high * unit),
+    )
+    return _tried(change, before)
+
+
+def _stays(name: str, trial: Trial) -> bool:
+    """Whether the buffer never leaves its place between its uses, and is not tiled through DRAM."""
+    try:
+        program = trial.fitted()
+        plan = trial.engine.plans(program, trial.run, trial.strategy)[0][0]
+    except SpillprofError:
+        return False
+    gone = {s.buffer for s in plan.spills} | {s.buffer for s in plan.streamed} | {move.buffer for move in plan.moves}
+    return all(b.index not in gone for b in program.buffers if b.name == name)
+
+
+def _tried(change: Change, before: TrialTotals) -> Suggestion | None:
+    after = change.trial.outcome()
+    return None if after is None else suggestion(change, before, after, (change.trial.strategy,))

@@ -11,7 +11,7 @@ from spillprof.ir.units import format_size
 from spillprof.report.profile.step_figures import BLUE, GREY, ORANGE, PURPLE, SHADE, TEAL, Figure
 from spillprof.report.sweep.wording import METRIC_WORDS
 from spillprof.report.text import label
-from spillprof.studies.sweep.curves import Cliff, Curve, Knee, curves
+from spillprof.studies.sweep.curves import Cliff, Knee, SweepCurve, curves
 from spillprof.studies.sweep.rows import Row
 
 MAX_CURVES = 12
@@ -72,7 +72,7 @@ def curve_figure(
     return Figure(key=metric, traces=packed if drawn else [], layout=layout, note=note)
 
 
-def _line(curve: Curve, metric: str, factor: float, k: int, *, several: bool) -> go.Scatter:
+def _line(curve: SweepCurve, metric: str, factor: float, k: int, *, several: bool) -> go.Scatter:
     first = curve.rows[0]
     name = f"{first.strategy}, {first.placement}" if several else first.strategy
     return go.Scatter(

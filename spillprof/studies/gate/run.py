@@ -5,14 +5,13 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from spillprof import __version__
+from spillprof.engine.engine import Engine
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.ir.errors import CapacityError, SpillprofError, UsageError
 from spillprof.ir.graph import Bindings, Graph
-from spillprof.ir.lru_cache import LruCache
 from spillprof.ir.metric import Budgets
 from spillprof.ir.plan import BY_CLOCK
 from spillprof.ir.profile import Profile
@@ -59,12 +58,12 @@ class GateCase:
         return entry_key(self.model, self.target.name)
 
 
-def measure_entry(case: GateCase, graph: Graph) -> tuple[Entry, str | None]:
+def measure_entry(case: GateCase, graph: Graph, engine: Engine) -> tuple[Entry, str | None]:
     """(entry with every operator of nonzero cost, operator at the peak of live bytes).
 
     ``CapacityError`` if the strategy finds no plan; else as ``analyze`` raises.
     """
-    profile = analyze(graph, case.target, case.options)
+    profile = analyze(graph, case.target, case.options, engine=engine)
     result = profile.results[0]
     if not result.feasible:
         raise CapacityError(
@@ -124,27 +123,26 @@ def _step_name(profile: Profile, step: int) -> str | None:
     return stored_name(profile.steps[step].name) if 0 <= step < len(profile.steps) else None
 
 
-if TYPE_CHECKING:
-    from spillprof.frontends.models import GraphCache
-
-
 def run_gate(
     cases: Sequence[GateCase],
     baseline: Mapping[str, Entry],
     rules: Rules,
     *,
     shown_baseline: str,
+    engine: Engine | None = None,
     policy: Policy = Policy.SUGGEST,
     watched: Sequence[str] | None = None,
     stage: Stage = unheard,
 ) -> GateReport:
-    """Judges the cases. ``watched``: every ``model@target`` of the project, if all are judged; other entries of the
-    baseline count as removed. ``stage`` is called before each case."""
+    """Judges the cases, each simulated on ``engine`` (None: a new one). ``stage`` is told which case comes next.
+
+    ``watched``: every ``model@target`` of the project, if all are judged; other entries count as removed.
+    """
     checks = []
-    graphs: GraphCache = LruCache(16)  # a model is judged on several targets
+    engine = engine or Engine()
     for done, case in enumerate(cases):
         stage(done, len(cases), case.key)
-        checks.append(_check(case, baseline.get(case.key), rules, graphs))
+        checks.append(_check(case, baseline.get(case.key), rules, engine))
     for key in sorted(set(baseline) - set(watched)) if watched is not None else ():
         model, _, target = key.rpartition("@")
         checks.append(GateCheck(model=model, target=target, verdict=Verdict.REMOVED))
@@ -198,12 +196,12 @@ def _hint(hint: str | None, case: GateCase) -> str | None:
 _BIND = "bind it: "
 
 
-def _check(case: GateCase, before: Entry | None, rules: Rules, graphs: "GraphCache") -> GateCheck:
+def _check(case: GateCase, before: Entry | None, rules: Rules, engine: Engine) -> GateCheck:
     from spillprof.frontends import read_model
 
     try:
-        graph = read_model(case.path, case.bindings, cache=graphs)
-        entry, peak_operator = measure_entry(case, graph)
+        graph = read_model(case.path, case.bindings, cache=engine.graphs)
+        entry, peak_operator = measure_entry(case, graph, engine)
     except SpillprofError as error:
         failure = Failure(message=error.message, where=error.where, hint=_hint(error.hint, case))
         return GateCheck(

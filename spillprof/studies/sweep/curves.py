@@ -14,7 +14,7 @@ _NOISE = 1e-3  # a latency that rises by less is no cliff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class SweepCurve:
     """The points of one case, placement and strategy that could be simulated, by size."""
 
     rows: tuple[Row, ...]
@@ -79,14 +79,14 @@ class Cliff:
         return (self.larger_value - self.value) / self.value if self.value else float("inf")
 
 
-def curves(rows: Sequence[Row]) -> Iterator[Curve]:
+def curves(rows: Sequence[Row]) -> Iterator[SweepCurve]:
     """One curve for each case, placement and strategy that has a point, in the order of their first rows."""
     grouped: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if row.ok:
             grouped.setdefault((*scenario(row), row.model, row.placement, row.strategy), []).append(row)
     for own in grouped.values():
-        yield Curve(rows=tuple(sorted(own, key=lambda row: row.sram_bytes)))
+        yield SweepCurve(rows=tuple(sorted(own, key=lambda row: row.sram_bytes)))
 
 
 def scenario(row: Row) -> tuple[Any, ...]:

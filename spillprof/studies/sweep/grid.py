@@ -1,11 +1,12 @@
-"""A sweep from cases and sizes to rows: what is known is kept, the rest is done, the order is that of the grid."""
+"""A sweep from cases and sizes to rows: known rows are reused, the rest simulated, in the order of the grid."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from spillprof.studies.sweep.auto import next_sizes
+from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
+from spillprof.studies.sweep.curves import curves
 from spillprof.studies.sweep.rows import FIGURES, Row, SweepCase, make_row
-from spillprof.studies.sweep.work import BUG, LOST, OUT_OF_MEMORY, Runner, Task
+from spillprof.studies.sweep.work import BUG, LOST, OUT_OF_MEMORY, Runner, SweepTask
 
 _Pairs = Sequence[tuple[str, str]]
 """(placement, strategy), in the order of the rows."""
@@ -27,7 +28,7 @@ class Grid:
 
     def at(self, sizes: Iterable[int], runner: Runner, progress: _Progress) -> None:
         """Simulate every case at these sizes of the SRAM."""
-        wanted: dict[int, tuple[SweepCase, Task]] = {}
+        wanted: dict[int, tuple[SweepCase, SweepTask]] = {}
         for position, case in enumerate(self._cases):
             for sram_bytes in sorted(set(sizes) - self._sizes):
                 task = self._task(position, case, sram_bytes)
@@ -69,7 +70,7 @@ class Grid:
                 )
         return tuple(ordered)
 
-    def _task(self, position: int, case: SweepCase, sram_bytes: int) -> Task | None:
+    def _task(self, position: int, case: SweepCase, sram_bytes: int) -> SweepTask | None:
         """What is still to be done for a case at a size; None if nothing is."""
         missing = []
         for placement, strategy in self._pairs:
@@ -84,7 +85,7 @@ class Grid:
         if case.run is None or not missing:
             return None
         self._tasks += 1
-        return Task(number=self._tasks, run=case.run, sram_bytes=sram_bytes, pairs=tuple(missing))
+        return SweepTask(number=self._tasks, run=case.run, sram_bytes=sram_bytes, pairs=tuple(missing))
 
     def _add(self, row: Row) -> None:
         self._found[row.key] = row
@@ -113,3 +114,35 @@ def _as_of(case: SweepCase, sram_bytes: int, placement: str, strategy: str, know
 def _is_settled(row: Row) -> bool:
     """Whether doing it again would give the same: not where a bug, a lost process or a full memory stopped it."""
     return not row.status.startswith((BUG, LOST, OUT_OF_MEMORY))
+
+
+_FIRST_SIZES = 9
+_MOST_SIZES = 25
+_A_ROUND = 4  # sizes that are added at once
+
+
+def next_sizes(cases: Sequence[SweepCase], rows: Sequence[Row]) -> list[int]:
+    """Sizes to simulate next, in bytes; none when the curves are known well enough. All cases share them."""
+    readable = [case for case in cases if case.run is not None]
+    if not readable:
+        return []
+    unit = max(case.target.alignment_bytes for case in readable)
+
+    def aligned(nbytes: float) -> int:
+        return -(-round(nbytes) // unit) * unit
+
+    known = sorted({row.sram_bytes for row in rows})
+    if not known:
+        low = min(case.min_sram_bytes for case in readable)
+        return coarse_sizes(low, max(case.ideal_peak_bytes for case in readable), _FIRST_SIZES, aligned)
+    return refining_sizes(known, _bends(rows), min(_A_ROUND, _MOST_SIZES - len(known)), aligned)
+
+
+def _bends(rows: Sequence[Row]) -> dict[int, float]:
+    """By size, the sharpest bend that a curve has there."""
+    found: dict[int, float] = {}
+    for curve in curves(rows):
+        for values in (curve.values("spill_bytes"), curve.values("latency_s")):
+            for size, bend in curvatures(curve.sizes, values):
+                found[size] = max(found.get(size, 0.0), bend)
+    return found

@@ -12,7 +12,7 @@ from spillprof.studies.sweep.local import InProcess
 from spillprof.studies.sweep.rows import Row, SweepCase
 from spillprof.studies.sweep.work import LOST, Runner, Study
 
-SCHEMA = "spillprof-sweep/1"
+_SCHEMA = "spillprof-sweep/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Sweep:
     cliffs: tuple[Cliff, ...]
     smallest: tuple[Answer, ...]
     pareto: tuple[ParetoChoice, ...]
-    schema: str = field(default=SCHEMA)
+    schema: str = field(default=_SCHEMA)
 
 
 def conclude(

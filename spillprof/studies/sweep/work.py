@@ -60,7 +60,7 @@ class Runner(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class SweepTask:
     """One machine, and the ``(placement, strategy)`` pairs to simulate on it."""
 
     number: int
@@ -87,7 +87,7 @@ class PointOutcome:
     status: str = OK
 
 
-def run_task(study: Study, task: Task) -> "tuple[PointOutcome, ...]":
+def run_task(study: Study, task: SweepTask) -> "tuple[PointOutcome, ...]":
     """One outcome a pair, in their order. Never raises for what a model or a memory can cause."""
     engine, run = study.engine, study.runs[task.run].at(task.sram_bytes)
     try:

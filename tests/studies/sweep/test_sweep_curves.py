@@ -5,8 +5,8 @@ from typing import Any
 from spillprof.ir.target import load_target
 from spillprof.report.sweep.wording import answer_sentence
 from spillprof.studies.sweep.answers import pareto, smallest
-from spillprof.studies.sweep.auto import next_sizes
 from spillprof.studies.sweep.curves import cliffs, knees
+from spillprof.studies.sweep.grid import next_sizes
 from spillprof.studies.sweep.rows import Row, SweepCase
 
 

@@ -26,8 +26,7 @@ from spillprof.studies.sweep.cases import SweepModel, case_digest, make_study
 from spillprof.studies.sweep.grid import Grid
 from spillprof.studies.sweep.local import InProcess, Processes
 from spillprof.studies.sweep.result import Sweep, conclude
-from spillprof.studies.sweep.resume import read_rows
-from spillprof.studies.sweep.rows import Row, SweepCase
+from spillprof.studies.sweep.rows import Row, SweepCase, read_rows
 from spillprof.studies.sweep.work import Study
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"

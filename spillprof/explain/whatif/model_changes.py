@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from spillprof.explain.whatif.change import Change, Situation
+from spillprof.explain.whatif.change import Change, Situation, option_words
 from spillprof.ir.dtypes import DTYPE_BITS, is_float
 from spillprof.ir.graph import Graph, TensorKind
 from spillprof.ir.units import format_size
+from spillprof.lowering.fusion import legal_pairs
+from spillprof.lowering.lower import make_draft
 from spillprof.lowering.options import ConvAlgorithm, Fuse, Views, WeightsPolicy
 
 _NARROWER = (("fp16", "float16"), ("int8", "int8"))
@@ -89,3 +91,26 @@ def _activation_bits(graph: Graph, asked_for: str | None) -> int:
 
 def _lowered(now: Situation, kind: str, argument: str, costs: str, **changes: Any) -> Change:
     return Change(kind=kind, argument=argument, costs=costs, trial=now.trial.lowered(**changes))
+
+
+_MOST_PAIRS = 3
+
+
+def fused_pairs(now: Situation) -> Iterator[Change]:
+    """One pair at a time, those first whose tensor moves most, then the larger: beside those that are fused already."""
+    run = now.trial.run
+    draft = make_draft(run.graph, run.target, run.lowering)
+    moved = {buffer.name: buffer.spill_bytes for buffer in now.buffers}
+    pairs = sorted(
+        legal_pairs(draft), key=lambda pair: (-moved.get(pair.tensor, 0), -draft.graph.tensors[pair.tensor].nbytes)
+    )
+    for pair in pairs[:_MOST_PAIRS]:
+        tensors = (*run.lowering.fuse_tensor, pair.tensor)
+        argument = option_words("--fuse-tensor", tensors)
+        if argument is not None:
+            yield Change(
+                kind="fuse-tensor",
+                argument=argument,
+                costs=f"a kernel that runs {pair.producer.op_type} and {pair.consumer.op_type} as one",
+                trial=now.trial.lowered(fuse_tensor=tensors),
+            )

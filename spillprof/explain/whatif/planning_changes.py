@@ -1,15 +1,20 @@
-"""Changes that cost nothing but another decision: strategy, order, addresses, transfers, release."""
+"""Changes of planning alone: strategy, order, addresses, transfers, release, slots, and what is computed again."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from spillprof.engine.recompute.choices import longest_gap_end
 from spillprof.engine.recompute.search import recompute_facts
-from spillprof.explain.whatif.change import Change, Situation
-from spillprof.ir.units import format_time
+from spillprof.explain.whatif.change import Change, Situation, option_words
+from spillprof.explain.whatif.trial import Trial
+from spillprof.ir.units import format_size, format_time
+from spillprof.lowering.transforms import producers
+from spillprof.planning.liveness import lifetimes
 from spillprof.planning.options import Dma, Inputs, Order, Recomputing, Release, WriteBack
 from spillprof.planning.placements import PLACEMENTS
 from spillprof.planning.strategies import CHEAP_STRATEGIES
+from spillprof.timing.compute import step_times_s
 
 _NOTHING = "none: another policy"
 
@@ -76,3 +81,65 @@ def other_placements(now: Situation) -> Iterator[Change]:
 
 def _planned(now: Situation, kind: str, argument: str, costs: str, **changes: Any) -> Change:
     return Change(kind=kind, argument=argument, costs=costs, trial=now.trial.planned(**changes))
+
+
+_MOST_SLOTS = 3
+
+
+def dedicated_slots(now: Situation) -> Iterator[Change]:
+    """One buffer at a time, dearest first, beside those that have a slot already; without those that were tried."""
+    for buffer in now.buffers[:_MOST_SLOTS]:
+        change = None if buffer.name in now.pinned else slot(buffer.name, buffer.size_bytes, now.trial)
+        if change is not None:
+            yield change
+
+
+def tried_slots(now: Situation) -> Iterator[Change]:
+    """Slots for buffers that oscillate, whose runs were made to say so."""
+    for buffer in now.buffers:
+        change = slot(buffer.name, buffer.size_bytes, now.trial) if buffer.name in now.pinned else None
+        if change is not None:
+            yield replace(change, made=now.pinned[buffer.name])
+
+
+def slot(buffer: str, size_bytes: int, trial: Trial) -> Change | None:
+    """The run with a slot for a buffer; None if no command line can name it."""
+    pins = (*trial.run.lowering.pin, buffer)
+    argument = option_words("--pin", pins)
+    if argument is None:
+        return None
+    return Change(
+        kind="pin",
+        argument=argument,
+        costs=f"{format_size(size_bytes)} of SRAM reserved for the whole run",
+        trial=trial.lowered(pin=pins),
+    )
+
+
+_MOST_TENSORS = 3
+
+
+def recomputed_tensors(now: Situation) -> Iterator[Change]:
+    """One tensor at a time, those first that move most: beside those that are computed again already."""
+    run, planning = now.trial.run, now.trial.run.planning
+    if planning.recompute is not Recomputing.OFF or (planning.recompute_tensor and planning.order is Order.MEMORY):
+        return  # what it would start from takes a search
+    once = now.trial.engine.lowered(run) if planning.recompute_tensor else now.program
+    made_by, lives, step_s = producers(once), lifetimes(once), step_times_s(once, run.target)
+    number = {buffer.name: buffer.index for buffer in once.buffers if buffer.index in made_by}
+    moving = [b.name for b in now.buffers if b.name in number and b.name not in planning.recompute_tensor]
+    able = (name for name in moving if longest_gap_end(once, number[name], lives[number[name]]) is not None)
+    for _, name in zip(range(_MOST_TENSORS), able, strict=False):
+        tensors = (*planning.recompute_tensor, name)
+        argument = option_words("--recompute-tensor", tensors)
+        if argument is None:
+            continue
+        at = made_by[number[name]]
+        step = once.steps[at]
+        weights = f", {format_size(step.weight_stream_bytes)} of weights again" if step.weight_stream_bytes else ""
+        yield Change(
+            kind="recompute-tensor",
+            argument=argument,
+            costs=f"{step.op_type} runs twice: {step.macs:,} MACs, {format_time(float(step_s[at]))}{weights}",
+            trial=now.trial.planned(recompute_tensor=tensors),
+        )

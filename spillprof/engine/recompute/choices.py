@@ -1,6 +1,8 @@
-"""Tensors that the user wants computed again: one by name, at the end of its longest gap."""
+"""What may be computed again: proposals, what they cost, and tensors that the user names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 
 from spillprof.ir.errors import UsageError
@@ -8,6 +10,34 @@ from spillprof.ir.program import BufferKind, Program
 from spillprof.lowering.naming import unknown_tensor
 from spillprof.lowering.transforms import Recompute, producers
 from spillprof.planning.liveness import Lifetime, lifetimes
+
+
+class GapVerdict(StrEnum):
+    """What the rules say of a gap that a plan spends off-chip."""
+
+    RECOMPUTE = "cheaper to compute again"
+    SPILL = "dearer to compute again"  # although its operands are on-chip
+    SPILL_CAREFULLY = "dear to compute again, and its operands have left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A buffer that could be computed again before a use, in place of being moved."""
+
+    choice: Recompute
+    verdict: GapVerdict
+    saves_s: float  # transfers alone, less the second computing and what its operands cost
+    saves_bytes: int  # of the transfers that would not be made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Seconds that things take alone on a target."""
+
+    step_s: Sequence[float]  # computing of each step
+    read_s: Callable[[int], float]  # of a transfer of so many bytes
+    write_s: Callable[[int], float]
+
 
 _HINT = "it must be the one result of an operator that gives it again, and be read once more after a while"
 
