@@ -9,18 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from spillprof.cli.config_keys import (
-    BUDGETS,
-    FILE_SETTINGS,
-    GATE_SETTINGS,
-    MODEL_KEYS,
-    SETTINGS,
-    TARGET_FIELDS,
-    TARGET_KEYS,
-    SettingValue,
-)
 from spillprof.frontends.targets import open_target, resolve_path
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Bindings
@@ -30,6 +20,9 @@ from spillprof.ir.side_files.kinds import CONFIGURATION
 from spillprof.ir.side_files.opening import read_bytes, read_text
 from spillprof.ir.side_files.toml_text import parse_toml
 from spillprof.ir.target import MOST_PARENTS, Target, builtin_target_names
+
+if TYPE_CHECKING:
+    from spillprof.cli.config_keys import SettingValue
 
 _DEFAULT_BASELINE = "spillprof-baseline.json"
 _FILE_NAMES = ("spillprof.toml", "pyproject.toml")
@@ -53,8 +46,8 @@ class Config:
     """A checked configuration file; the defaults where there is no file."""
 
     path: Path | None = None
-    settings: Mapping[str, SettingValue] = field(default_factory=dict)
-    gate: Mapping[str, SettingValue] = field(default_factory=dict)
+    settings: Mapping[str, "SettingValue"] = field(default_factory=dict)
+    gate: Mapping[str, "SettingValue"] = field(default_factory=dict)
     targets: Mapping[str, Target] = field(default_factory=dict)
     models: tuple[ModelEntry, ...] = ()
 
@@ -104,6 +97,8 @@ def find_config(start: Path) -> Path | None:
 
 def parse_config(text: str, path: Path) -> Config:
     """The configuration in TOML text. ``path`` decides which table is read, and is named in errors."""
+    from spillprof.cli.config_keys import FILE_SETTINGS, GATE_SETTINGS, SETTINGS  # costly, and of no use without a file
+
     document = parse_toml(text, CONFIGURATION, str(path))
     table, prefix = document, ""
     if path.name == "pyproject.toml":
@@ -185,6 +180,8 @@ def _tool_table(document: Mapping[str, Any]) -> Any:
 
 def _targets(top: _Section) -> dict[str, Target]:
     """Each named target, resolved over the target that it inherits from."""
+    from spillprof.cli.config_keys import TARGET_FIELDS, TARGET_KEYS
+
     tables = top.section("targets")
     resolved: dict[str, Target] = {}
 
@@ -220,6 +217,8 @@ def _targets(top: _Section) -> dict[str, Target]:
 
 
 def _models(top: _Section, lines: list[int]) -> tuple[ModelEntry, ...]:
+    from spillprof.cli.config_keys import BUDGETS, MODEL_KEYS
+
     tables = top.mapping().get("models", [])
     section = top.section("models")
     if not isinstance(tables, list):

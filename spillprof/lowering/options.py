@@ -12,28 +12,28 @@ from spillprof.ir.option_rows import option_field
 
 
 class Fuse(StrEnum):
-    """Which operators are joined into one step."""
+    """Which operators are fused into one step."""
 
     NONE = "none"
     STANDARD = "standard"  # Conv/Gemm/MatMul + bias, BatchNormalization, activation; Q/DQ around an operator
 
 
 class Views(StrEnum):
-    """What Reshape, Squeeze, Identity, ... do."""
+    """Whether views (Reshape, Squeeze, Identity, ...) copy."""
 
     SHARE = "share"  # share their input's buffer
     COPY = "copy"  # write a new buffer
 
 
 class Control(StrEnum):
-    """What becomes of If, Loop and Scan."""
+    """How If, Loop and Scan are lowered."""
 
-    UNFOLD = "unfold"  # the operators of a branch, and of each trip of a loop, one by one
-    STEP = "step"  # one step, the bodies a workspace of it
+    UNFOLD = "unfold"  # the operators of the branch taken, and of each trip of a loop, become steps
+    STEP = "step"  # one step; its bodies are its workspace
 
 
 class ConvAlgorithm(StrEnum):
-    """Workspace of a convolution."""
+    """The algorithm of convolutions, which decides their workspace."""
 
     DIRECT = "direct"
     IM2COL = "im2col"
@@ -50,7 +50,7 @@ class WeightsPolicy(StrEnum):
 
 
 class Oversized(StrEnum):
-    """What happens to an operator that cannot fit."""
+    """What to do with an operator that cannot fit."""
 
     STREAM = "stream"
     ERROR = "error"

@@ -11,17 +11,17 @@ from spillprof.planning.placements import PLACEMENTS
 
 
 class Inputs(StrEnum):
-    """When graph inputs come on-chip."""
+    """When graph inputs are loaded."""
 
     ON_DEMAND = "on-demand"  # at their first use
     RESIDENT = "resident"  # on-chip from start to end
 
 
 class WriteBack(StrEnum):
-    """What a second eviction of the same buffer costs."""
+    """Whether evicting a buffer again writes it again."""
 
-    ONCE = "once"  # nothing: the DRAM copy is still valid
-    ALWAYS = "always"  # another write: runtimes that do not track valid copies
+    ONCE = "once"  # no: the DRAM copy is still valid
+    ALWAYS = "always"  # yes: for runtimes that do not track valid copies
 
 
 class Release(StrEnum):
@@ -40,22 +40,22 @@ class Dma(StrEnum):
 
 
 class Order(StrEnum):
-    """In which order the steps run."""
+    """The order in which steps run."""
 
-    FILE = "file"  # as the model lists them, made topological where it is not
-    MEMORY = "memory"  # the order found that spills least in this memory
+    FILE = "file"  # as the model lists them, sorted topologically if needed
+    MEMORY = "memory"  # the order with the least spilling that a search finds for this memory
 
 
 class Recomputing(StrEnum):
-    """Which buffers are computed again in place of being moved."""
+    """Which buffers are recomputed instead of transferred."""
 
-    OFF = "off"  # none: the program is the model's
-    RULES = "rules"  # those that are clearly cheaper to compute again, by three rules
-    JOINT = "joint"  # chosen together with what is spilled, then by rules
+    OFF = "off"  # none
+    RULES = "rules"  # those that are clearly cheaper to recompute, by three rules
+    JOINT = "joint"  # chosen together with the spills, then by the rules
 
 
 class Start(StrEnum):
-    """Which inference is reported where weights are cached."""
+    """Which inference is reported if weights are cached."""
 
     STEADY = "steady"  # one in steady state
     COLD = "cold"  # the first

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from spillprof.frontends.onnx.elements import Shape, ValueType, tensor_type
 from spillprof.frontends.onnx.inference import place
@@ -24,8 +25,7 @@ class Assumed:
     met: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownOutput:
+class KnownOutput(NamedTuple):
     """What is known of an output without the user's word."""
 
     node: Node

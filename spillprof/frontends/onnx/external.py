@@ -11,8 +11,8 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
+from typing import NamedTuple
 
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.frontends.onnx.proto import ModelProto, TensorProto
@@ -31,8 +31,7 @@ _LISTED = 4
 _SHOWN = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(NamedTuple):
     """Where the file says that a small tensor lies. Nothing of it is believed."""
 
     name: str
@@ -43,8 +42,7 @@ class Stored:
     length: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class Contents(NamedTuple):
     """What was read: the bytes of each tensor, or why there are none; one entry a tensor."""
 
     found: tuple[bytes | None, ...]

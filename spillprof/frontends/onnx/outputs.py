@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +33,7 @@ class Operands(NamedTuple):
     is_bounded: bool  # sizes or contents of some follow from an upper bound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """What an operator's outputs are, as far as inference goes; one entry an output."""
 
     types: Sequence[ValueType | None]

@@ -1,8 +1,8 @@
 """What a rule of our own about an operator's outputs can ask, and what it can say."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 from spillprof.frontends.onnx.elements import ValueType
 from spillprof.frontends.onnx.node import Node
@@ -13,8 +13,7 @@ Sized = tuple[str, tuple[int | None, ...]]
 """Type and shape of one output; None for a dimension that is left open."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standard:
+class Standard(NamedTuple):
     """The operator has the shape of one of the default domain, over some of its inputs."""
 
     op_type: str
@@ -23,8 +22,7 @@ class Standard:
     version: int = 13
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorCase:
+class OperatorCase(NamedTuple):
     """One operator with what is known of its inputs."""
 
     node: Node

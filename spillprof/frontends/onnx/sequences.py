@@ -1,7 +1,7 @@
 """Sequences and optionals whose members are known one by one, and SequenceMap as the loop that it is."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -89,8 +89,7 @@ MAX_MEMBERS = 1024
 LARGEST_TAKEN = "an element of a sequence depends on the data: its largest size is taken"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequenceFound:
+class SequenceFound(NamedTuple):
     """The first output of an operator on sequences; its contents, if it is a small tensor and they are known."""
 
     type: ValueType
@@ -98,8 +97,7 @@ class SequenceFound:
     is_largest: bool = False  # of several sizes that it can have
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
+class _Case(NamedTuple):
     node: Node
     settings: Mapping[str, AttributeValue]
     types: Sequence[ValueType | None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from spillprof.frontends.onnx.assumed import Assumed
 from spillprof.frontends.onnx.elements import ValueType, parse_type
@@ -115,8 +116,7 @@ class Session:
         return replace(self, tally=Tally())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizedBody:
+class SizedBody(NamedTuple):
     """A graph with every value sized, and what else is known of the values."""
 
     graph: Graph

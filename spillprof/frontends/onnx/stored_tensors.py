@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,8 +105,7 @@ _NUMPY_DTYPES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
+class Constant(NamedTuple):
     """A value stored in the file: its type, and its contents where they are small enough to matter."""
 
     type: ValueType

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from spillprof.frontends.onnx.assumed import KnownOutput, assume_advice, settle
 from spillprof.frontends.onnx.binding import quoted
-from spillprof.frontends.onnx.control_flow import visit_bodies
 from spillprof.frontends.onnx.elements import ValueType, leaves
 from spillprof.frontends.onnx.folding import can_fold
 from spillprof.frontends.onnx.inference import place
@@ -195,6 +194,8 @@ def _operands(node: Node, scope: Scope) -> Operands:
 
 
 def _with_bodies(node: Node, scope: Scope, session: Session, body: Body) -> Operator:
+    from spillprof.frontends.onnx.control_flow import visit_bodies  # few models have bodies
+
     result = visit_bodies(node, node.settings, scope, session, size_body)
     is_bounded = result.is_bounded or any(scope.is_bounded(n) for n in (*node.inputs, *node.captures) if n)
     limits = result.types if result.is_bounded else ()

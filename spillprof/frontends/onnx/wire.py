@@ -9,7 +9,7 @@ import mmap
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from spillprof.frontends.onnx.proto import ModelProto
 from spillprof.frontends.onnx.stored_tensors import TensorFacts
@@ -165,8 +165,7 @@ class _Action(IntEnum):
     DROP = 7  # checked for length, then left out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Item:
+class _Item(NamedTuple):
     name: str
     action: _Action
     width: int = 0  # bytes of a fixed-size number

@@ -7,6 +7,7 @@ A row goes into the table of its kind (``products``, ``attention``, ``elementwis
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 from spillprof.ir.graph import Graph, Operator
 from spillprof.lowering.operators.attention import ATTENTION
@@ -59,11 +60,11 @@ def register(row: OperatorFacts) -> None:
     there alone.
     """
     domains = row.domains if row.domains and KNOWN_DOMAINS.isdisjoint(row.domains) else sorted(KNOWN_DOMAINS)
-    for domain in domains:
-        for name in row.names:
-            if (domain, name) in _rows:
-                raise ValueError(f"operator {name} of domain '{domain}' has a row already")
-    _rows.update(((domain, name), row) for domain in domains for name in row.names)
+    keys = list(product(domains, row.names))
+    for domain, name in keys:
+        if (domain, name) in _rows:
+            raise ValueError(f"operator {name} of domain '{domain}' has a row already")
+    _rows.update(dict.fromkeys(keys, row))
 
 
 for _table in (
