@@ -1,4 +1,4 @@
-"""A saved profile read back: nothing lost, and nothing believed that contradicts itself."""
+"""A saved profile read back: nothing lost, contradictions refused."""
 
 import contextlib
 import copy
