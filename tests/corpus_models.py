@@ -1,4 +1,4 @@
-"""The corpus of real models, where there is one: which they are, what to bind, and their graphs, read once each."""
+"""The corpus of real models, if present: names, bindings, and graphs, each read once."""
 
 import csv
 import json

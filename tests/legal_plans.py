@@ -1,4 +1,4 @@
-"""Literal legal plans, one for each feature of plans, and what may be changed in them."""
+"""Literal legal plans, one for each feature of plans, and the fields that tests change in them."""
 
 from dataclasses import replace
 from typing import Any

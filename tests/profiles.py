@@ -1,4 +1,4 @@
-"""Literal Profiles for the report tests: made with plain arithmetic, shaped like a residual network."""
+"""Literal Profiles for the report tests: plain arithmetic, shaped like a residual network."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Real models from end to end: each is analysed, or refused with an error of ours."""
+"""Real models end to end: each is analysed, or refused with one of our errors."""
 
 from functools import cache
 from random import Random

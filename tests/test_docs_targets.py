@@ -1,4 +1,4 @@
-"""docs/targets.md and the fields and targets that there are."""
+"""docs/targets.md lists every target field and every built-in target."""
 
 import re
 import runpy

@@ -1,4 +1,4 @@
-"""Small models with answers that were worked out elsewhere: the collection's own script builds them."""
+"""Small models with answers from elsewhere, built by the corpus's own script."""
 
 import json
 import subprocess

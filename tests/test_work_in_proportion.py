@@ -1,4 +1,4 @@
-"""Work grows with the size of a model and not with its square: calls of functions are counted, not time."""
+"""Work grows linearly with the model: function calls are counted, not time."""
 
 import sys
 from collections.abc import Callable

@@ -14,6 +14,7 @@ from spillprof.lowering.transforms import reordered
 from spillprof.planning.bounds.any_order import any_order_bytes
 from spillprof.planning.options import Order, Release
 from spillprof.planning.placements import PERFECT
+from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
 
 MOST_EXPLAINED_STEPS = 20_000
@@ -25,7 +26,7 @@ MOST_STEPS_TO_ORDER = 1_200
 MOST_STEPS_IN_ANY_ORDER = 3_000
 """For longer programs nothing is proven about every order."""
 
-_POLICIES = ("size", "belady", "cost", "interval")
+_POLICIES = tuple(name for name in CHEAP_STRATEGIES if name != "lru")  # which looks at neither size nor next use
 _NEVER = 1 << 62  # bytes: more than any plan spills
 
 

@@ -1,4 +1,4 @@
-"""Where the time goes: hand-worked, and adding up whatever the machine."""
+"""Breakdown of the latency: hand-worked, and parts that add up on every machine."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Causes of spilled bytes: one literal graph for each, and they add up on everything."""
+"""Causes of spilled bytes: one literal graph a cause, and sums that add up on random programs."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Where steps stand under the roofline: literal programs, and traffic that adds up on random ones."""
+"""Steps on the roofline: literal programs, and traffic that adds up on random ones."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Who writes and who reads each buffer, as profiles say it."""
+"""Producers and readers of each buffer in a profile."""
 
 from graphs import MACHINE, graph
 

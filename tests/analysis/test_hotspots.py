@@ -1,4 +1,4 @@
-"""What each step and buffer costs, and each spill in time, on a run whose seconds are worked out by hand."""
+"""Costs of steps, buffers and spills on a run whose seconds are worked out by hand."""
 
 from programs import program, step, target
 

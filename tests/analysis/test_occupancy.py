@@ -1,4 +1,4 @@
-"""SRAM in use against a sum tick by tick, and what lives at a step."""
+"""SRAM in use against a sum tick by tick, and the buffers live at a step."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What tests in a browser share: pages that are watched, barriers, the sample models that are shown."""
+"""Helpers of the browser tests: watched pages, accessibility checks, sample models."""
 
 from pathlib import Path
 from typing import Any

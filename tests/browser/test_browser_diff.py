@@ -1,4 +1,4 @@
-"""The page of a comparison in headless Chromium: no error, no request, names inert, tables that sort and filter."""
+"""The page of a comparison in headless Chromium: no error, no request, inert names, tables that sort and filter."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a reader does with the report of a real model: time axis, one step, the graph, print; and who cannot see it."""
+"""Interactions with the report of a real model: time axis, one step, graph, print, accessibility."""
 
 from dataclasses import replace
 from pathlib import Path

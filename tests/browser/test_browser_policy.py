@@ -1,4 +1,4 @@
-"""The security policy of every page: all that the page does is allowed, and what got into it otherwise is not."""
+"""The content security policy of every page allows what the page does, and blocks what is inserted."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Everything that a reader can do with the report, one after the other on one page, for each sample model."""
+"""Every interaction with the report in sequence on one page, for each sample model."""
 
 from pathlib import Path
 from typing import Any

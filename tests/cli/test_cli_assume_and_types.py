@@ -1,4 +1,4 @@
-"""Shapes and element types that the user gives: option, environment, configuration, every command."""
+"""Shapes and element types given by option, environment or configuration, in every command."""
 
 import json
 import os

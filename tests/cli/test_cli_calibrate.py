@@ -1,4 +1,4 @@
-"""``spillprof calibrate`` as a user meets it, on copies that take no time to speak of."""
+"""``spillprof calibrate`` from the command line, on copies that take almost no time."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Pages on terminals and pipes that cannot encode every sign, and widths of what is written."""
+"""Pages on terminals and pipes that cannot encode every character, and display widths."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""No result takes the place of what is read, or of another result; and what is replaced keeps what it had."""
+"""No output replaces an input or another output; a replaced file keeps permissions and links."""
 
 import os
 import shutil

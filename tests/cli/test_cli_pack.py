@@ -1,4 +1,4 @@
-"""``spillprof pack`` as a user meets it."""
+"""``spillprof pack`` from the command line."""
 
 import json
 from pathlib import Path

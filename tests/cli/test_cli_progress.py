@@ -1,4 +1,4 @@
-"""The line that long work shows on a terminal."""
+"""The progress line of long work on a terminal."""
 
 import io
 import threading

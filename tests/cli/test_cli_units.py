@@ -1,4 +1,4 @@
-"""Figures whose unit was forgotten, names that were mistyped: what is said of them, where they were written."""
+"""Figures without a unit and mistyped names: warnings and errors name the place."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which file counts, what it may say, and what its errors name."""
+"""Configuration files: which file applies, its keys, and its errors."""
 
 from pathlib import Path
 

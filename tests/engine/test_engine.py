@@ -1,4 +1,4 @@
-"""The engine: what it answers is what the whole analysis finds, and no key leaves out what its stage reads."""
+"""The engine agrees with the whole analysis, and cache keys include everything that a stage reads."""
 
 import pickle
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Library use: ``estimate`` against the whole analysis, and the example of docs/library.md as it is printed."""
+"""Library use: ``estimate`` against the whole analysis, and the example of docs/library.md."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is computed again, on random programs: never worse than nothing, and the same operators on the same values."""
+"""Recomputation on random programs: never worse, and the same operators on the same values."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Tensors that are computed again because somebody names them."""
+"""Recomputation of tensors given by name."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The joint choice against every subset of choices on tiny programs, and by hand where the rules cannot see it."""
+"""The joint choice against every subset of choices on tiny programs, and by hand where the rules miss it."""
 
 from dataclasses import replace
 from itertools import combinations

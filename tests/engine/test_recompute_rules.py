@@ -1,4 +1,4 @@
-"""The three rules of recompute against spill, each on a program worked by hand."""
+"""The three rules of recomputation against spilling, each on a program worked by hand."""
 
 from dataclasses import replace
 

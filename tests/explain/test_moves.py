@@ -1,4 +1,4 @@
-"""Time that moves inside SRAM take where nothing spills: reports say so, and what avoids them."""
+"""Time of moves inside SRAM when nothing spills: reports show it, and what avoids it."""
 
 from functools import cache
 

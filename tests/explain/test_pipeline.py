@@ -1,4 +1,4 @@
-"""The whole way from a graph to a Profile, on the sample models and small literal graphs."""
+"""From a graph to a Profile, on the sample models and small literal graphs."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What an analysis says of the algorithms of convolutions."""
+"""Convolution algorithms in an analysis."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The curve over the size of the SRAM: each point is what ``analyze`` finds in that size, and it is bounded."""
+"""The curve over SRAM sizes: each point equals ``analyze`` at that size, and the number of points is bounded."""
 
 from pathlib import Path
 

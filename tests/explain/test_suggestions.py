@@ -1,4 +1,4 @@
-"""Suggestions do what they say: each, added to the command line, gives exactly the predicted figures."""
+"""Each suggestion, added to the command line, gives exactly the predicted figures."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""What is written for a shell is read back as it was meant."""
+"""Shell arguments of suggestions are read back unchanged."""
 
 import os
 import shutil

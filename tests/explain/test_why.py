@@ -1,4 +1,4 @@
-"""The story of a tensor or an operator, on graphs whose spills are known by hand."""
+"""Explanations of a tensor or an operator, on graphs whose spills are known by hand."""
 
 from functools import cache
 

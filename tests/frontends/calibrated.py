@@ -1,4 +1,4 @@
-"""A machine whose copies take what a formula says, for tests of what is made of measurements."""
+"""A machine whose copy times follow a formula, for calibration tests."""
 
 from dataclasses import dataclass, field
 

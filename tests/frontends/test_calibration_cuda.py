@@ -1,4 +1,4 @@
-"""Copies of a CUDA device, against a driver that keeps a clock and knows what it has given away."""
+"""Copies of a CUDA device, against a simulated driver with a clock and an allocator."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Curves fitted to points that are known."""
+"""Curves fitted to known points."""
 
 from itertools import pairwise
 

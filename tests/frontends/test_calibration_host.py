@@ -1,4 +1,4 @@
-"""Copies and caches of the machine that runs the tests. Nothing here depends on how fast it is."""
+"""Copies and caches of the machine that runs the tests, independent of its speed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which copies are measured, in what order, and what becomes of them."""
+"""Which copies are measured, in what order, and how they are used."""
 
 import pytest
 from calibrated import KnownCopier

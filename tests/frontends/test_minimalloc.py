@@ -1,4 +1,4 @@
-"""Placement problems as CSV: what is read, and what is refused."""
+"""Placement problems as CSV: accepted and refused files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The one function that reads models: paths, bytes and streams, the cache, and which front end is asked."""
+"""``read_model``: paths, bytes and streams, the cache, and the choice of the front end."""
 
 from io import BytesIO
 from pathlib import Path

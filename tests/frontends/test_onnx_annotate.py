@@ -1,4 +1,4 @@
-"""Notes in a model file: as protobuf would write them, and nothing else changed."""
+"""Metadata in a model file: encoded as protobuf does, every other byte unchanged."""
 
 import hashlib
 from pathlib import Path

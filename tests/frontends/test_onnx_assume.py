@@ -1,4 +1,4 @@
-"""Shapes that the user gives."""
+"""Shapes given by ``--assume``."""
 
 import onnx
 import pytest

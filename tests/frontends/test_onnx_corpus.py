@@ -1,4 +1,4 @@
-"""Real models against the sizes of a real run, and hostile files against what is right for them."""
+"""Real models against the sizes of a real run, and hostile files against their right outcome."""
 
 import gzip
 import json

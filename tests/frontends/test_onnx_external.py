@@ -1,4 +1,4 @@
-"""Small tensors in files beside the model: read where sizes follow from them, and from the model's folder alone."""
+"""Small external tensors: read only where sizes depend on them, and only from the model's folder."""
 
 import json
 import os

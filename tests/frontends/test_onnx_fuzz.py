@@ -1,4 +1,4 @@
-"""Damaged models: a graph or one of our errors, never anything else."""
+"""Damaged models give a graph or one of our errors, nothing else."""
 
 import contextlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Sequences whose members are known one by one, and the operators that make, change and take from them."""
+"""Sequences whose elements are known individually, and the operators that build, change and index them."""
 
 import onnx
 import pytest

@@ -1,4 +1,4 @@
-"""Settings that make no sense are errors, not sizes; their neighbours that do are read."""
+"""Contradictory attributes are errors, not sizes; valid neighbouring values are read."""
 
 import subprocess
 import sys

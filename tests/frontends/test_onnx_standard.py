@@ -1,4 +1,4 @@
-"""Standard operators that rules of ours size: pools rounded up, automatic padding, gaps of onnx's inference."""
+"""Standard operators sized by our own rules: pools rounded up, automatic padding, gaps of onnx's inference."""
 
 import pytest
 from onnx_builders import floats, ints, model, node, read, shape_of, value

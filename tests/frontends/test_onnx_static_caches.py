@@ -1,4 +1,4 @@
-"""Keys and values of the past in a buffer of one capacity: what attention returns is as long as the buffer."""
+"""Past keys and values in a buffer of fixed capacity: attention returns the buffer's length."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The scanner over the wire format: what it leaves out, and what it refuses."""
+"""The scanner over the wire format: skipped payloads and refused files."""
 
 import os
 import subprocess

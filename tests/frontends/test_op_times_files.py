@@ -1,4 +1,4 @@
-"""Measured times of operators, from the files of others."""
+"""Measured operator times in files of other tools."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page that says which operators are supported."""
+"""docs/operators.md is current."""
 
 import re
 import runpy

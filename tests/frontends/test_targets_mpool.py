@@ -1,4 +1,4 @@
-"""Machines from the memory pools of ST Edge AI."""
+"""Targets from the memory pools of ST Edge AI."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Machines from vela.ini."""
+"""Targets from vela.ini."""
 
 from pathlib import Path
 

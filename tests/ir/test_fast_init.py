@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are made fast are frozen dataclasses all the same."""
+"""Frozen dataclasses with ``fast_init`` behave like frozen dataclasses."""
 
 import inspect
 import pickle

@@ -1,4 +1,4 @@
-"""A saved profile read back: nothing lost, and nothing believed that contradicts itself."""
+"""A saved profile read back: nothing lost, contradictions refused."""
 
 import contextlib
 import copy
@@ -82,6 +82,9 @@ def test_keys_of_a_later_version_are_read_over_and_new_keys_may_lack() -> None:
         (("target", "dram_write_curve"), [[1]], "a list where 2 values belong", "target.dram_write_curve[0]"),
         (("results", 0, "arcs", 0, "wait_s"), 1e300, "a number as large as 1e+300", "results[0].arcs[0].wait_s"),
         (("target", "sram_bytes"), 0, "target.sram_bytes is 0", None),
+        (("target", "reserved_bytes"), -1, "target.reserved_bytes is -1", None),
+        (("target", "runtime_bytes"), "x", "'x' where a whole number belongs", "target.runtime_bytes"),
+        (("target", "macs_per_s"), {}, "contradicts itself", None),
         (("target", "sram_bytes_per_s"), 0.0, "target.sram_bytes_per_s is 0", None),
         (("buffers", 0, "kind"), "", "a buffer of kind ''", None),
         (("results", 0, "residencies", 0, "kind"), "x", "a buffer of kind 'x'", None),

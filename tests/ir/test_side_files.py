@@ -1,4 +1,4 @@
-"""Side files: regular ones alone, and bounded in size, depth, digits and values, with the place of what is wrong."""
+"""Side files: regular files only, bounded in size, depth, digits and values; errors name the place."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""``--conv auto``: no slower than direct convolution, as far as it can know, because it plays the runs."""
+"""``--conv auto`` is no slower than direct convolution under the conditions in which it simulates."""
 
 from math import inf
 from pathlib import Path

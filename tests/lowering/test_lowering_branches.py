@@ -1,4 +1,4 @@
-"""Nested branches: the one that runs against all combinations, and live bytes against a count of their own."""
+"""Nested branches: the chosen one against all combinations, and live bytes against an independent count."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Float models in the types that they will be deployed in."""
+"""Float models analysed in their deployment types."""
 
 import pytest
 from graphs import MACHINE, PLAIN, buffer_named, graph, lowered, op, picture

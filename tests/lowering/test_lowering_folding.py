@@ -1,4 +1,4 @@
-"""What depends on weights alone is a weight."""
+"""Operators that depend on weights alone are folded into weights."""
 
 from graphs import buffer_named, graph, lowered, op, picture
 

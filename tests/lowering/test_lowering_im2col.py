@@ -1,4 +1,4 @@
-"""In how many blocks the matrices of im2col are made: literal programs, sizes in bytes."""
+"""Number of blocks of im2col matrices: literal programs, sizes in bytes."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Sizes as stored, and what convolutions need besides their operands."""
+"""Stored sizes, and workspaces of convolutions."""
 
 import pytest
 from graphs import MACHINE, buffer_named, graph, lowered, op

@@ -1,4 +1,4 @@
-"""Operators that read a part of an operand touch, and stream, that part."""
+"""Operators that read a part of an operand touch and stream only that part."""
 
 import pytest
 from graphs import graph, lowered, op, picture

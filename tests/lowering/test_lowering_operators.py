@@ -1,4 +1,4 @@
-"""The table of operators: one row is all that lowering needs to know of one."""
+"""The table of operators: one row holds all facts of lowering about a type."""
 
 from dataclasses import replace
 from math import prod

@@ -1,4 +1,4 @@
-"""Programs in which buffers are computed again: every use still reads the same value, and nothing else changes."""
+"""Programs with recomputed buffers: every use reads the same value, and nothing else changes."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""If, Loop and Scan unfolded: the operators that run, as if the model had been written without control flow."""
+"""If, Loop and Scan unfolded: the same operators as in a model written without control flow."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Imports point down the layers, and heavy libraries stay where they belong."""
+"""Imports point down the layers, and each heavy library is imported in one place."""
 
 import ast
 import re

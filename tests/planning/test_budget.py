@@ -1,4 +1,4 @@
-"""No figure depends on the clock: searches count their work, and only a time that a user gives ends one."""
+"""No figure depends on the clock: searches count their work; only a time limit by the user ends one by time."""
 
 import ast
 import time

@@ -1,4 +1,4 @@
-"""Victims of standing rules: the heap of candidates agrees with the table that ranks them all."""
+"""Victims of standing rules: the heap of candidates agrees with ranking all of them."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Certificates: the verifier derives the problem by itself, accepts what is proven, and nothing else."""
+"""Certificates: the verifier derives the problem itself, accepts valid proofs, and refuses others."""
 
 import json
 from dataclasses import replace

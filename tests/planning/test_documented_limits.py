@@ -1,4 +1,4 @@
-"""The table of limits in docs/model.md names the limits that the code keeps."""
+"""The table of limits in docs/model.md matches the code."""
 
 from dataclasses import astuple
 from pathlib import Path

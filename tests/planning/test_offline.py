@@ -1,4 +1,4 @@
-"""Addresses of all blocks at once: laid out whole where they fit, repaired in an order that learns where not."""
+"""Addresses of all blocks at once: one layout where it fits, otherwise repair in an order that learns."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What the timeline of spills draws and says: write-backs and reloads that are waited for, streamed operands too."""
+"""The timeline of spills: write-backs and reloads that steps wait for, and streamed operands."""
 
 from functools import cache
 

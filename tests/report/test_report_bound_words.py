@@ -1,4 +1,4 @@
-"""By what a bound is proven, which searches were cut off, and what causes mean: on every page, and true of the run."""
+"""Proof methods, cut-off searches and meanings of causes: stated on every page, and true of the run."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A comparison as text and Markdown: every figure, every name harmless."""
+"""A comparison as text and Markdown: every figure, every name escaped."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The charts of a comparison: where spills part, and what is live."""
+"""The charts of a comparison: where spills part, and live bytes."""
 
 from dataclasses import replace
 

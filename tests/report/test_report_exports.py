@@ -1,4 +1,4 @@
-"""Traces, flame graphs and side-cars: the formats' rules, and that they say what the profile says."""
+"""Traces, flame graphs and side-cars follow their formats' rules and agree with the profile."""
 
 import json
 from collections import Counter

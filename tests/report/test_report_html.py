@@ -1,4 +1,4 @@
-"""The HTML report as text, and its figures as data. What a browser does with it: tests/browser."""
+"""The HTML report as text, and its figures as data. Browser behaviour: tests/browser."""
 
 import base64
 import hashlib

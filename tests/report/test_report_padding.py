@@ -1,4 +1,4 @@
-"""How much of the peak is padding: on the terminal page, in the HTML, the Markdown and the JSON."""
+"""The share of padding in the peak: terminal page, HTML, Markdown and JSON."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the page's script reads: packed columns, moments of steps, waits, and what a long run leaves out."""
+"""Data of the page's script: packed columns, times of steps, waits, and what long runs omit."""
 
 import base64
 from dataclasses import replace

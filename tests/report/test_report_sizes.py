@@ -1,4 +1,4 @@
-"""What the report says and draws about larger and smaller memories."""
+"""Text and charts of the report about larger and smaller memories."""
 
 import shlex
 from dataclasses import replace

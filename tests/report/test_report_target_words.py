@@ -1,4 +1,4 @@
-"""Fields of a target as people read them."""
+"""Target fields in readable words."""
 
 import pytest
 

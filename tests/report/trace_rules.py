@@ -1,4 +1,4 @@
-"""The rules of the JSON trace event format, as far as our traces use it."""
+"""The rules of the JSON trace event format that our traces use."""
 
 import math
 from collections import defaultdict

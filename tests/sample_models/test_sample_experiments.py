@@ -1,4 +1,4 @@
-"""What sample_models/README.md says that each model shows."""
+"""The results that sample_models/README.md states for each model."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A short run of the fuzzer, always the same cases; ``benchmarks/fuzz.py`` runs for as long as one likes."""
+"""A short run of the fuzzer with fixed cases; ``benchmarks/fuzz.py`` runs for any length of time."""
 
 import importlib
 import sys

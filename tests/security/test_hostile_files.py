@@ -1,4 +1,4 @@
-"""Files made to attack: nothing outside is opened, nothing steers the terminal, nothing is half-written."""
+"""Files written to attack: nothing outside is opened, no terminal escape is printed, no file is half-written."""
 
 import csv
 import html.parser

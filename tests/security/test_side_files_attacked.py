@@ -1,4 +1,4 @@
-"""A short run over attacked side files, always the same cases; ``benchmarks/side_files.py`` runs thousands of them."""
+"""A short run over attacked side files with fixed cases; ``benchmarks/side_files.py`` runs thousands."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""An independent check that a timeline is possible: it is replayed, second by second, against the plan."""
+"""An independent check that a timeline is possible: a replay of the plan, second by second."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Issue times are judged by playing the plan."""
+"""Issue times are judged by simulating the plan."""
 
 from dataclasses import replace
 from random import Random

@@ -1,4 +1,4 @@
-"""Hand-worked timelines of what shares a bus or a channel. A byte a second each way, a MAC a second."""
+"""Hand-worked timelines with a shared bus or channel: a byte a second each way, a MAC a second."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Real models at shares of their peak: the timeline keeps to what no schedule can beat."""
+"""Real models at shares of their peak: timelines respect lower bounds of time."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A whole run in one pass: all that the event loop writes down, to the last bit."""
+"""The one-pass timeline equals the event loop bit for bit."""
 
 from dataclasses import fields, replace
 from random import Random

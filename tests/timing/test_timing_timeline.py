@@ -1,4 +1,4 @@
-"""Hand-worked timelines. The target of ``programs.target`` moves a byte a second and does a MAC a second."""
+"""Hand-worked timelines on ``programs.target``: a byte a second, a MAC a second."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""For each rule a plan that breaks it alone."""
+"""For each rule, a plan that breaks only that rule."""
 
 from dataclasses import replace
 from typing import Any

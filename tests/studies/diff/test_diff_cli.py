@@ -1,4 +1,4 @@
-"""``spillprof diff`` as users call it."""
+"""``spillprof diff`` from the command line."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a comparison says of two runs, worked out by hand."""
+"""Comparisons of two runs, worked out by hand."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which step of one run is which step of the other."""
+"""Matching of the steps of two runs."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The verdict names who is to blame."""
+"""The verdict names the operator and buffer that cause a change."""
 
 from diff_runs import PLAIN_CHAIN, WITH_SKIP, renamed, run
 

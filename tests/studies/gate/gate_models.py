@@ -1,4 +1,4 @@
-"""A project that a gate watches: small ONNX models in a git repository."""
+"""A project watched by a gate: small ONNX models in a git repository."""
 
 import os
 import subprocess

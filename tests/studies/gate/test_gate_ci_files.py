@@ -1,4 +1,4 @@
-"""The action, the GitLab job and the pre-commit hook, each step run by a real shell; and the page about them."""
+"""The action, the GitLab job and the pre-commit hook, each step run by a real shell; and docs/ci.md."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which operators and buffers are said to have moved."""
+"""Operators and buffers that the gate reports as moved."""
 
 from collections.abc import Sequence
 

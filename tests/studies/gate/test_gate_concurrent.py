@@ -1,4 +1,4 @@
-"""Two updates of one baseline at once: no entry is lost, and nobody overwrites what he has not seen."""
+"""Two updates of one baseline at once: no entry is lost, and none is overwritten unseen."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Settings at their default are no part of a fingerprint: a field that is added later makes no baseline stale."""
+"""Settings at their default are absent from fingerprints: an added field makes no baseline stale."""
 
 import json
 from dataclasses import dataclass, fields

@@ -1,4 +1,4 @@
-"""Odd values in the files that people edit by hand: an error that says so, or a report; never a crash."""
+"""Odd values in hand-edited files give an error that names them, or a report; never a crash."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""What git cannot read is an error: taken for "there is no baseline", it would let every regression pass."""
+"""A commit that git cannot read is an error: treated as "no baseline", it would let every regression pass."""
 
 import os
 import shutil

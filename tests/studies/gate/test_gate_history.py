@@ -1,4 +1,4 @@
-"""What the gate records, and where it says that a figure changed."""
+"""Records of the gate, and the commits at which a figure changed."""
 
 import json
 import re

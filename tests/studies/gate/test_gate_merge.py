@@ -1,4 +1,4 @@
-"""Baselines of two branches meet in real merges."""
+"""Baselines of two branches in real merges."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Figures that baselines of this simulator revision hold."""
+"""Figures of this simulator revision, as baselines hold them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What happens to a project that commits a baseline: the gate through its command line, in a real repository."""
+"""The gate through its command line, in a real repository that commits a baseline."""
 
 import json
 import os

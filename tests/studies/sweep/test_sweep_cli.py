@@ -1,4 +1,4 @@
-"""``spillprof sweep`` as users call it."""
+"""``spillprof sweep`` from the command line."""
 
 import csv
 import io

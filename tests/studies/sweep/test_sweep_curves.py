@@ -1,4 +1,4 @@
-"""Knees, cliffs, answers and fronts of curves drawn by hand."""
+"""Knees, cliffs, answers and Pareto fronts of curves drawn by hand."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The same sweep on a real scheduler and real workers, processes on the loopback, one of which is killed meanwhile."""
+"""The same sweep on a real scheduler and real workers on the loopback, one of which is killed during it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Processes of a sweep: they end with the one that started them, and one that dies costs its own job at most."""
+"""Processes of a sweep end with their parent, and a dead one costs at most its own job."""
 
 import os
 import signal
