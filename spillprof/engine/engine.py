@@ -39,12 +39,11 @@ from spillprof.lowering.transforms import reordered, with_recomputed
 from spillprof.planning.bounds.covering import Price, Prices
 from spillprof.planning.bounds.methods import LowerBound, lower_bound
 from spillprof.planning.gaps import locked_bytes
-from spillprof.planning.interval import choose_gaps
 from spillprof.planning.optimal.search import Optimum, find_optimum
 from spillprof.planning.options import Dma, Order, PlanningOptions, Recomputing
 from spillprof.planning.planner import make_plan, plan_and_choices
 from spillprof.planning.recorder import streamed_operands
-from spillprof.planning.strategies import IDEAL, INTERVAL, ONLINE_RULES, OPTIMAL
+from spillprof.planning.strategies import IDEAL, ONLINE_RULES, OPTIMAL, check_strategy
 from spillprof.timing.dma import Link, read_link, write_link
 from spillprof.timing.issue_times import best_issue_times
 from spillprof.timing.timeline import simulate
@@ -200,8 +199,9 @@ class Engine:
     def totals(self, run: Run, strategy: str, placement: str) -> Totals:
         """Plans, verifies and plays one strategy. ``CapacityError`` if it cannot be planned in this memory.
 
-        The program is chosen under the run's own placement, whatever ``placement`` plans it. If one online strategy
-        never chooses a victim, all online strategies have the same totals; so has ``interval`` if it spills nothing.
+        The program is chosen under the run's own placement, whatever ``placement`` plans it. If an online strategy
+        never chooses a victim, all online strategies have the same totals, and so has an offline strategy that spills
+        nothing.
         """
         if strategy == IDEAL:
             return _totals(self.infinite(run))
@@ -263,9 +263,10 @@ def picoseconds(target: Target) -> Prices:
 
 
 def _spills_nothing(fitted: Program, run: Run, strategy: str, undecided: Totals) -> bool:
-    """Whether ``interval`` makes the plan of the online strategies."""
+    """Whether an offline strategy spends no gap off-chip, and so makes the plan of the online strategies."""
+    choose_gaps = check_strategy(strategy).choose_gaps
     return (
-        strategy == INTERVAL
+        choose_gaps is not None
         and not fitted.weights_persist
         and not undecided.compaction_count
         and not choose_gaps(fitted, run.target, run.planning)

@@ -1,10 +1,10 @@
 """Certificate: integers that prove a lower bound on spill bytes, checkable without a solver; and its JSON."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from spillprof.ir.errors import PlanError
+from spillprof.ir.json_values import MalformedError, reader_of
 
 CERTIFICATE_SCHEMA = "spillprof-certificate/1"
 
@@ -52,26 +52,9 @@ def certificate_from_json(data: object) -> Certificate:
         data = data["certificate"]
     if not isinstance(data, Mapping) or data.get("schema") != CERTIFICATE_SCHEMA:
         raise PlanError("there is no certificate in the file", hint=_HINT)
-    table = _read(Certificate, data, "certificate", skip="rows")
-    rows = data.get("rows")
-    if not isinstance(rows, list):
-        raise PlanError("certificate.rows must be a list", where=["certificate"])
-    read = [_read(CertificateRow, row, f"rows[{k}]") for k, row in enumerate(rows)]
-    return Certificate(**table, rows=tuple(CertificateRow(**row) for row in read))
-
-
-def _read(noun: type, data: object, where: str, *, skip: str = "") -> dict[str, Any]:
-    if not isinstance(data, Mapping):
-        raise PlanError(f"{where} must be an object", where=[where])
-    return {f.name: _value(f.type, data.get(f.name), f"{where}.{f.name}") for f in fields(noun) if f.name != skip}
-
-
-def _value(kind: Any, raw: object, where: str) -> Any:
-    if kind in (tuple[str, ...], tuple[int, ...]):
-        if not isinstance(raw, list):
-            raise PlanError(f"{where} must be a list", where=[where])
-        item = str if kind == tuple[str, ...] else int
-        return tuple(_value(item, each, where) for each in raw)
-    if not isinstance(raw, kind) or (kind is int and isinstance(raw, bool)):
-        raise PlanError(f"{where} must be of type {kind.__name__}", where=[where])
-    return raw
+    try:
+        certificate: Certificate = reader_of(Certificate)(data)
+    except MalformedError as error:
+        what = "a key is missing" if error.what is None else f"it cannot hold {error.what}"
+        raise PlanError(f"the certificate is malformed: {what}", where=[error.place]) from None
+    return certificate

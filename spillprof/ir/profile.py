@@ -102,8 +102,8 @@ class Profile:
 
     spillprof_version: str
     model: ModelFacts
-    target: Target  # its MAC rates per second
     reserved: ReservedBytes  # in JSON, part of the target
+    target: Target  # its MAC rates per second
     config: Mapping[str, Any]
     steps: tuple[StepFact, ...]
     live_bytes: tuple[int, ...]  # of each step as stored, at its fullest phase; workspaces, or their block, included

@@ -4,6 +4,7 @@ The types of the dataclass fields are the format. Target fields that the JSON do
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 from spillprof.ir.errors import ProfileError, UsageError
@@ -73,6 +74,8 @@ def _faults(profile: Profile) -> Iterator[str]:
         "dram_write_bytes_per_s",
     ):
         yield from _positive(f"target.{name}", [getattr(profile.target, name)])
+    for column in fields(profile.reserved):
+        yield from _within(f"target.{column.name}", [getattr(profile.reserved, column.name)])
     yield from _within("live_bytes", profile.live_bytes)
     yield from _within("step of an oversized operator", (o.step for o in profile.oversized), n - 1)
     yield from _within("size of an oversized operator", (o.streamed_bytes for o in profile.oversized))

@@ -1,4 +1,4 @@
-"""A calibration for the terminal, and as JSON."""
+"""Renders a calibration as text and as JSON."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from spillprof.report.text import label
 def render(
     calibration: Calibration, unswept: Calibration | None, *, device: str, method: Sequence[str], caches: str
 ) -> str:
-    """A table of sizes, the fitted curves, and their errors; ``unswept``: the same copies without sweeping caches."""
+    """Renders sizes, fitted curves and errors; ``unswept`` is the calibration without cache sweeping."""
     lines = [label(device, 200), *(f"  {label(remark, 200)}" for remark in (*method, caches)), ""]
     lines += _sizes(calibration)
     lines += ["  read, write: the least time measured; * held out: not used by the fit", "", *_fits(calibration), ""]
@@ -93,7 +93,7 @@ def _ends(interval: Interval | None) -> list[float] | None:
 
 
 def _sizes(calibration: Calibration) -> list[str]:
-    """Measured and fitted seconds and their distance, a row a size, reads and writes side by side."""
+    """Tabulates measured and fitted seconds and relative error by size, reads beside writes."""
     reads, writes = (calibration.of(way) for way in ONE_WAY)
     heads = ("size  ", *(head for way in ONE_WAY for head in (str(way), "fitted", "error")))
     rows = [
@@ -152,7 +152,7 @@ def _errors(what: str, calibration: Calibration) -> str:
 
 
 def _difference(swept: Calibration, unswept: Calibration) -> list[str]:
-    """How far off the unswept curve is with swept caches, and the size whose time changes most."""
+    """States the error of the unswept curve on swept copies, and the size whose time differs most."""
     pairs = [pair for pair in zip(swept.series, unswept.series, strict=True) if pair[0].direction in ONE_WAY]
     cold, warm = max(pairs, key=lambda pair: abs(math.log(pair[0].min_s / pair[1].min_s)))
     rates = [format_rate(each.size_bytes / each.min_s) for each in (cold, warm)]

@@ -1,4 +1,4 @@
-"""Tables of the HTML report: the first rows are written as HTML, the rest travel as JSON and are shown by pages."""
+"""Tables of HTML pages: the first rows are HTML, all rows are JSON that the page sorts and filters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from typing import Any
 from spillprof.report.scales import MISSING, Scale, energy_scale, size_scale, time_scale
 
 HTML_ROWS = 100
-"""Rows that are real HTML: they show without JavaScript and in print."""
+"""Rows written as HTML: visible without JavaScript and in print."""
 MAX_ROWS = 500
-"""Rows of an interactive table at most; what is left out is said, and is in the JSON and CSV output."""
+"""Maximum rows of an interactive table; the page says what is left out, and JSON and CSV have it."""
 BRIEF_ROWS = 20
 """Rows of the table view of a figure."""
 
 
 class Cell(StrEnum):
-    """How a column's values are written and sorted."""
+    """Type of a column: decides how values are written and sorted."""
 
     TEXT = "text"
     COUNT = "count"
@@ -35,11 +35,11 @@ class HtmlColumn:
 
     @property
     def is_name(self) -> bool:
-        """Whether the cells are names of operators or buffers, which want room."""
+        """Whether the cells are names of operators or buffers, which get a wider column."""
         return self.title in ("operator", "buffer")
 
     def text(self, value: Any) -> str:
-        """The cell as shown."""
+        """Formats a cell."""
         if value is None:
             return MISSING
         if self.scale is not None:
@@ -57,7 +57,7 @@ class DataTable:
     total: int  # rows before the cut
 
     def to_json(self) -> dict[str, Any]:
-        """Columns and all rows, for the page's script."""
+        """Returns columns and all rows for the page's script."""
         columns = [
             {"title": c.title, "kind": str(c.kind), "name": c.is_name}
             | ({"unit": c.scale.unit, "factor": c.scale.factor, "decimals": c.scale.decimals} if c.scale else {})
@@ -75,7 +75,7 @@ def make_table(
     limit: int = MAX_ROWS,
     total: int | None = None,
 ) -> DataTable:
-    """A table of one row an item, at most ``limit``, each column of sizes or times in one unit."""
+    """Makes a table of one row an item, at most ``limit``, with one unit in each column of sizes or times."""
     rows = tuple(row(item) for item in items[:limit])
     scales = {Cell.SIZE: size_scale, Cell.TIME: time_scale, Cell.ENERGY: energy_scale}
     described = tuple(

@@ -15,7 +15,7 @@ _MAX_BODIES = 4
 
 
 def render(inspection: Inspection, *, top: int, color: bool) -> str:
-    """The page, with ``top`` rows a table, largest first."""
+    """Renders the page, with ``top`` rows a table, largest first."""
     return "\n".join(_lines(inspection, top, _bold if color else str)) + "\n"
 
 
@@ -91,14 +91,14 @@ def _control_flow(rows: Sequence[ControlFlow], total: int, strong: Callable[[str
 
 
 def _shape(tensor: TensorFact) -> str:
-    """Its sizes; a sequence has none."""
+    """Formats the shape; a sequence has none."""
     if tensor.dtype in UNSIZED_DTYPES - {"string"}:
         return "-"
     return "x".join(map(str, tensor.shape)) or "scalar"
 
 
 def _kind(tensor: TensorFact) -> str:
-    """Where it comes from; an output that is a view of an input, or a constant, is both."""
+    """Names the kind; an output that is a view of an input, or a constant, is both."""
     return f"{tensor.kind}, output" if tensor.is_output and tensor.kind is not BufferKind.OUTPUT else str(tensor.kind)
 
 

@@ -1,4 +1,4 @@
-"""A layout for the terminal, as CSV in the form of google/minimalloc, and as JSON."""
+"""Renders a layout as text, as CSV in the format of google/minimalloc, and as JSON."""
 
 import csv
 from collections import Counter
@@ -28,7 +28,7 @@ def render_csv(problem: LayoutProblem, layout: Layout | None) -> str:
 
 
 def render_residencies(profile: Profile) -> str:
-    """Where the leading strategy has its buffers on-chip, as a problem for other allocators. Time is in ticks.
+    """Writes the residencies of the leading strategy as a problem for other allocators. Time is in ticks.
 
     ``ProfileError`` if the profile was saved without events.
     """
@@ -51,11 +51,11 @@ def render_residencies(profile: Profile) -> str:
 
 
 def render(problem: LayoutProblem, layout: Layout, *, name: str, sram_bytes: int | None) -> str:
-    """Peak, lower bound, and whether it fits: a few lines."""
+    """Summarises peak, lower bound, and whether the layout fits."""
     over = layout.peak_bytes - layout.lower_bound_bytes
     share = f" ({over / layout.lower_bound_bytes:+.1%} of the bound)" if over else " (as low as can be)"
     if sram_bytes is not None and layout.lower_bound_bytes < layout.peak_bytes <= sram_bytes:
-        share = ""  # nobody looked for less
+        share = ""  # the search stopped when it fit
     facts = [
         ("peak", f"{format_size_exact(layout.peak_bytes)}{share}"),
         ("lower bound", f"{format_size_exact(layout.lower_bound_bytes)}   most bytes live at once"),
@@ -68,7 +68,7 @@ def render(problem: LayoutProblem, layout: Layout, *, name: str, sram_bytes: int
 
 
 def to_json(problem: LayoutProblem, layout: Layout, *, sram_bytes: int | None) -> dict[str, Any]:
-    """The layout as JSON values; ``fits`` is null where no memory was named."""
+    """Returns the layout as JSON values; ``fits`` is null without a memory size."""
     return {
         "schema": "spillprof-layout/1",
         "alignment_bytes": problem.alignment_bytes,

@@ -22,11 +22,11 @@ from spillprof.report.text import count_of, label
 
 _ALONE = "base-uri 'none'; form-action 'none'"
 BOLD = "font-weight:bold"
-"""What plotly makes of ``<b>`` in a label: an attribute, and the only one that a page needs."""
+"""The style attribute that plotly writes for ``<b>`` in a label; pages need no other."""
 
 
 def policy(scripts: Sequence[str], styles: Sequence[str], attributes: Sequence[str] = ()) -> Markup:
-    """The policy of a page with just these scripts, style sheets and style attributes, each exactly as it stands there.
+    """Returns the policy of a page with exactly these scripts, style sheets and style attributes.
 
     There is no 'unsafe-inline', so that no other attribute holds style: ``share_classes`` do. What scripts set
     on ``element.style`` is not inline for a browser, nor are the rules that plotly inserts into a sheet of its own. It
@@ -41,20 +41,20 @@ def policy(scripts: Sequence[str], styles: Sequence[str], attributes: Sequence[s
 
 
 def share_classes(percent: float) -> str:
-    """Classes that give an element the custom properties ``--whole`` and ``--tenth``: their sum is the percentage."""
+    """Returns classes that set the custom properties ``--whole`` and ``--tenth``, whose sum is the percentage."""
     tenths = round(10 * min(max(percent, 0.0), 100.0))
     return f"w{tenths // 10} t{tenths % 10}"
 
 
 def share_rules() -> Markup:
-    """The rules of those classes, one for each whole percentage and each tenth."""
+    """Returns the CSS rules of ``share_classes``: one for each whole percentage and each tenth."""
     wholes = [f".w{whole} {{ --whole: {whole}; }}" for whole in range(101)]
     tenths = [f".t{tenth} {{ --tenth: 0.{tenth}; }}" for tenth in range(10)]
     return Markup("\n".join([*wholes, *tenths, ""]))
 
 
 def environment() -> Environment:
-    """Templates with everything escaped, and the filters that they use."""
+    """Returns the jinja2 environment: autoescaping on, undefined names are errors, filters for units."""
     made = Environment(
         loader=FileSystemLoader(templates_dir()),
         autoescape=True,
@@ -76,13 +76,13 @@ def environment() -> Environment:
 
 
 def templates_dir() -> Path:
-    """The folder of templates: inside an installed package, else that of the checkout."""
+    """Returns the folder of templates: inside the installed package, or in the checkout."""
     packaged = Path(__file__).parents[1] / "templates"
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "templates"
 
 
 def method_html() -> Markup:
-    """Glossary and cost model (docs/model.md), from the package or the checkout."""
+    """Renders the glossary and cost model (docs/model.md); empty if the file is missing."""
     candidates = (templates_dir() / "model.md", Path(__file__).parents[2] / "docs" / "model.md")
     path = next((path for path in candidates if path.is_file()), None)
     return Markup(to_html(path.read_text("utf-8"), top_level=3)) if path else Markup()
@@ -95,27 +95,27 @@ def script_json(value: Any) -> Markup:
 
 
 def stylesheet() -> Markup:
-    """The sheet that all pages share."""
+    """Returns the style sheet that all pages share."""
     return asset("report.css") + share_rules()
 
 
 def library(name: str) -> Markup:
-    """A library that the page carries, as text between script tags. plotly.js: the part that draws on two axes."""
+    """Returns a vendored JavaScript library, safe between script tags. plotly.js is its cartesian part."""
     return Markup(asset(f"vendor/{name}").replace("</script", "<\\/script"))
 
 
 def scripts(*names: str) -> Markup:
-    """The page's own scripts, one after the other."""
+    """Concatenates the page's own scripts."""
     return Markup("\n").join(asset(name) for name in names)
 
 
 def asset(name: str) -> Markup:
-    """A file among the templates, as it stands."""
+    """Reads a file among the templates, unescaped."""
     return Markup((templates_dir() / name).read_text("utf-8"))
 
 
 def to_html(text: str, *, top_level: int) -> str:
-    """HTML of a Markdown document; its ``#`` becomes ``<h{top_level}>``.
+    """Renders a Markdown document as HTML; its ``#`` becomes ``<h{top_level}>``.
 
     HTML in it is text. Links and images are reduced to their words: the page loads nothing.
     """

@@ -11,7 +11,7 @@ from spillprof.verify import Violation
 
 
 def render(violations: Sequence[Violation], result: Result | None, *, name: str, limit: int) -> str:
-    """What ``verify`` prints. ``limit`` violations at most."""
+    """Renders the page of ``verify``, with at most ``limit`` violations."""
     if result is None:
         lines = [f"{name}: not legal, {count_of(len(violations), 'violation')}"]
         lines += [f"  {_sentence(violation)}" for violation in violations[:limit]]
@@ -33,7 +33,7 @@ def render(violations: Sequence[Violation], result: Result | None, *, name: str,
 
 
 def render_bound(lower_bytes: int, result: Result | None) -> str:
-    """What ``verify --certificate`` prints; ``result``: of a legal plan that was checked too."""
+    """Renders the page of ``verify --certificate``; ``result`` is that of a legal plan checked with it."""
     less = f"no plan in this order of operators spills less than {format_size_exact(lower_bytes)}"
     text = f"proven by the certificate, in whole numbers: {less}\n"
     if result is None:
@@ -43,7 +43,7 @@ def render_bound(lower_bytes: int, result: Result | None) -> str:
 
 
 def to_json(violations: Sequence[Violation], result: Result | None) -> dict[str, Any]:
-    """The same as JSON values."""
+    """Returns violations and result as JSON values."""
     keys = ("strategy", "latency_s", "spill_time_s", "spill_bytes", "spill_write_bytes", "spill_read_bytes",
             "streamed_bytes", "spill_count", "reload_count", "peak_bytes", "energy_j")  # fmt: skip
     return {

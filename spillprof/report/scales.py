@@ -1,4 +1,4 @@
-"""Columns of numbers: one unit a column, the same number of decimals, ready to be right-aligned."""
+"""Formats columns of numbers with one unit and one number of decimals each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MISSING = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How the numbers of one column are written."""
+    """Unit and decimals of one column."""
 
     unit: str
     factor: float  # value in base units that makes 1 of ``unit``
@@ -32,34 +32,34 @@ class Scale:
 
 
 def size_scale(sizes_bytes: Sequence[int | None]) -> Scale:
-    """The unit of the largest size, with as many decimals as the column deserves."""
+    """Picks the unit of the largest size, and 0, 1 or 2 decimals."""
     return _scale(sizes_bytes, _SIZE_UNITS, threshold=1023.5)
 
 
 def time_scale(times_s: Sequence[float | None]) -> Scale:
-    """The unit of the largest time, with as many decimals as the column deserves."""
+    """Picks the unit of the largest time, and 0, 1 or 2 decimals."""
     return _scale(times_s, _TIME_UNITS, threshold=999.5)
 
 
 def energy_scale(energies_j: Sequence[float | None]) -> Scale:
-    """The unit of the largest energy, with as many decimals as the column deserves."""
+    """Picks the unit of the largest energy, and 0, 1 or 2 decimals."""
     return _scale(energies_j, _ENERGY_UNITS, threshold=999.5)
 
 
 def size_column(sizes_bytes: Sequence[int | None]) -> tuple[str, ...]:
-    """Sizes in the unit of the largest."""
+    """Formats sizes in the unit of the largest."""
     scale = size_scale(sizes_bytes)
     return tuple(scale.text(size) for size in sizes_bytes)
 
 
 def time_column(times_s: Sequence[float | None]) -> tuple[str, ...]:
-    """Times in the unit of the largest."""
+    """Formats times in the unit of the largest."""
     scale = time_scale(times_s)
     return tuple(scale.text(time) for time in times_s)
 
 
 def comparison_size_column(sizes_bytes: Sequence[int | None]) -> tuple[str, ...]:
-    """As ``size_column``, but all in bytes where two different sizes would print alike."""
+    """Formats sizes as ``size_column``, or all in bytes where different sizes would print alike."""
     column = size_column(sizes_bytes)
     known = [size for size in sizes_bytes if size is not None]
     if len(set(known)) == len({text for text, size in zip(column, sizes_bytes, strict=True) if size is not None}):

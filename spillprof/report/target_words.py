@@ -1,4 +1,4 @@
-"""How the fields of a target are written for people."""
+"""Formats the fields of a target."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from spillprof.ir.units import (
 
 
 def field_text(field: str, value: Any, *, size: Callable[[int], str] = format_size_exact) -> str:
-    """The value with the unit that the field's name ends in; ``none`` for what is not given."""
+    """Formats a value with the unit that the field's name ends in; ``none`` if it is unset."""
     if value is None or value in ((), [], {}):
         return "none"
     if isinstance(value, dict):

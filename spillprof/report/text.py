@@ -4,7 +4,7 @@ import re
 from unicodedata import category, east_asian_width
 
 DEFAULT_WIDTH = 100
-"""Columns of a page that goes to no terminal."""
+"""Width of a page that is not printed on a terminal."""
 
 BARS = "▁▂▃▄▅▆▇█"
 """Heights of a line of bars. The command line replaces those that stdout cannot encode."""
@@ -68,7 +68,7 @@ def shorten_middle(name: str, width: int) -> str:
 
 
 def label(name: str, width: int = 80) -> str:
-    """What reports call an operator or buffer: printable, shortened, never empty."""
+    """Names an operator or buffer in reports: printable, shortened, never empty."""
     return shorten_middle(printable(name), width) or "(unnamed)"
 
 

@@ -1,5 +1,7 @@
 """``read_model``: paths, bytes and streams, the cache, and the choice of the front end."""
 
+import subprocess
+import sys
 from io import BytesIO
 from pathlib import Path
 
@@ -56,3 +58,22 @@ def test_errors_are_not_cached() -> None:
 def test_files_that_no_front_end_claims_go_to_onnx() -> None:
     files = ((OPEN, "m.onnx"), (b"{", "m.json"), (OPEN, "-"), (b"", ""))
     assert {front_end_of(head, name).name for head, name in files} == {"ONNX"}
+
+
+def test_alone_in_its_process_onnx_is_imported_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(OPEN)
+    program = (
+        "import sys\n"
+        "from spillprof.frontends import read_model\n"
+        "graph = read_model(sys.argv[1], dims={'N': 2, 'M': 3}, is_alone=True)\n"
+        "assert graph.tensors['y'].shape == (2, 3)\n"
+        "assert 'onnx' not in sys.modules\n"
+        "import onnx.checker, onnx.helper, onnx.shape_inference\n"
+        "from spillprof.frontends.onnx.proto import ModelProto\n"
+        "assert onnx.ModelProto is ModelProto\n"
+        "(output,) = onnx.shape_inference.infer_shapes(onnx.load(sys.argv[1])).graph.output\n"
+        "assert output.type.tensor_type.elem_type == onnx.TensorProto.FLOAT\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

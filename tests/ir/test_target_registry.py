@@ -68,7 +68,7 @@ from spillprof.ir.target import load_target, parse_target
 from spillprof.ir.target_settings import parse_target_setting, with_fields
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.options import PlanningOptions
-from spillprof.report.json_text import schema
+from spillprof.report.json_text import published_schema
 from spillprof.studies.fingerprint import fingerprint
 from spillprof.studies.sweep.cases import case_digest
 
@@ -81,7 +81,7 @@ found = {"keys": keys(target)}
 if hasattr(target, "banks"):
     found["set"] = keys(with_fields(target, dict([parse_target_setting("banks=4")])))
     found["file"] = parse_target("inherit = 'generic-npu'\\nbanks = 2", name="t").banks
-    found["schema"] = schema()["$defs"]["TargetFacts"]["properties"]["banks"]
+    found["schema"] = published_schema("profile")["$defs"]["TargetFacts"]["properties"]["banks"]
 print(json.dumps(found))
 """
 

@@ -20,7 +20,7 @@ _LARGEST_SWEEP_BYTES = 2**30
 
 
 def last_level_cache_bytes() -> tuple[int, bool]:
-    """Size of the last-level cache, and whether the system told it (else it is assumed)."""
+    """Size of the last-level cache, and whether the system reports it (else it is assumed)."""
     found = _of_linux() if sys.platform == "linux" else _of_macos() if sys.platform == "darwin" else 0
     return (found, True) if found > 0 else (_ASSUMED_BYTES, False)
 

@@ -69,7 +69,7 @@ class TimedCopies:
 
 
 Prepare = Callable[[Copier, Direction, int], object]
-"""What is done right before a copy is timed: sweeping the caches, or the same copy, so that they hold what they can."""
+"""Runs right before a timed copy: sweeps the caches, or makes the same copy to fill them."""
 
 
 def same_copy_before(copier: Copier, direction: Direction, size_bytes: int) -> None:

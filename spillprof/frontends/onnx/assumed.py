@@ -19,14 +19,14 @@ _LONGEST_NAME = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """What was given, and which of it was met on the walk."""
+    """Shapes that the user assumes, and the tensors among them met on the walk."""
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
 
 
 class KnownOutput(NamedTuple):
-    """What is known of an output without the user's word."""
+    """What inference and the file say of an output."""
 
     node: Node
     found: ValueType | None  # inferred

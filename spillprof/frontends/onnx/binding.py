@@ -1,4 +1,4 @@
-"""Gives every dimension of the model's inputs a number."""
+"""Binds every dimension of the model's inputs to a number."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ Axis = int | str | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundInputs:
-    """The inputs' types with every dimension known, and the sizes that symbols got."""
+    """Input types with all dimensions known, and the size of each symbol."""
 
     types: Mapping[str, ValueType]
     dims: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""From the nodes of a file to plain values: names made unique, constants set apart, model-local functions inlined."""
+"""Converts the nodes of a file to plain values: unique names, constants apart, model-local functions inlined."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from spillprof.frontends.onnx.stored_tensors import Constant, constant_value, no
 from spillprof.ir.errors import ModelError
 
 MAX_NODES = 1_000_000
-"""Nodes after inlining. Functions can multiply: thirty nested pairs would make a billion."""
+"""Limit of nodes after inlining: thirty functions that each call the next twice expand to a billion."""
 
 MAX_CALL_DEPTH = 256
-"""Functions that call functions."""
+"""Limit of nested function calls."""
 
 FunctionKey = tuple[str, str, str]
 """Domain, name, overload."""
 
 
 def function_key(domain: str, name: str, proto: NodeProto | FunctionProto) -> FunctionKey:
-    """What a call and a function must have in common."""
+    """The key that a call shares with the function that it calls."""
     return ("" if domain == "ai.onnx" else domain, name, getattr(proto, "overload", ""))
 
 
@@ -89,10 +89,10 @@ def _called(nodes: Iterable[NodeProto]) -> Iterator[FunctionKey]:
 
 
 MAX_STANDARD_VERSION = 999
-"""Of the standard's operator set, which gets two a year. Above what onnx knows, its newest operators are meant."""
+"""Highest accepted version of the standard operator set; versions above the newest that onnx knows mean its newest."""
 
 MAX_BODY_DEPTH = 64
-"""If, Loop and Scan inside each other, after inlining."""
+"""Limit of nested If, Loop and Scan, after inlining."""
 
 
 def model_body(model: ModelProto) -> Body:
@@ -111,14 +111,14 @@ def model_body(model: ModelProto) -> Body:
 
 
 def node_names(graph: GraphProto) -> list[str]:
-    """What the nodes of the model's graph are called, in file order: their own names, made unique."""
+    """Unique names of the graph's nodes, in file order."""
     names = _Names(node.name for node in graph.node)
     return [names.take(node, "", index) for index, node in enumerate(graph.node)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
-    """Where nodes are read: which names they see, which call they belong to."""
+    """The environment in which nodes are read: operator sets, functions, renaming, arguments of the enclosing call."""
 
     opsets: Mapping[str, int]
     functions: Mapping[FunctionKey, FunctionProto]
@@ -171,7 +171,7 @@ def _body(graph: GraphProto, context: _Context, depth: int) -> Body:
 
 
 def _free_names(body: Body) -> tuple[str, ...]:
-    """Names that are read in a body, but not defined there, in order of appearance."""
+    """Names that a body reads from enclosing graphs, in order of appearance."""
     local = {name for name, _ in body.inputs} | body.constants.keys() | {""}
     for node in body.nodes:
         local.update(node.outputs)
@@ -207,7 +207,7 @@ def _inlined(
 
 
 def _call(node: NodeProto, function: FunctionProto, context: _Context, name: str) -> _Context:
-    """How the nodes of a function read in one call: its formal names mapped to the call's, all others prefixed."""
+    """The environment of one function call: formal names map to the call's, all others get a prefix."""
     if len(node.input) > len(function.input) or len(node.output) > len(function.output):
         raise ModelError(f"a call of '{function.name}' has more inputs or outputs than the function", where=(name,))
     prefix = f"{name}/"
@@ -307,7 +307,7 @@ def _without_trailing_blanks(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class _Names:
-    """Gives every node of one graph a name of its own; a name that the file uses once stays as it is."""
+    """Makes node names of one graph unique; a name that the file uses once stays as it is."""
 
     def __init__(self, given: Iterable[str]) -> None:
         self._taken: set[str] = set()

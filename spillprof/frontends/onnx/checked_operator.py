@@ -1,4 +1,4 @@
-"""One operator whose settings are checked: what a check asks of it."""
+"""Access to the operands and attributes of an operator for checks."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -14,7 +14,7 @@ DTYPE_OF_ELEMENT: dict[int, str] = {
     for name, number in TensorProto.DataType.items()
     if (dtype := {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())) in DTYPE_BITS or dtype == "string"
 }
-"""Our name of each ONNX element type that has a known width, and ``string``."""
+"""Data type name of each ONNX element type of known width, and ``string``."""
 
 ELEMENT_OF_DTYPE = {dtype: number for number, dtype in DTYPE_OF_ELEMENT.items()}
 

@@ -1,4 +1,4 @@
-"""Evaluates small operators whose inputs are known: the arithmetic on shapes that exporters write into the graph."""
+"""Constant folding of small operators: the shape arithmetic that exporters write into the graph."""
 
 from collections.abc import Mapping
 

@@ -34,7 +34,7 @@ class Call(NamedTuple):
 
 
 class Impossible(Exception):
-    """The operands have no result, whatever the operator is for: its message says why."""
+    """The operation has no result (division by zero, overflow); the message says why."""
 
 
 class TooLarge(Exception):

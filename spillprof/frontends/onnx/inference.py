@@ -1,4 +1,4 @@
-"""Output types of one operator by onnx's own inference, once for each distinct case; nodes that it cannot be given."""
+"""Output types of one operator by onnx's shape inference, cached by distinct case; refuses nodes that crash it."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,11 +20,11 @@ from spillprof.ir.errors import ModelError, ShapeError
 _InputTypes = Sequence[ValueType | None]
 
 _MOST_AXES = 1 << 16
-"""Of a tensor that onnx is asked to make. It adds them one by one."""
+"""Limit of axes of an Expand result: onnx's inference adds them one by one."""
 
 
 def refuse_misread(node: Node, types: _InputTypes, where: Callable[[], Sequence[str]]) -> None:
-    """``ShapeError`` for a node that must not be asked about."""
+    """Refuses nodes whose out-of-range attributes make onnx's C++ inference read out of bounds. ``ShapeError``."""
     check = _MISREAD.get(node.op_type)
     fault = check and check(node, {a.name: a.i for a in node.attributes}, types)
     if fault:
@@ -81,7 +81,7 @@ _FLOATS_MATTER = frozenset({"Resize", "Upsample", "Range"})
 """Operators whose output size follows from floating-point inputs."""
 
 _MISREAD_DEFAULTS = {"STFT": {"onesided": 1}}
-"""Attributes whose default, as the standard states it, onnx's inference does not take when they are left out."""
+"""Defaults that the standard states and onnx's inference ignores when the attribute is absent."""
 
 MISFIT_HINT = "check the sizes given with --dim, --shape, --batch or --assume; if none is, the model contradicts itself"
 """What to do where an operator's inputs do not fit each other."""
@@ -93,19 +93,19 @@ _SIZE_TYPES = frozenset(map(np.dtype, ("int64", "int32", "uint64", "uint32")))
 
 
 class NodeInference:
-    """Onnx's per-operator inference behind a memory: a hundred thousand equal layers cost one question."""
+    """Memoized per-operator inference of onnx: equal layers are inferred once."""
 
     def __init__(self) -> None:
         self._known: dict[object, _OutputTypes] = {}
         self._kinds = OperatorKinds()
 
     def has_schema(self, node: Node) -> bool:
-        """Whether onnx knows the operator in the version it was written for, and has not withdrawn it there."""
+        """Whether onnx has a schema of the operator in its version that is not deprecated."""
         schema = _find_schema(node)
         return schema is not None and not schema.deprecated
 
     def standard_kind(self, op_type: str, version: int, attributes: Sequence[AttributeProto]) -> OperatorKind:
-        """A standard operator with those of the attributes that it has: vendors add their own to it."""
+        """A standard operator with the attributes that its schema has; vendors' additions are dropped."""
         schema = schema_of(op_type, version, "")
         assert schema is not None  # rules name operators of the standard
         known = schema.attributes
@@ -199,7 +199,7 @@ def _type(found: bytes | None) -> ValueType | None:
 
 
 def place(node: Node) -> str:
-    """How errors name an operator."""
+    """The operator as errors show it: name and type."""
     return f"{node.name} ({node.op_type})"
 
 

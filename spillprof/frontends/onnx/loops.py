@@ -71,7 +71,7 @@ class _Loop:
 
     @property
     def count(self) -> int | None:
-        """Trips, None if nobody says how many."""
+        """The trip count, None if unknown."""
         return None if self.trips.basis is TripBasis.ASSUMED else self.trips.count
 
     @property

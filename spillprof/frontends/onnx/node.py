@@ -1,4 +1,4 @@
-"""Operators and graphs as a file has them, as plain values; what operators do is shared among equal ones."""
+"""Nodes and graphs of a file as plain values; equal operators share one kind."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ def plain_attributes(attributes: Iterable[AttributeProto]) -> Mapping[str, Attri
 
 
 def _guessed_kind(a: AttributeProto) -> int:
-    """The kind of an attribute of the oldest files, which do not state it."""
+    """The type of an attribute in files so old that they do not state it."""
     for name, kind in (("i", _KIND.INT), ("f", _KIND.FLOAT), ("s", _KIND.STRING)):
         if a.HasField(name):
             return int(kind)
@@ -60,7 +60,7 @@ class OperatorKind:
 
 
 class OperatorKinds:
-    """Makes kinds, equal ones once. Those with graphs inside are never equal."""
+    """Interns operator kinds. Kinds with subgraphs are never shared."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str | int | bytes, ...], OperatorKind] = {}
@@ -85,7 +85,7 @@ def _made(op_type: str, domain: str, version: int, attributes: tuple[AttributePr
 
 @dataclass(slots=True, kw_only=True)
 class Node:
-    """One operator as the file has it, with names as they will appear."""
+    """One operator of the file, under its final names."""
 
     name: str
     kind: OperatorKind
@@ -122,7 +122,7 @@ class Node:
 
 @dataclass(slots=True, kw_only=True)
 class Body:
-    """A graph: the model's, or that of a branch or loop."""
+    """The main graph, or the body of a branch or loop."""
 
     name: str
     inputs: tuple[tuple[str, TypeProto | None], ...]

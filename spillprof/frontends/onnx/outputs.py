@@ -26,7 +26,7 @@ from spillprof.ir.graph import AttributeValue
 
 
 class Operands(NamedTuple):
-    """What is known of an operator's inputs; one entry an input."""
+    """Types and contents of an operator's inputs as far as known; one entry an input."""
 
     types: Sequence[ValueType | None]
     values: Sequence[Array | None]

@@ -1,4 +1,4 @@
-"""From an ONNX file to a Graph: read, strip, parse, bind, size."""
+"""Reads an ONNX file into a Graph: strips payloads, parses, binds open dimensions, sizes every tensor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ def read(source: ModelSource, bindings: Bindings, cache: GraphCache | None = Non
 
     Small tensors in other files are read where a size stays open without them, and only from the model's folder.
     """
-    stripped = _stripped(source)  # before the digest: nonsense is refused before all of it is read
+    stripped = _stripped(source)  # before the digest, so that a file of another format is refused early
     read = _Reading(stripped=stripped, shown=source.name, sha256=source.sha256(), bindings=bindings)
     return read.graph(source.folder, GraphCache(1) if cache is None else cache)
 
@@ -66,7 +66,7 @@ class _Reading:
         return known if known.path == self.shown else replace(known, path=self.shown)
 
     def _first_graph(self) -> Graph | tuple[Stored, ...]:
-        """The graph without a look into other files; what to read of them where they may matter."""
+        """The graph without external data; where sizes may depend on that, the tensors to read from it."""
         model = _parsed(self.stripped, self.shown)
         stored = stored_outside(model)
         try:
@@ -78,7 +78,7 @@ class _Reading:
         return stored if stored and graph.assumptions else graph
 
     def _graph_of_files(self, stored: tuple[Stored, ...], contents: Contents, cache: GraphCache) -> Graph:
-        """The graph with what was read from other files in it; says what could not be read, where that may matter."""
+        """The graph with external data filled in; notes unread tensors where sizes may depend on them."""
         key = (self.sha256, self.bindings.key, contents.digest, contents.faults)
         known: Graph | None = cache.get(key)
         if known is not None:
@@ -99,7 +99,7 @@ class _Reading:
 
 
 def _named(error: SpillprofError, shown: str, missing: Sequence[str] = ()) -> SpillprofError:
-    """An error about the model, the file and what could not be read in it; one about an option as it is."""
+    """Adds the file, and tensors that could not be read, to an error about the model; other errors stay as they are."""
     if not isinstance(error, ModelError):
         return error
     where = error.where if shown in error.where else (shown, *error.where)

@@ -1,4 +1,4 @@
-"""What a rule of our own about an operator's outputs can ask, and what it can say."""
+"""Size rules of our own: access to operands and attributes, and the results that a rule may return."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest

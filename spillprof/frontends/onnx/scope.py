@@ -1,4 +1,4 @@
-"""What is known of the values of a graph while it is walked, those of the graphs around it included."""
+"""Types and small contents of values during the walk, with look-up in enclosing graphs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from spillprof.ir.graph import TensorKind
 
 @dataclass(slots=True, kw_only=True)
 class Scope:
-    """Types and small contents of values by name. A name not known here is looked up in the graph around."""
+    """Types and small contents of values by name; unknown names are looked up in the enclosing graph."""
 
     parent: "Scope | None" = None
     types: dict[str, ValueType | None] = field(default_factory=dict)  # None: nothing is known

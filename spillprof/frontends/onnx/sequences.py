@@ -84,7 +84,7 @@ def _node(
 
 
 MAX_MEMBERS = 1024
-"""Members that are told apart; a longer sequence is known by its type alone."""
+"""Limit of members that are tracked one by one; of a longer sequence only the type is known."""
 
 LARGEST_TAKEN = "an element of a sequence depends on the data: its largest size is taken"
 
@@ -151,7 +151,7 @@ def sequence_found(
     values: Sequence[Array | None],
     inferred: ValueType | None,
 ) -> SequenceFound | None:
-    """What an operator on sequences or optionals gives; None for other operators, and where it cannot be told."""
+    """The output of an operator on sequences or optionals; None for other operators, and where it is unknown."""
     rule = _RULES.get(node.op_type) if node.domain == "" else None
     if rule is None or not node.outputs:
         return None
@@ -289,7 +289,7 @@ def _optional(case: _Case) -> SequenceFound:
 
 
 def _taken_out(case: _Case) -> SequenceFound:
-    """OptionalGetElement; newer sets let what is no optional pass."""
+    """OptionalGetElement; newer operator sets pass other values through."""
     found = case.types[0]
     if found is None or found.dtype != "optional":
         return SequenceFound(type=case.member(0).type, value=case.values[0])

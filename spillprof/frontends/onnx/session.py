@@ -1,4 +1,4 @@
-"""What one reading of a model shares over all its bodies, and what sizing a body gives."""
+"""State shared by all bodies of one read, and the result of sizing a body."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ _LISTED = 8
 
 @dataclass(slots=True, kw_only=True)
 class Runs:
-    """Branches and trips by the name of the operator, and which operators were met."""
+    """Branches and trip counts that the user gives by operator, and the operators met so far."""
 
     branches: Mapping[str, str] = field(default_factory=dict)  # "then" or "else"
     trips: Mapping[str, int] = field(default_factory=dict)  # "": every loop whose length the model leaves open
@@ -99,7 +99,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Memory, counters and bound symbols."""
+    """Memo tables, counters and bound symbols of one read."""
 
     symbols: Mapping[str, int]
     finder: OutputFinder = field(default_factory=OutputFinder)
@@ -112,7 +112,7 @@ class Session:
     assumed: Assumed = field(default_factory=Assumed)
 
     def trial(self) -> "Session":
-        """The same, with a tally of its own: for a walk whose result may be thrown away."""
+        """A copy with its own tally, for a walk whose result may be discarded."""
         return replace(self, tally=Tally())
 
 

@@ -1,4 +1,4 @@
-"""Refuses settings that make no sense before sizes follow from them: onnx's own inference lets many of them pass."""
+"""Refuses invalid attribute values that onnx's own inference accepts, before sizes follow from them."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

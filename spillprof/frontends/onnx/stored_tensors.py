@@ -1,4 +1,4 @@
-"""Tensors stored in a file: what the wire format says of them, their types, and the contents of small ones."""
+"""Tensors stored in a file: checks on the wire format, types, contents of small ones."""
 
 import math
 from collections.abc import Iterable

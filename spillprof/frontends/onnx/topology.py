@@ -1,4 +1,4 @@
-"""Is a graph well formed, and in which order can its nodes run?"""
+"""Well-formedness of a graph, and a topological order of its nodes."""
 
 import heapq
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How often a Loop runs, as far as the model or the user says."""
+"""Trip counts of loops, from the model or the user."""
 
 from spillprof.frontends.onnx.inference import place
 from spillprof.frontends.onnx.node import Body, Node

@@ -1,4 +1,4 @@
-"""What the file states of types and shapes: a claim that fills gaps, and is overruled where it cannot be true."""
+"""Types and shapes that value_info states: they fill gaps of inference, and are overruled where they contradict it."""
 
 from spillprof.frontends.onnx.contrib import contrib_rule
 from spillprof.frontends.onnx.elements import ValueType, stated_type
@@ -18,7 +18,7 @@ def claimed_type(name: str, node: Node, session: Session, body: Body) -> ValueTy
 
 
 def check_claims(body: Body, scope: Scope, session: Session) -> None:
-    """What the file states of weights and inputs, against what they are."""
+    """Compares stated types of weights and inputs with the actual ones."""
     stated = [(n, proto) for n, proto in body.inputs if proto is not None]
     stated += [*body.stored_types.items(), *body.declared_types.items()]
     for name, proto in stated:
@@ -75,5 +75,5 @@ def _written(known: ValueType | None) -> str:
 
 
 def _is_defined(node: Node, session: Session) -> bool:
-    """Whether anybody says what the operator does; if nobody does, an output's declared type is no evidence."""
+    """Whether a schema or rule defines the operator; otherwise an output's declared type proves nothing."""
     return session.finder.inference.has_schema(node) or contrib_rule(node) is not None

@@ -104,7 +104,7 @@ def _tell_of_size(known: ValueType, elements: Sequence[tuple[str, tuple[int, ...
 
 
 _ELEMENTWISE_BODIES = frozenset({("ai.onnx.preview", "FlexAttention")})
-"""Operators whose bodies work on single elements inside of them: no tensor of a body is ever in memory."""
+"""Operators whose bodies process single elements: no tensor of such a body is ever in memory."""
 
 
 def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
@@ -132,7 +132,7 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
 
 
 def _spelled_out(node: Node, scope: Scope, session: Session) -> Sequence[Node]:
-    """The operators that one with bodies is made of: itself, but for a SequenceMap."""
+    """Expands a SequenceMap into a loop; any other node stays as it is."""
     if not is_sequence_map(node):
         return (node,)
     if id(node) not in session.spelled_out:
@@ -162,7 +162,7 @@ def _sized_operator(node: Node, scope: Scope, session: Session, body: Body, root
 
 
 def _hand_on_fault(node: Node, found: Found, scope: Scope, session: Session) -> None:
-    """Marks outputs whose contents cannot be. ``ShapeError`` where a size would follow from such contents."""
+    """Marks outputs whose contents are impossible. ``ShapeError`` where a size depends on them."""
     fault = (place(node), found.fault) if found.fault else None
     fault = fault or next((f for name in node.inputs if name and (f := scope.fault_of(name))), None)
     if fault is None:

@@ -1,4 +1,4 @@
-"""Walks the wire format of a model file and leaves the weight payloads out.
+"""Walks the protobuf wire format of a model file and strips weight payloads.
 
 Protobuf knows how to parse a model, but not how to leave two gigabytes of it on disk. So the bytes are first walked
 field by field: lengths, wire types, nesting and text are checked, what is only payload or prose is skipped, and the
@@ -16,16 +16,16 @@ from spillprof.frontends.onnx.stored_tensors import TensorFacts
 from spillprof.ir.errors import ModelError
 
 MAX_NESTING = 100
-"""Messages inside messages. Protobuf itself refuses more."""
+"""Limit of nested messages, the same as protobuf's."""
 
 MAX_FIELDS = 3_000_000
-"""Fields in one file: a graph of 100,000 operators has less than a million; read in seconds."""
+"""Limit of fields in one file: a graph of 100,000 operators has less than a million."""
 
 MAX_STRIPPED_BYTES = 1 << 27
-"""What may be left without payloads, and is held a few times over. Large real graphs have a few megabytes."""
+"""Limit of a stripped model, which is held in memory several times. Large real graphs have a few megabytes."""
 
 MAX_TEXT_BYTES = 1 << 24
-"""One name. Hostile files have names of kilobytes; none has megabytes."""
+"""Limit of one name."""
 
 LARGE_ATTRIBUTE_BYTES = 1 << 16
 """Byte strings of attributes above this are embedded files, not settings."""

@@ -1,4 +1,4 @@
-"""The two charts of a comparison, as lines of an SVG: what is live in both runs, and where their spills part."""
+"""The SVG charts of a comparison: live bytes of both runs, and cumulative difference of spill bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from spillprof.report.text import label
 from spillprof.studies.diff import ProfileDiff, StrategyChange
 
 WIDTH, HEIGHT = 1000, 220
-"""Of a chart, in its own units."""
+"""Size of a chart in SVG units."""
 
 _MAX_POINTS = 500
-"""Stretches of steps that a chart tells apart."""
+"""Maximum points of a line."""
 
 _MARGIN = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineChart:
-    """Lines over the steps of a run, their points as SVG writes them."""
+    """Lines over the steps of a run, with points in SVG syntax."""
 
     lines: tuple[tuple[str, str], ...]  # (class, points)
     levels: tuple[str, ...]  # heights of horizontal lines
@@ -32,7 +32,7 @@ class LineChart:
 
 
 def live_chart(comparison: ProfileDiff) -> LineChart | None:
-    """Live bytes of both runs over their steps; None where nothing runs."""
+    """Draws live bytes of both runs over their steps; None if a run has no steps."""
     runs = comparison.before, comparison.after
     if not all(run.live_bytes for run in runs):
         return None
@@ -53,7 +53,7 @@ def live_chart(comparison: ProfileDiff) -> LineChart | None:
 
 
 def delta_chart(comparison: ProfileDiff, change: StrategyChange) -> LineChart | None:
-    """What the run after spills more than the run before, added up over the steps; None if they never part."""
+    """Draws the cumulative difference of spill bytes (after minus before); None if there is none."""
     moved = sorted((step_of(o) or 0, o.delta_bytes) for o in change.operators if o.delta_bytes)
     if not moved:
         return None
@@ -104,7 +104,7 @@ def _live_words(comparison: ProfileDiff, steps: int) -> str:
 
 
 def _staircase(pieces: Sequence[tuple[int, int, int]], steps: int, most: int) -> str:
-    """Points of a line along (start, end, value) pieces."""
+    """Returns the points of a staircase of (start, end, value) pieces."""
     points = []
     for start, end, value in pieces:
         height = _up(value, most)

@@ -1,4 +1,4 @@
-"""How the page, the text and the Markdown of a comparison begin their parts: who was run, titles, main figures."""
+"""Titles and main figures of a comparison, shared by page, text and Markdown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MAX_SOURCES, MAX_DIFFERENCES, MAX_ALONE = 3, 20, 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHead:
-    """One of the two runs, in words."""
+    """Labels of one of the two runs."""
 
     which: str  # "before" or "after"
     name: str
@@ -28,7 +28,7 @@ class RunHead:
 
 
 def run_heads(comparison: ProfileDiff, width: int) -> tuple[RunHead, RunHead]:
-    """Both runs, names in at most ``width`` characters; sizes that differ never read alike."""
+    """Labels both runs, names in at most ``width`` characters; different sizes never print alike."""
     runs = comparison.before, comparison.after
     names, sizes = path_labels(comparison, width), format_size_pair(runs[0].sram_bytes, runs[1].sram_bytes)
     before, after = (
@@ -39,12 +39,12 @@ def run_heads(comparison: ProfileDiff, width: int) -> tuple[RunHead, RunHead]:
 
 
 def both_run(change: StrategyChange) -> bool:
-    """Whether there is a plan under this strategy on both sides."""
+    """Whether the strategy is feasible in both runs."""
     return change.before.feasible and change.after.feasible
 
 
 def strategy_figures(change: StrategyChange) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
-    """(before, after, change) of spill bytes, then of latency; of a strategy that runs on both sides."""
+    """Returns (before, after, change) of spill bytes, then of latency, of a strategy feasible in both runs."""
     spilled = change.before.spill_bytes, change.after.spill_bytes
     times = Metric.LATENCY.whole(change.before.latency_s), Metric.LATENCY.whole(change.after.latency_s)
     return (
@@ -54,7 +54,7 @@ def strategy_figures(change: StrategyChange) -> tuple[tuple[str, str, str], tupl
 
 
 def source_parts(change: StrategyChange) -> list[tuple[str, int, Sequence[PressureSource]]]:
-    """(title, bytes, sources) of what is held besides, and of what is no longer held; those that there are."""
+    """Returns (title, bytes, sources) of bytes newly held and of bytes no longer held, without empty parts."""
     parts = (
         ("Held besides where operators force out more", change.rise_bytes, change.rise_sources),
         ("No longer held where operators force out less", change.fall_bytes, change.fall_sources),
@@ -63,21 +63,21 @@ def source_parts(change: StrategyChange) -> list[tuple[str, int, Sequence[Pressu
 
 
 def operators_title(change: StrategyChange) -> str:
-    """Of the table of operators."""
+    """Title of the table of operators."""
     return f"Operators that force out or wait for more or less under {strategy_title(change)}"
 
 
 def buffers_title(change: StrategyChange) -> str:
-    """Of the table of buffers."""
+    """Title of the table of buffers."""
     return f"Buffers that spill more or less under {strategy_title(change)}"
 
 
 def step_of(change: OperatorChange) -> int | None:
-    """Where an operator runs: after, or before if it was removed."""
+    """Returns the operator's step in the run after, or in the run before if it was removed."""
     return change.step_before if change.step_after is None else change.step_after
 
 
 def alone(comparison: ProfileDiff) -> list[tuple[str, Sequence[Named]]]:
-    """``added`` and ``removed`` operators, those that there are."""
+    """Returns ``added`` and ``removed`` operators, without empty parts."""
     parts = (("added", comparison.matching.added), ("removed", comparison.matching.removed))
     return [part for part in parts if part[1]]

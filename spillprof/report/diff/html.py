@@ -39,7 +39,7 @@ _MAX_SOURCES, _MAX_ALONE = 8, 200
 
 
 def render(comparison: ProfileDiff) -> str:
-    """The page as HTML text. The same comparison gives the same text."""
+    """Renders the page. Deterministic."""
     return environment().get_template("diff.html.jinja").render(_context(comparison))
 
 
@@ -109,7 +109,7 @@ def _strategy_row(change: StrategyChange) -> dict[str, Any]:
 
 
 def _view(comparison: ProfileDiff, change: StrategyChange, index: int) -> dict[str, Any]:
-    """Everything that the page shows of one strategy."""
+    """Collects all that the page shows of one strategy."""
     return {
         "index": index,
         "lead": index == 0,

@@ -38,7 +38,7 @@ _MIN_WIDTH = 80
 
 
 def render(comparison: ProfileDiff, *, top: int = 10, width: int | None = None) -> str:
-    """The page as text, newline at the end, with ``top`` operators and buffers. Deterministic."""
+    """Renders the page, newline at the end, with ``top`` operators and buffers. Deterministic."""
     page = max(_MIN_WIDTH, width or DEFAULT_WIDTH)
     lines: list[str] = []
     for part in _parts(comparison, top, page):
@@ -155,7 +155,7 @@ def _buffers(lead: StrategyChange, top: int, width: int) -> list[str]:
 
 
 def _name_width(width: int) -> int:
-    """What four columns of figures leave for names."""
+    """Returns the width that four columns of figures leave for names."""
     return max(20, min(48, width - 58))
 
 
@@ -172,7 +172,7 @@ def _sizes(scale: Scale, change: OperatorChange | BufferChange) -> tuple[str, st
 
 
 def _with_reasons(table: Table, reasons: Sequence[str], width: int) -> list[str]:
-    """The table, and below each row its reason."""
+    """Lays out a table with a reason below each row."""
     lines = []
     for block, reason in zip(table.blocks(indent=2), ("", *reasons), strict=True):
         lines += [*block, *wrapped(reason, width, first=" " * 6, others=" " * 8)]

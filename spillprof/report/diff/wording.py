@@ -31,7 +31,7 @@ OUTCOMES = {
     StrategyOutcome.RUNS_NEITHER: "runs in neither",
 }
 MUCH = 0.5
-"""Of a rise: a source with so large a share is what the verdict names."""
+"""Share of a rise above which the verdict names its source."""
 MAX_NAMED = 3
 
 _ALIKE = {
@@ -47,7 +47,7 @@ _ALIKE = {
 
 
 def diff_verdict(comparison: ProfileDiff) -> str:
-    """The finding in one or two sentences."""
+    """States the finding in one or two sentences."""
     if not comparison.strategies:
         return "Nothing to compare: one of the runs has no result."
     lead = comparison.strategies[0]
@@ -57,7 +57,7 @@ def diff_verdict(comparison: ProfileDiff) -> str:
 
 
 def path_labels(comparison: ProfileDiff, width: int) -> tuple[str, str]:
-    """What to call the two models: their files' names, or their paths where only the folders differ."""
+    """Names the two models by file name, or by path where only the folders differ."""
     paths = comparison.before.path, comparison.after.path
     names = tuple(re.split(r"[/\\]", path)[-1] for path in paths)
     shown = paths if names[0] == names[1] and paths[0] != paths[1] else names
@@ -71,7 +71,7 @@ def strategy_title(change: StrategyChange) -> str:
 
 
 def figure_rows(comparison: ProfileDiff, change: StrategyChange) -> list[tuple[str, str, str, str]]:
-    """(figure, before, after, change) of a strategy that both runs can be planned under."""
+    """Returns (figure, before, after, change) of a strategy feasible in both runs."""
     old, new = change.before, change.after
     before, after = comparison.before, comparison.after
     rows: list[tuple[str, str, str, str]] = []
@@ -153,7 +153,7 @@ def operator_reason(change: OperatorChange) -> str:
 
 
 def buffer_reason(change: BufferChange) -> str:
-    """What is different about the buffer."""
+    """Describes how the buffer changed."""
     names = _names(change.operators)
     match change.why:
         case Why.ADDED:
@@ -177,7 +177,7 @@ def buffer_reason(change: BufferChange) -> str:
 
 
 def matching_sentence(comparison: ProfileDiff) -> str:
-    """How the operators were paired."""
+    """States how operators were matched."""
     m = comparison.matching
     parts = [f"{m.by_name:,} of {count_of(comparison.after.steps, 'step')} matched by name"]
     if m.by_structure:
@@ -190,13 +190,13 @@ def matching_sentence(comparison: ProfileDiff) -> str:
 
 
 def difference_words(difference: Difference) -> tuple[str, str, str]:
-    """(setting, value before, value after)."""
+    """Returns (setting, value before, value after)."""
     name = difference.field if difference.where == "config" else f"{difference.where} {difference.field}"
     return label(name, 40), _value(difference, difference.before), _value(difference, difference.after)
 
 
 def shown_differences(comparison: ProfileDiff) -> list[Difference]:
-    """Without which file it is."""
+    """Returns the differences without path and hash of the model."""
     return [
         d for d in comparison.differences if d.where != "model" or d.field not in ("path", "sha256", "external_sha256")
     ]
@@ -224,7 +224,7 @@ def _outcome_sentence(comparison: ProfileDiff, lead: StrategyChange) -> str:
 
 
 def _reason(comparison: ProfileDiff, lead: StrategyChange) -> str:
-    """What the difference goes back to, as far as it can be told."""
+    """Names the origin of the difference, if it is known."""
     if lead.outcome is StrategyOutcome.SAME and not lead.operators:
         settings = [d for d in shown_differences(comparison) if d.field != "strategies"]
         if not settings and comparison.is_same_model:

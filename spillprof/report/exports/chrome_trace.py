@@ -67,7 +67,7 @@ def _events(profile: Profile, run: Recorded) -> list[_TraceEvent]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slice:
-    """Where a stretch is drawn."""
+    """Position of a slice: process, thread, start and end."""
 
     pid: int
     tid: int
@@ -76,7 +76,7 @@ class _Slice:
 
 
 def _step_slices(profile: Profile, run: Recorded) -> tuple[list[_Slice | None], list[_TraceEvent]]:
-    """The slice of each step on its core; and what draws them, with the stalls before, in time order on each core."""
+    """Returns the slice of each step on its core, and the trace events of slices and stalls."""
     times, events = run.times, run.result.events
     costs = {cost.step: cost for cost in run.result.operators}
     free_ns: dict[int, int] = {}  # by core: the end of what it did last
@@ -111,7 +111,7 @@ def _cost(cost: OperatorCost | None) -> dict[str, Any]:
 
 
 def _transfer_slices(profile: Profile, events: Sequence[Event]) -> tuple[list[_Slice | None], list[_TraceEvent]]:
-    """The slice of each event on its channel, the lowest that is free; and what draws them. None for no transfer."""
+    """Returns the slice of each transfer on the lowest free channel (else None), and the trace events."""
     shared = profile.target.dma_shared_channels > 0
     busy: dict[str, list[tuple[int, int]]] = {}  # by group: (end, channel) of the channels in use
     free: dict[str, list[int]] = {}
@@ -176,7 +176,7 @@ def _share(rates: Sequence[float], full: float) -> list[float]:
 
 
 def _buffer_spans(run: Recorded) -> Iterator[_TraceEvent]:
-    """Residencies as asynchronous spans, one row a buffer: a gap in it is time in DRAM."""
+    """Yields residencies as asynchronous spans, one row a buffer; gaps are time in DRAM."""
     spilled = {arc.buffer for arc in run.result.arcs}
     rows: dict[str, list[list[int]]] = {}  # by name: [row, end] of those buffers (names may repeat)
     count = 0
@@ -203,7 +203,7 @@ def _residency_arguments(r: Residency) -> dict[str, Any]:
 
 
 def _flows(run: Recorded, steps: Sequence[_Slice | None], transfers: Sequence[_Slice | None]) -> Iterator[_TraceEvent]:
-    """An arrow for each spill: from its write-back (clean: from the step that evicts) over the reload to the reader."""
+    """Yields an arrow for each spill: write-back (or evicting step, if clean), reload, reader."""
     of_event: dict[tuple[str, str, int | None], int] = {}
     for k, e in enumerate(run.result.events):
         of_event.setdefault((e.kind, e.buffer, e.needed_step), k)
@@ -250,7 +250,7 @@ def _metadata(what: str, pid: int, tid: int, **arguments: Any) -> _TraceEvent:
 
 
 def _drawn(place: _Slice, name: str, category: str, arguments: dict[str, Any]) -> tuple[_TraceEvent, _TraceEvent]:
-    """Begin and end, two events: of a start and a duration, viewers would round the sum past the next slice's start."""
+    """Returns begin and end events; viewers would round start + duration past the next slice's start."""
     common = {"name": name, "cat": category, "pid": place.pid, "tid": place.tid}
     begin = {"ph": "B", **common, "ts": _us(place.start_ns), "args": arguments}
     return begin, {"ph": "E", **common, "ts": _us(place.end_ns)}

@@ -19,7 +19,7 @@ from spillprof.report.text import label, printable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """One line in a viewer: what, and how much."""
+    """One line in a viewer: key and text."""
 
     key: str
     text: str
@@ -68,7 +68,7 @@ def annotated(profile: Profile, *, path: str) -> Iterable[bytes]:
 
 
 def model_notes(profile: Profile) -> tuple[Note, ...]:
-    """The finding, and under what it was found."""
+    """Returns the verdict, the target, and the totals of the leading strategy."""
     lead = lead_result(profile)
     notes = [
         Note(key="verdict", text=verdict(profile)),
@@ -85,7 +85,7 @@ def model_notes(profile: Profile) -> tuple[Note, ...]:
 
 
 def operator_notes(profile: Profile) -> dict[str, tuple[Note, ...]]:
-    """Notes of each operator that costs something under the leading strategy, by name; a repeated name adds lines."""
+    """Returns notes of operators that spill or stall under the leading strategy; a repeated name adds lines."""
     lead = lead_result(profile)
     found: dict[str, tuple[Note, ...]] = {}
     for cost in lead.operators if lead is not None else ():
@@ -94,7 +94,7 @@ def operator_notes(profile: Profile) -> dict[str, tuple[Note, ...]]:
 
 
 def tensor_notes(profile: Profile) -> dict[str, tuple[Note, ...]]:
-    """Notes of each buffer that spills or is streamed under the leading strategy, by the tensor that it is named by."""
+    """Returns notes of buffers that spill or are streamed under the leading strategy, by tensor name."""
     lead = lead_result(profile)
     return {} if lead is None else {name: tuple(notes) for name, notes in _of_buffers(lead)}
 

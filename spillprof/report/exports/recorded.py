@@ -1,4 +1,4 @@
-"""What exports of a timeline need, and a profile saved without events lacks."""
+"""Results with the timeline that some exports need; a profile saved without events has none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

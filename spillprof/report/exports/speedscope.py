@@ -55,7 +55,7 @@ def render(profile: Profile) -> str:
 
 
 class _Frames:
-    """Names of frames, each once."""
+    """Table of frame names without duplicates."""
 
     def __init__(self) -> None:
         self._index: dict[str, int] = {}
@@ -69,7 +69,7 @@ class _Frames:
 
 
 def _stack(name: str, op_type: str, frames: _Frames) -> list[int]:
-    """The scopes around an operator, then itself."""
+    """Returns the scopes around an operator, then the operator."""
     parts = name[:10_000].split("/")
     ends = [k for k in range(1, len(parts)) if parts[k - 1]][: MAX_DEPTH - 1]
     scopes = [frames.of("/".join(parts[:k])) for k in ends]
@@ -77,7 +77,7 @@ def _stack(name: str, op_type: str, frames: _Frames) -> list[int]:
 
 
 def _samples(run: Recorded, core: int, stacks: list[list[int]], frames: _Frames) -> Iterator[tuple[list[int], float]]:
-    """(stack, seconds), one after the other from the start of the run to its end."""
+    """Yields (stack, seconds) in time order, covering the run."""
     times, now = run.times, 0.0
     own = [i for i, on in enumerate(times.step_core) if on == core]
     for i in sorted(own, key=lambda i: (times.step_start_s[i], i)):

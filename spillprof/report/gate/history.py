@@ -14,7 +14,7 @@ from spillprof.studies.history import FigureStep, RecordedRun, RunSeries, steps
 
 _MOST_BARS = 60
 _WIDTH, _HEIGHT = 640, 120
-"""Of a chart, in its own units."""
+"""Size of a chart in SVG units."""
 
 _REASONS = {
     "model": "the model changed",
@@ -24,12 +24,12 @@ _REASONS = {
 
 
 def text(series: Sequence[RunSeries], metrics: Sequence[Metric], *, top: int) -> str:
-    """The trend on a terminal, at most ``top`` changes a figure, newest first."""
+    """Renders the trend for a terminal, at most ``top`` changes of each figure, newest first."""
     return "\n".join(line for each in series for line in _lines(each, metrics, top)) + "\n"
 
 
 def history_json(series: Sequence[RunSeries], metrics: Sequence[Metric]) -> str:
-    """Rows and changes as JSON; figures are whole: bytes, nanoseconds, picojoules."""
+    """Renders runs and changes as JSON; figures are integers: bytes, nanoseconds, picojoules."""
     data = {
         "schema": "spillprof-history/1",
         "series": [
@@ -55,7 +55,7 @@ def history_json(series: Sequence[RunSeries], metrics: Sequence[Metric]) -> str:
 
 
 def html(series: Sequence[RunSeries], metrics: Sequence[Metric]) -> str:
-    """One file without scripts and without requests. The same history gives the same text."""
+    """Renders one HTML file without scripts or requests. Deterministic."""
     template = environment().get_template("history.html.jinja")
     return template.render(
         style=stylesheet(),
@@ -99,7 +99,7 @@ def _sentence(metric: Metric, step: FigureStep) -> str:
 
 
 def _sparkline(values: Sequence[int]) -> str:
-    """The last values as bars from 0 to the largest."""
+    """Draws the last values as bars from 0 to the largest."""
     shown = values[-_MOST_BARS:]
     largest = max(max(shown), 1)
     return "".join(BARS[(len(BARS) - 1) * value // largest] for value in shown)

@@ -20,13 +20,13 @@ from spillprof.studies.gate.values import GateCheck, GateReport, Verdict
 
 MARKER = "<!-- spillprof:gate -->"
 LONGEST = 60_000
-"""Characters: comments may have 65,536."""
+"""Limit in characters; GitHub allows 65,536 in a comment."""
 
 _SYMBOLS = {"FAIL": "❌", "ERROR": "⚠️", "warn": "🆕", "ok": "✅"}
 
 
 def render(report: GateReport) -> str:
-    """The comment, newline at the end, never longer than LONGEST."""
+    """Renders the comment, newline at the end, at most LONGEST characters."""
     checks = worst_first(report.checks)
     head = [MARKER, f"### spillprof gate: {plain(summary(report))}", ""]
     heads = ("", "model @ target", "verdict", "figure", "change")
@@ -82,7 +82,7 @@ def _length(lines: list[str]) -> int:
 
 
 def _fitting(lines: list[str], room: int) -> tuple[list[str], bool]:
-    """(the lines that fit, whether these are all)."""
+    """Returns (the lines that fit, whether all did)."""
     kept: list[str] = []
     for line in lines:
         room -= len(line) + 1

@@ -44,7 +44,7 @@ def render(report: GateReport) -> str:
 
 
 def rule_id(verdict: Verdict) -> str:
-    """The rule of a verdict: never renamed."""
+    """Returns the SARIF rule of a verdict; it is never renamed."""
     return f"spillprof/{verdict}"
 
 
@@ -68,7 +68,7 @@ def _result(report: GateReport, check: GateCheck) -> dict[str, Any]:
 
 
 def _fingerprint(check: GateCheck) -> str:
-    """The same for the same finding: its rule, model, target, and the operator that moved most."""
+    """Hashes rule, model, target and the operator that moved most, so that a finding keeps its fingerprint."""
     operator = next((m.name for m in check.moved if m.kind == "operator"), "")
     text = "\0".join((check.verdict, check.model, check.target, operator))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,7 +13,7 @@ from spillprof.studies.gate.values import GateCheck, GateReport, Verdict
 _QUIET = (Verdict.UNCHANGED, Verdict.NEW, Verdict.REMOVED)
 
 MOST_ANNOTATIONS = 5
-"""The platform shows ten of each level and step, and other tools want some of them."""
+"""GitHub shows ten of each level and step; this leaves room for other tools."""
 
 _WARNINGS = (Verdict.NEW, Verdict.REMOVED, Verdict.IMPROVED)
 
@@ -32,12 +32,12 @@ def render_github(report: GateReport) -> str:
 
 
 def escape_data(text: str) -> str:
-    """Text as the message of a workflow command."""
+    """Escapes the message of a workflow command."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def escape_property(text: str) -> str:
-    """Text as a property of a workflow command."""
+    """Escapes a property of a workflow command."""
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
@@ -82,6 +82,6 @@ def _level(report: GateReport, check: GateCheck) -> str:
 
 
 def _inert(line: str) -> str:
-    """A line of the page that the platform cannot take for a command, whatever a model calls its operators."""
+    """Defuses a line that GitHub would read as a workflow command: names come from models."""
     start = line.lstrip()
     return line if not start.startswith(("::", "##[")) else f"| {line}"

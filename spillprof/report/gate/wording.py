@@ -26,7 +26,7 @@ CAUSE_WORDS = {
 
 
 def figure(metric: Metric, value: int) -> str:
-    """A metric with its unit; exact is what JSON is for."""
+    """Formats a metric with its unit, rounded; JSON has the exact value."""
     match metric:
         case Metric.LATENCY:
             return format_time(value / 1e9)
@@ -37,7 +37,7 @@ def figure(metric: Metric, value: int) -> str:
 
 
 def figures(metric: Metric, before: int, after: int) -> tuple[str, str]:
-    """Both, in whole units where they differ but would read alike."""
+    """Formats both values, exactly where different values would print alike."""
     shown = figure(metric, before), figure(metric, after)
     if before == after or shown[0] != shown[1]:
         return shown
@@ -78,7 +78,7 @@ def change_sentence(change: MetricChange) -> str:
 
 
 def shown_changes(check: GateCheck) -> tuple[MetricChange, ...]:
-    """The metrics that a line about the check tells: what made the verdict, else what moved, else spill bytes."""
+    """Returns the changes to mention: those behind the verdict, else those that moved, else spill bytes."""
     loud = [c for c in check.changes if c.over_budget or c.regressed]
     if not loud and check.verdict is Verdict.IMPROVED:
         loud = [c for c in check.changes if c.improved]
@@ -88,7 +88,7 @@ def shown_changes(check: GateCheck) -> tuple[MetricChange, ...]:
 
 
 def headline(check: GateCheck) -> str:
-    """What to say of a check on one line, without its name."""
+    """Describes a check in one line, without its name."""
     if check.failure is not None:
         return label(check.failure.message, 300)
     match check.verdict:
@@ -107,7 +107,7 @@ def headline(check: GateCheck) -> str:
 
 
 def reasons(check: GateCheck) -> list[str]:
-    """Why the figures moved: operators and buffers, and what is known besides."""
+    """Lists why the figures moved: operators, buffers, the peak, an unchanged model."""
     lines = []
     needed = {m.name: m.needed_by for m in check.moved if m.kind == "buffer" and m.needed_by}
     for kind in ("operator", "buffer"):
@@ -159,7 +159,7 @@ def summary(report: GateReport) -> str:
 
 
 def advice(report: GateReport) -> list[str]:
-    """What to do next, if anything."""
+    """Suggests the next command, if any."""
     verdicts = {c.verdict for c in report.checks if not c.accepted}
     lines = []
     if Verdict.INCOMPARABLE in verdicts or Verdict.REGRESSED in verdicts:
@@ -170,7 +170,7 @@ def advice(report: GateReport) -> list[str]:
 
 
 def worst_first(checks: Iterable[GateCheck]) -> list[GateCheck]:
-    """By verdict, in the order of Verdict."""
+    """Sorts checks by verdict, in the order of Verdict."""
     order = list(Verdict)
     return sorted(checks, key=lambda check: order.index(check.verdict))
 

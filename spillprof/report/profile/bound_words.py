@@ -1,4 +1,4 @@
-"""What the lower bound claims, by what it is proven, and which searches ended before they were done."""
+"""Sentences about the lower bound: its claim, its proof, and searches that ended early."""
 
 from spillprof.ir.profile import Bounds, Profile
 from spillprof.ir.story import ANY_CHANGE
@@ -14,7 +14,7 @@ _METHODS = {
     "knapsack cover": "a linear program with knapsack covers",
     FORCED: "what operators that cannot fit pass through DRAM",
 }
-"""Methods whose proof is a certificate, in words. Any other name is that of a solver."""
+"""Methods that give a certificate, in words. Any other name is a solver."""
 
 _ENDS = {"nodes": "the integer program has too many nodes", "iterations": "the integer program takes too long"}
 
@@ -22,7 +22,7 @@ CHECK = "spillprof verify MODEL --certificate PROFILE.json, with the same option
 
 
 def bound_scope(profile: Profile) -> str:
-    """What the lower bound claims, and shortly by what; beside it, that the fewest bytes are not the least time."""
+    """States the claim of the lower bound, its method, and that fewest bytes are not least time."""
     given = [
         (profile.oversized, "the same operands tiled through DRAM"),
         (profile.config.get("pin"), "the same dedicated slots"),
@@ -38,7 +38,7 @@ def bound_scope(profile: Profile) -> str:
 
 
 def shortly(bounds: Bounds) -> str:
-    """``proven by local ratio, certified``, or that a solver did and how much is certified; empty for no spills."""
+    """Names the proof: ``proven by local ratio, certified``, or a solver; empty if nothing must spill."""
     if bounds.proven_by == NOTHING:
         return ""
     if bounds.proven_by == bounds.certified_by:
@@ -48,14 +48,14 @@ def shortly(bounds: Bounds) -> str:
 
 
 def proof_word(bounds: Bounds) -> str:
-    """``proven, solver``, ``proven, certified``: by what, as a cell of a table has room for."""
+    """Names the proof in a table cell: ``proven, solver`` or ``proven, certified``."""
     if bounds.proven_by == NOTHING:
         return "proven"
     return "proven, certified" if bounds.proven_by == bounds.certified_by else "proven, solver"
 
 
 def proof_sentence(profile: Profile) -> str:
-    """By what the lower bound is proven, and what of it needs no trust; empty where nothing must spill."""
+    """States how the bound is proven, and which part is certified; empty if nothing must spill."""
     bounds = profile.bounds
     if bounds is None or bounds.proven_by == NOTHING:
         return ""
@@ -71,7 +71,7 @@ def proof_sentence(profile: Profile) -> str:
 
 
 def search_sentences(profile: Profile) -> list[str]:
-    """Searches that ended before they were done, and changes that nobody tried."""
+    """Lists searches that ended early, and changes that were not tried."""
     found = []
     search = profile.bounds.search if profile.bounds else ""
     if search not in ("", "complete"):
@@ -92,7 +92,7 @@ def _in_any_order(profile: Profile) -> str:
 
 
 def _slower(profile: Profile) -> str:
-    """That strategy ``optimal``, which looks for the fewest bytes, is not the fastest, where it is not."""
+    """Notes where ``optimal``, which minimises bytes, is not the fastest strategy."""
     feasible = [result for result in profile.results if result.feasible]
     fewest = next((result for result in feasible if result.strategy == OPTIMAL), None)
     fastest = min(feasible, key=lambda result: result.latency_s, default=None)

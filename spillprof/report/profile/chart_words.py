@@ -1,4 +1,4 @@
-"""One plain sentence for each chart of a strategy, computed from what it draws."""
+"""One sentence for each chart of a strategy, computed from the data it draws."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -12,11 +12,11 @@ from spillprof.report.scales import percent
 from spillprof.report.text import count_of, label
 
 _NOISE = 1e-6
-"""Of the latency: less is rounding."""
+"""Share of the latency that counts as rounding."""
 
 
 def chart_sentences(profile: Profile, result: Result) -> dict[str, str]:
-    """The sentence of each chart, by its key."""
+    """Returns the sentence of each chart, by its key."""
     return {
         "memory": _memory(profile, result),
         "spills": _spills(result),
@@ -28,7 +28,7 @@ def chart_sentences(profile: Profile, result: Result) -> dict[str, str]:
 
 
 def live_summary(profile: Profile) -> str:
-    """What is live at the peak: the largest, and what only waits."""
+    """Describes the peak: the largest buffer, and buffers that only wait."""
     rows = profile.peak_buffers
     if not rows:
         return "Nothing is live."
@@ -45,7 +45,7 @@ def live_summary(profile: Profile) -> str:
 
 
 def trend_summary(profile: Profile, results: Sequence[Result]) -> str:
-    """Where the last new peaks are set."""
+    """States where the peak is reached."""
     wanted = wanted_bytes(profile)
     if not wanted:
         return "No step runs."
@@ -123,7 +123,7 @@ def _kinds_of_arcs(result: Result) -> str:
 
 
 def _passing(result: Result) -> str:
-    """What passes through DRAM without an arc, while operators run, and how long they wait for it."""
+    """States streamed bytes, which have no arc, and the time that operators wait for them."""
     if not result.streamed_bytes:
         return ""
     text = f" {format_size(result.streamed_bytes)} of operands are streamed while their operators run"

@@ -5,11 +5,11 @@ from spillprof.ir.units import format_size
 from spillprof.report.text import label
 
 _WORTH_A_LINE = 0.001
-"""Share of the peak: less than this is in the HTML and the JSON alone."""
+"""Smallest share of the peak that text reports mention."""
 
 
 def wanted_bytes(profile: Profile) -> tuple[int, ...]:
-    """What each step asks of the SRAM before any eviction: what is live, and what is reserved all the time.
+    """Returns the demand of each step before evictions: live bytes plus permanent reservations.
 
     That is weight staging, weights that stay, and what the runtime keeps. Workspaces, or the block that they share, and
     pinned buffers are part of what is live already.
@@ -20,7 +20,7 @@ def wanted_bytes(profile: Profile) -> tuple[int, ...]:
 
 
 def wanted_in_words(profile: Profile) -> str:
-    """What ``wanted_bytes`` counts: ``what is live, with weight staging``."""
+    """Describes what ``wanted_bytes`` counts: ``what is live, with weight staging``."""
     kept = ["what the runtime keeps"] if profile.reserved.runtime_bytes else []
     kept += ["the shared workspace block"] if profile.reserved.shared_workspace_bytes else []
     kept.append("the weights" if _staying_weight_bytes(profile) else "weight staging")
@@ -29,7 +29,7 @@ def wanted_in_words(profile: Profile) -> str:
 
 
 def _staying_weight_bytes(profile: Profile) -> int:
-    """Weights that are wanted on-chip all the time: resident ones, and cached ones, which the next run needs again."""
+    """Returns weight bytes needed on-chip throughout: resident ones, and cached ones, which the next run needs."""
     match profile.config.get("weights"):
         case "resident":
             return profile.model.weight_bytes
@@ -46,7 +46,7 @@ def padding_share(profile: Profile) -> str:
 
 
 def padding_sentence(profile: Profile) -> str:
-    """What the peak holds of padding, and where that comes from; empty if it is less than a thousandth."""
+    """States the padding at the peak and its origin; empty below a thousandth."""
     model, target = profile.model, profile.target
     if model.peak_padding_bytes <= _WORTH_A_LINE * model.peak_live_bytes:
         return ""

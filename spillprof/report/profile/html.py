@@ -37,7 +37,7 @@ _EXPORTERS_NAMES = ("", "main_graph", "main", "torch_jit", "torch-jit-export", "
 
 
 def render(profile: Profile) -> str:
-    """The report as HTML text. The same Profile gives the same text: it holds no date and no host."""
+    """Renders the report. Deterministic: it holds no date and no host."""
     return environment().get_template("report.html.jinja").render(_context(profile))
 
 
@@ -105,14 +105,14 @@ def _title(profile: Profile, lead: Result | None) -> str:
 
 
 def _heading(profile: Profile, width: int) -> str:
-    """The model's name, or that of its file where an exporter gave all models one name."""
+    """Returns the model's name, or its file's where exporters give all models one name."""
     name = profile.model.name
     stem = PurePath(profile.model.path).stem
     return label(stem if name in _EXPORTERS_NAMES and stem not in ("", "-") else name, width)
 
 
 def _view(profile: Profile, result: Result, index: int, *, is_lead: bool) -> dict[str, Any]:
-    """Everything that the page shows of one strategy."""
+    """Collects all that the page shows of one strategy."""
     chart_tables = {
         "memory": tables.memory_table(profile, result),
         "spills": tables.spills_table(result),

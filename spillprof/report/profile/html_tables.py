@@ -16,7 +16,7 @@ from spillprof.report.text import label
 
 
 def operators_table(result: Result) -> DataTable:
-    """Steps that cost something, dearest first."""
+    """Lists steps that spill or stall, most spill bytes first."""
     return make_table(
         f"Operators by spill bytes under {result.strategy}",
         (("step", Cell.COUNT), ("operator", Cell.TEXT), ("type", Cell.TEXT), ("spill bytes", Cell.SIZE),
@@ -31,7 +31,7 @@ def operators_table(result: Result) -> DataTable:
 
 
 def buffers_table(result: Result) -> DataTable:
-    """Buffers that were spilled or streamed, dearest first."""
+    """Lists buffers that were spilled or streamed, most spill bytes first."""
     oscillating = {o.buffer for o in result.oscillations}
     return make_table(
         f"Buffers by spill bytes under {result.strategy}",
@@ -45,7 +45,7 @@ def buffers_table(result: Result) -> DataTable:
 
 
 def oscillations_table(result: Result) -> DataTable:
-    """Buffers that come and go, and what a dedicated slot would change in the whole run."""
+    """Lists oscillating buffers, and what a dedicated slot would change in the whole run."""
     return make_table(
         f"Oscillating buffers under {result.strategy}",
         (("buffer", Cell.TEXT), ("size", Cell.SIZE), ("spills", Cell.COUNT), ("its spill bytes", Cell.SIZE),
@@ -59,7 +59,7 @@ def oscillations_table(result: Result) -> DataTable:
 
 
 def memory_table(profile: Profile, result: Result) -> DataTable:
-    """The greatest values in equal stretches of steps."""
+    """Lists the maximum use in equal stretches of steps."""
     n, live = len(result.in_use_bytes), wanted_bytes(profile)
     edges = sorted({i * n // BRIEF_ROWS for i in range(BRIEF_ROWS + 1)})
     return make_table(
@@ -72,7 +72,7 @@ def memory_table(profile: Profile, result: Result) -> DataTable:
 
 
 def spills_table(result: Result) -> DataTable:
-    """The dearest steps."""
+    """Lists the steps with most spill bytes."""
     return make_table(
         "The dearest steps",
         (("step", Cell.COUNT), ("operator", Cell.TEXT), ("written", Cell.SIZE), ("reloaded", Cell.SIZE),
@@ -84,7 +84,7 @@ def spills_table(result: Result) -> DataTable:
 
 
 def arcs_table(result: Result) -> DataTable:
-    """Every spill and stretch off-chip after a streamed use, those first that keep most bytes away for longest."""
+    """Lists spills and stretches off-chip after a streamed use, by bytes x steps."""
     heaviest = sorted(result.arcs, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
     return make_table(
         f"Spills from eviction to reload under {result.strategy}",
@@ -99,7 +99,7 @@ def arcs_table(result: Result) -> DataTable:
 
 
 def addresses_table(result: Result) -> DataTable:
-    """The residencies that hold most bytes for longest."""
+    """Lists the residencies of largest bytes x steps."""
     largest = sorted(largest_residencies(result), key=lambda r: -r.size_bytes * (r.end_step - r.start_step))
     return make_table(
         "The largest residencies (bytes x steps)",
@@ -112,7 +112,7 @@ def addresses_table(result: Result) -> DataTable:
 
 
 def live_table(profile: Profile) -> DataTable:
-    """What is live at the peak step."""
+    """Lists the buffers live at the peak step."""
     return make_table(
         "Buffers live at the peak",
         (("buffer", Cell.TEXT), ("kind", Cell.TEXT), ("size", Cell.SIZE), ("first step", Cell.COUNT),
@@ -124,7 +124,7 @@ def live_table(profile: Profile) -> DataTable:
 
 
 def oversized_table(profile: Profile) -> DataTable:
-    """Operators that cannot fit, largest demand first."""
+    """Lists operators that cannot fit, largest demand first."""
     return make_table(
         "Operators too large for the memory",
         (("step", Cell.COUNT), ("operator", Cell.TEXT), ("needs at once", Cell.SIZE), ("streamed", Cell.SIZE),
@@ -136,7 +136,7 @@ def oversized_table(profile: Profile) -> DataTable:
 
 
 def recomputed_table(profile: Profile) -> DataTable:
-    """Operators that run twice, in program order."""
+    """Lists operators that run twice, in program order."""
     return make_table(
         "Operators that run twice",
         (("step", Cell.COUNT), ("makes again", Cell.TEXT), ("MACs", Cell.COUNT), ("computes", Cell.TIME),
@@ -148,7 +148,7 @@ def recomputed_table(profile: Profile) -> DataTable:
 
 
 def suggestions_table(profile: Profile) -> DataTable:
-    """Re-simulated changes."""
+    """Lists re-simulated changes."""
     return make_table(
         "What would help most (each re-simulated)",
         (("change", Cell.TEXT), ("saves", Cell.TIME), ("latency", Cell.TIME), ("spill bytes", Cell.SIZE),
@@ -161,7 +161,7 @@ def suggestions_table(profile: Profile) -> DataTable:
 
 
 def absences_table(title: str, absences: Sequence[Absence]) -> DataTable:
-    """Where a buffer was off-chip, or whom an operator pushed out."""
+    """Lists when a buffer was off-chip, or which buffers an operator evicted."""
     return make_table(
         title,
         tuple((name, Cell.TEXT) for name in ("buffer", *ABSENCE_COLUMNS)),
@@ -172,6 +172,6 @@ def absences_table(title: str, absences: Sequence[Absence]) -> DataTable:
 
 
 def _names(names: Sequence[str]) -> str:
-    """The first three names, and how many more."""
+    """Joins the first three names and the number of others."""
     more = f" +{len(names) - 3}" if len(names) > 3 else ""
     return ", ".join(label(name, 32) for name in names[:3]) + more

@@ -1,4 +1,4 @@
-"""Memory over the steps of a run in a few lines of a terminal."""
+"""Memory use over the steps of a run, as lines of bars for a terminal."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -9,14 +9,14 @@ from spillprof.report.profile.demand import wanted_bytes
 from spillprof.report.text import BARS, count_of, label
 
 FULL, OVER = BARS[-2], BARS[-1]
-"""What a step that fills the SRAM looks like, and one that wants more."""
+"""Bars of a step that fills the SRAM, and of one that needs more."""
 LIVE = "live"
 _MOST_COLUMNS = 96
 _LABEL_COLUMNS = 8  # with the gap behind it
 
 
 def heading(profile: Profile, under: str, width: int) -> str:
-    """How to read the lines: ``Memory by step under lru (▇ is all of the SRAM, █ more; a column is 19 steps)``."""
+    """Returns the legend: ``Memory by step under lru (▇ is all of the SRAM, █ more; a column is 19 steps)``."""
     steps = len(profile.live_bytes)
     each = steps / max(_columns(steps, width), 1)
     stretch = f"; a column is {each:,.0f} steps" if each >= 1.5 else ""
@@ -24,7 +24,7 @@ def heading(profile: Profile, under: str, width: int) -> str:
 
 
 def lines(profile: Profile, result: Result | None, width: int) -> Iterator[tuple[str, str]]:
-    """Label and bars, at most ``width`` columns together: what is live, in use, and spilled by which step."""
+    """Yields (label, bars) of live, used and spilled bytes by step, at most ``width`` columns together."""
     columns = _columns(len(profile.live_bytes), width)
     capacity = profile.target.sram_bytes
     yield LIVE, "".join(_of_capacity(v, capacity) for v in _thinned(wanted_bytes(profile), columns, max))
@@ -40,7 +40,7 @@ def lines(profile: Profile, result: Result | None, width: int) -> Iterator[tuple
 
 
 def sentence(profile: Profile) -> str:
-    """At how many steps more is live than there is room, and where most is."""
+    """States at how many steps demand exceeds the SRAM, and where it peaks."""
     wanted = wanted_bytes(profile)
     step = wanted.index(max(wanted))
     over = sum(w > profile.target.sram_bytes for w in wanted)
@@ -56,7 +56,7 @@ def _columns(steps: int, width: int) -> int:
 
 
 def _thinned(values: Sequence[int], columns: int, of: Callable[[Iterable[int]], int]) -> list[int]:
-    """One value for each of ``columns`` equal stretches."""
+    """Reduces values to one for each of ``columns`` equal stretches."""
     n = len(values)
     return [of(values[n * i // columns : n * (i + 1) // columns]) for i in range(columns)]
 
@@ -66,5 +66,5 @@ def _of_capacity(nbytes: int, capacity: int) -> str:
 
 
 def _bar(value: int, full: int, bars: str) -> str:
-    """A blank for nothing, the lowest bar for anything more, the highest for ``full``."""
+    """Returns a blank for 0, the lowest bar for any other value, the highest for ``full``."""
     return bars[-(-len(bars) * value // full) - 1] if value else " "

@@ -1,4 +1,4 @@
-"""What the page's script reads beside figures and tables: names, when each step runs, who lies where, every spill.
+"""Data of the page's script beside figures and tables: names, step times, residencies, spills.
 
 Columns travel as packed bytes, ``{"dtype": "i4", "bdata": base64}``, as plotly writes its own.
 """
@@ -19,13 +19,13 @@ from spillprof.report.scales import time_scale
 from spillprof.report.text import label
 
 MAX_STEPS = 20_000
-"""Steps up to which each has its name and its operands in the page."""
+"""Steps up to which the page holds the name and operands of each."""
 MAX_RESIDENCIES = 40_000
-"""Residencies in the page, of all strategies together; the one that the page opens with comes first."""
+"""Residencies in the page, of all strategies together; the strategy shown first takes its share first."""
 MAX_SPILLS = 20_000
 """The same for spills."""
 _MAX_MOMENTS = 10_000
-"""Moments of a strategy from which the page reads when each step starts; between them it interpolates."""
+"""Step times of a strategy in the page; between them it interpolates."""
 MAX_WAITS = 1_200
 _KINDS = ("activation", "input", "output", "weight")
 _CAUSES = ("capacity", "lifetime", "fragmentation", "oversized")
@@ -37,7 +37,7 @@ _TICKS_PER_STEP = 3
 
 
 def page_data(profile: Profile, results: Sequence[Result], lead: Result | None, named: Iterable[int]) -> dict[str, Any]:
-    """The part of the page's data that is no figure and no table. ``named``: steps that charts name in any case."""
+    """Returns the page's data without figures and tables. ``named``: steps that charts name."""
     n_steps = len(profile.steps)
     buffers = _Buffers(profile.buffers if n_steps <= MAX_STEPS else ())
     rooms = {"residencies": MAX_RESIDENCIES, "spills": MAX_SPILLS, "streams": MAX_SPILLS}
@@ -61,12 +61,12 @@ def page_data(profile: Profile, results: Sequence[Result], lead: Result | None, 
 
 
 def has_graph(profile: Profile) -> bool:
-    """Whether the page can draw the steps and what ties them together."""
+    """Whether the page draws the graph of steps."""
     return 0 < len(profile.steps) <= MAX_STEPS and bool(profile.buffers)
 
 
 def limits_note(profile: Profile, results: Sequence[Result]) -> str:
-    """What the page leaves out of a long run; empty if nothing is."""
+    """States what the page leaves out of a long run; empty if nothing."""
     notes = []
     if len(profile.steps) > MAX_STEPS:
         notes.append(
@@ -80,7 +80,7 @@ def limits_note(profile: Profile, results: Sequence[Result]) -> str:
 
 
 def packed(values: Iterable[int] | npt.NDArray[Any]) -> dict[str, str]:
-    """A column in the narrowest type that holds it: integers exactly, floats (given as an array) with 24 bits."""
+    """Packs a column into the narrowest type: integers exactly, floats (given as an array) with 24 bits."""
     column = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=np.int64)
     if column.dtype.kind == "f":
         kind = "f4"
@@ -91,7 +91,7 @@ def packed(values: Iterable[int] | npt.NDArray[Any]) -> dict[str, str]:
 
 
 def step_moments(result: Result, n_steps: int) -> Floats | None:
-    """When each step starts, never falling, and the end of the run. Shape (n_steps + 1,), seconds."""
+    """Returns start times of steps, made monotonic, and the end of the run. Shape (n_steps + 1,), seconds."""
     if result.times is None or len(result.times.step_start_s) != n_steps:
         return None
     moments: Floats = np.maximum.accumulate(np.append(np.asarray(result.times.step_start_s), result.latency_s))
@@ -99,7 +99,7 @@ def step_moments(result: Result, n_steps: int) -> Floats | None:
 
 
 class _Buffers:
-    """Names, kinds and sizes, each buffer once, in the order of the program and then as they are met."""
+    """Index of buffers (name, kind, size): in program order, then by first use."""
 
     def __init__(self, facts: Sequence[BufferFact]) -> None:
         self._index: dict[str, int] = {}
@@ -125,7 +125,7 @@ class _Buffers:
 
 
 def _view(result: Result, buffers: _Buffers, rooms: dict[str, int]) -> dict[str, Any]:
-    """Residencies, spills and waits of one strategy. Takes what it uses from ``rooms``."""
+    """Returns residencies, spills and stalls of one strategy; deducts them from ``rooms``."""
     kept = _largest(result.residencies, rooms["residencies"])
     arcs = sorted(result.arcs, key=lambda a: -a.size_bytes)[: rooms["spills"]]
     rooms["residencies"] -= len(kept)
@@ -168,7 +168,7 @@ def _view(result: Result, buffers: _Buffers, rooms: dict[str, int]) -> dict[str,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """The compute unit waits before a step."""
+    """A stall of the compute unit before a step."""
 
     step: int
     seconds: float
@@ -177,7 +177,7 @@ class Wait:
 
 
 def waits(result: Result) -> list[Wait]:
-    """The longest waits, longest first."""
+    """Returns the longest stalls, longest first."""
     if result.times is None:
         return []
     stalls = np.asarray(result.times.stall_s)
@@ -205,7 +205,7 @@ def _largest(residencies: Sequence[Residency], most: int) -> list[Residency]:
 
 
 def _dataflow(buffers: Sequence[BufferFact]) -> dict[str, Any]:
-    """The step that writes each buffer (-1: none), and those that read it: of buffer b, up to ``ends[b]``."""
+    """Returns the writing step of each buffer (-1: none) and its readers: those of buffer b end at ``ends[b]``."""
     return {
         "writer": packed(-1 if b.written_by is None else b.written_by for b in buffers),
         "readers": packed(step for b in buffers for step in b.read_by),

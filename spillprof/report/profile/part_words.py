@@ -16,7 +16,7 @@ _KINDS = {
     "lifetime": "dead buffers held the space",
     "fragmentation": "bytes were free, but not in one piece",
 }
-"""Of a program too long to be simulated again: what stood in the way when it happened."""
+"""Meanings of kinds, for programs too long to be re-simulated for causes."""
 
 _BECAUSE = {
     "oversized": "because of operators too large for it",
@@ -46,7 +46,7 @@ ENERGY_WORDS = {
 
 
 def meaning(cause: str, result: Result) -> str:
-    """What a cause of spilled bytes means."""
+    """Explains a cause of spilled bytes."""
     if result.causes is None:
         return _KINDS[cause]
     if cause != "capacity":
@@ -56,7 +56,7 @@ def meaning(cause: str, result: Result) -> str:
 
 
 def because(cause: str, result: Result) -> str:
-    """A cause of spilled bytes as the reason in a sentence."""
+    """Phrases a cause of spilled bytes as a reason."""
     if cause == "capacity":
         in_order = "" if result.order_searched or result.causes is None else " in this order"
         return f"for want of capacity{in_order}"
@@ -64,10 +64,10 @@ def because(cause: str, result: Result) -> str:
 
 
 def time_parts(breakdown: Breakdown) -> tuple[tuple[str, float], ...]:
-    """(part, seconds); they add up to the latency."""
+    """Returns (part, seconds); the sum is the latency."""
     return tuple((part, float(getattr(breakdown, f"{part}_s"))) for part in TIME_WORDS)
 
 
 def energy_parts(energy: Energy) -> tuple[tuple[str, float], ...]:
-    """(level in words, joules); they add up to the energy of the run."""
+    """Returns (level in words, joules); the sum is the energy of the run."""
     return tuple((words, float(getattr(energy, f"{part}_j"))) for part, words in ENERGY_WORDS.items())

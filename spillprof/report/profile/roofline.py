@@ -1,4 +1,4 @@
-"""The roofline: how many multiply-accumulates each step makes of a byte and in a second, and what holds it down."""
+"""The roofline: MACs per byte and per second of each step, and what bounds it."""
 
 import html
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ _STYLE = {
     "DRAM": (ORANGE, "diamond"),
     "launch": (GREY, "x"),
 }
-"""Colour and shape by what bounds a step."""
+"""Colour and marker by what bounds a step."""
 
 
 def roofline_figure(profile: Profile) -> Figure:
-    """MACs per SRAM byte against MACs per second of every step that multiplies, below the roof of each element type."""
+    """Plots MACs per second over MACs per SRAM byte of each step, below the roof of each element type."""
     multiplying = [(i, s) for i, s in enumerate(profile.steps) if s.macs and s.macs_per_sram_byte and _alone_s(s) > 0]
     shown = sorted(multiplying, key=lambda item: (-_alone_s(item[1]), item[0]))[:MAX_POINTS]
     traces = [_roof(profile, dtype, [s for _, s in shown]) for dtype in sorted({s.mac_dtype for _, s in shown})]
@@ -46,7 +46,7 @@ def roofline_figure(profile: Profile) -> Figure:
 
 
 def roofline_table(profile: Profile) -> DataTable:
-    """The steps that take longest, taken alone."""
+    """Lists the longest steps, each taken alone."""
     ranked = sorted(enumerate(profile.steps), key=lambda item: (-_alone_s(item[1]), item[0]))
     return make_table(
         "The longest steps, taken alone",
@@ -62,7 +62,7 @@ def roofline_table(profile: Profile) -> DataTable:
 
 
 def roofline_summary(profile: Profile) -> str:
-    """How much of the time of the steps is bound by what."""
+    """States the share of time by what bounds the steps."""
     total_s = sum(map(_alone_s, profile.steps))
     if not total_s:
         return "No step takes any time."
@@ -74,7 +74,7 @@ def roofline_summary(profile: Profile) -> str:
 
 
 def _roof(profile: Profile, dtype: str, steps: Sequence[StepFact]) -> dict[str, Any]:
-    """SRAM bandwidth up to the rate of the element type, over the range of the steps."""
+    """Returns the roof: SRAM bandwidth up to the MAC rate of the element type."""
     target = profile.target
     rate = target.macs_per_s.get(dtype, target.macs_per_s.get("default", 0.0)) * target.utilisation
     ratios = [step.macs_per_sram_byte or 0.0 for step in steps]

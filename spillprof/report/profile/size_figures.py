@@ -16,16 +16,16 @@ from spillprof.studies.sweep.curves import Cliff, Knee, cliffs, knees
 from spillprof.studies.sweep.rows import OK, Row
 
 _TALLEST = 8
-"""Times what spills in this memory: higher values leave the drawing."""
+"""The y axis ends at this multiple of the spill bytes at the present size."""
 
 
 _NOISE = 0.01
-"""Of a latency: what rises by less is no cliff, since the ideal of each size is not known."""
+"""Smallest relative rise of latency that counts as a cliff; the ideal latency of each size is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSection:
-    """What the page says and draws about other sizes of memory. No figures: ``sentences`` says why."""
+    """Figures, sentences and table about other sizes of memory. Without figures, ``sentences`` says why."""
 
     figures: tuple[tuple[Figure, str, str], ...]  # with title and sentence
     sentences: tuple[str, ...]
@@ -33,7 +33,7 @@ class SizeSection:
 
 
 def size_section(profile: Profile) -> SizeSection:
-    """Spill bytes and latency over the size of the SRAM."""
+    """Draws spill bytes and latency over the size of the SRAM."""
     rows = size_rows(profile)
     if not rows:
         return SizeSection(figures=(), sentences=(_absent(profile),), table=_table(()))
@@ -48,7 +48,7 @@ def size_section(profile: Profile) -> SizeSection:
 
 
 def size_rows(profile: Profile) -> tuple[Row, ...]:
-    """The points as rows of a sweep. A run that spills nothing is taken for one without spill time."""
+    """Converts the points to rows of a sweep. A run that spills nothing gets spill time 0."""
     if profile.size_curve is None:
         return ()
     points = profile.size_curve.points
@@ -102,7 +102,7 @@ def _latency_figure(profile: Profile, rows: Sequence[Row], found: Sequence[Knee]
 
 
 def _marked(figure: Figure, here: int) -> Figure:
-    """With a line at the memory of this run."""
+    """Adds a vertical line at the size of this run."""
     line = {"type": "line", "xref": "x", "yref": "paper", "x0": here, "x1": here, "y0": 0, "y1": 1,
             "line": {"color": "#8b929c", "width": 1.2, "dash": "dot"}}  # fmt: skip
     words = {"xref": "x", "yref": "paper", "x": log10(here), "y": 1, "text": "this run", "showarrow": False,
@@ -113,7 +113,7 @@ def _marked(figure: Figure, here: int) -> Figure:
 
 
 def _answers(profile: Profile, rows: Sequence[Row], falls: Sequence[Cliff]) -> list[str]:
-    """What is enough, what is too little, and where more is worse."""
+    """States which size suffices, which are too small, and where more memory spills more."""
     told = [_enough(profile, rows), _too_little(profile, rows)]
     steps = [fall for fall in falls if fall.metric == "spill_bytes"]
     if steps:
@@ -129,7 +129,7 @@ def _answers(profile: Profile, rows: Sequence[Row], falls: Sequence[Cliff]) -> l
 
 
 def _enough(profile: Profile, rows: Sequence[Row]) -> str:
-    """The smallest size from which on nothing spills, under the strategy that is drawn first."""
+    """States the smallest size from which on nothing spills, under the first strategy drawn."""
     own = [row for row in rows if row.strategy == rows[0].strategy]
     first = _first_enough(own)
     if first is None:
@@ -148,7 +148,7 @@ def _enough(profile: Profile, rows: Sequence[Row]) -> str:
 
 
 def enough(profile: Profile) -> tuple[int, str] | None:
-    """(bytes, strategy): the smallest size that was tried from which on nothing spills; None if there is none."""
+    """Returns (bytes, strategy) of the smallest tried size from which on nothing spills, or None."""
     rows = size_rows(profile)
     own = [row for row in rows if row.strategy == rows[0].strategy]
     first = _first_enough(own)
@@ -162,7 +162,7 @@ def _first_enough(own: Sequence[Row]) -> int | None:
 
 
 def _too_little(profile: Profile, rows: Sequence[Row]) -> str:
-    """Where nothing runs, and where operators are tiled."""
+    """States below which size nothing runs, and below which operators are tiled."""
     runs = [row.sram_bytes for row in rows if row.ok]
     tiles_below = profile.model.min_sram_bytes
     if not runs:
@@ -179,7 +179,7 @@ def _too_little(profile: Profile, rows: Sequence[Row]) -> str:
 
 
 def _spill_words(rows: Sequence[Row], found: Sequence[Knee]) -> str:
-    """The knee, and what a byte of memory saves before and after it."""
+    """Describes the knee, and what a byte of memory saves on either side of it."""
     own = _drawn_first(rows)
     if not own:
         return "It runs in none of these sizes."
@@ -219,7 +219,7 @@ def _latency_words(profile: Profile, rows: Sequence[Row], found: Sequence[Knee])
 
 
 def _drawn_first(rows: Sequence[Row]) -> list[Row]:
-    """Rows of the strategy that is drawn first, where it runs."""
+    """Returns the feasible rows of the first strategy drawn."""
     return [row for row in rows if row.ok and row.strategy == rows[0].strategy]
 
 
@@ -236,11 +236,11 @@ def _table(rows: Sequence[Row]) -> DataTable:
 
 _WITH_VALUE = ("-o", "--output", "--sram", "--what-if", "--why", "--plan", "--save-order", "--top")
 _FLAGS = ("--json", "--events", "--no-report")
-"""Options of ``analyze`` that a sweep does without, or gives anew."""
+"""Options of ``analyze`` that a sweep does not take, or that are set anew."""
 
 
 def sweep_command(profile: Profile) -> str:
-    """``analyze`` as it was typed, turned into a ``sweep``; from the model alone where that is not known."""
+    """Turns the command line of ``analyze`` into one of ``sweep``; without one, uses the model alone."""
     sizes = ("--sram", _range(profile))
     try:
         words = shlex.split(profile.command)
@@ -261,7 +261,7 @@ def _kept(words: Sequence[str]) -> Iterator[str]:
 
 
 def _range(profile: Profile) -> str:
-    """All that matters; where operators are tiled in this memory, from half of it on."""
+    """Returns the sizes to sweep: ``auto``, or from half the present size where operators are tiled."""
     here = profile.target.sram_bytes
     if here >= profile.model.min_sram_bytes:
         return "auto"

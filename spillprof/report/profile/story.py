@@ -1,4 +1,4 @@
-"""The story of a tensor or an operator as lines of text, and as tables."""
+"""The history of a tensor or an operator (--why) as sentences and table rows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,11 +11,11 @@ NAME_WIDTH = 40
 NAMES_SHOWN = 4
 
 COLUMNS = ("left after", "pushed out by", "needed by", "written", "reloaded", "waited", "why")
-"""Of the table of absences."""
+"""Heads of the table of absences."""
 
 
 def story_paragraphs(story: Story) -> Iterator[tuple[str, tuple[str, ...], tuple[Absence, ...]]]:
-    """(title, sentences, absences for a table) of each tensor and operator."""
+    """Yields (title, sentences, absences for a table) of each tensor and operator."""
     for tensor in story.tensors:
         yield (
             f"Why {label(tensor.buffer, NAME_WIDTH)} (under {story.strategy})",
@@ -28,7 +28,7 @@ def story_paragraphs(story: Story) -> Iterator[tuple[str, tuple[str, ...], tuple
 
 
 def absence_row(absence: Absence, *, with_buffer: bool, name_width: int = 20) -> tuple[str, ...]:
-    """Cells under ``COLUMNS``; ``with_buffer``: of several buffers, so that the first cell names it."""
+    """Returns cells under ``COLUMNS``; with ``with_buffer`` the first cell names the buffer."""
     left = "the start" if absence.last_use_step < 0 else f"#{absence.last_use_step}"
     return (
         f"{label(absence.buffer, name_width)} {left}" if with_buffer else left,

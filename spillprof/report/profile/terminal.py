@@ -44,13 +44,13 @@ from spillprof.report.text import DEFAULT_WIDTH, GLUE, count_of, display_width, 
 
 _MIN_WIDTH = 60
 _NARROW = 92
-"""Columns that the table of strategies takes at its widest."""
+"""Below this width the table of strategies uses a shorter label."""
 _MAX_REMARKS = 12
 _SUGGESTIONS_SHOWN = 5
 _LONGEST_ARGUMENT = 400
-"""A longer one is cut: names come from models."""
+"""Characters of a suggestion; longer ones are cut, as names come from models."""
 _SHORTEST_NAME, _SHORT_NAME, _LONG_NAME = 20, 28, 44
-"""Columns of an operator's name: the least, what is left to it before a second victim is, and the most."""
+"""Columns of an operator's name: minimum, minimum before a second victim is shown, maximum."""
 _STRATEGY_COLUMNS = (
     "", "latency", "spill time", "hidden", "spill bytes", "spills", "reloads", "above bound",
 )  # fmt: skip
@@ -58,7 +58,7 @@ _WEIGHT_WORDS = {"stream": "streamed", "cached": "cached", "resident": "resident
 
 
 def render(profile: Profile, *, top: int = 10, width: int | None = None, color: bool) -> str:
-    """The terminal page, ``width`` characters wide (default 100), with ``top`` operators. Deterministic."""
+    """Renders the summary, ``width`` columns wide (default 100), with ``top`` operators. Deterministic."""
     buffer = io.StringIO()
     console = Console(
         file=buffer,
@@ -80,7 +80,7 @@ def render(profile: Profile, *, top: int = 10, width: int | None = None, color: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
-    """What a section reads."""
+    """Input of a section."""
 
     profile: Profile
     lead: Result | None
@@ -154,7 +154,7 @@ def _strategy_table(profile: Profile, lead: Result | None, width: int) -> Render
 
 
 def _memory(page: _Page) -> Iterable[RenderableType]:
-    """Bars over the steps; what wants more than the SRAM is taller, and red."""
+    """Draws bars over the steps; demand above the SRAM size is red."""
     profile, lead, width = page.profile, page.lead, page.width
     if not profile.live_bytes:
         return
@@ -171,7 +171,7 @@ def _memory(page: _Page) -> Iterable[RenderableType]:
 
 
 def _verdict(page: _Page) -> Iterable[RenderableType]:
-    """What the leading strategy spills, why, and where; or that nothing spills, or nothing can run."""
+    """Says what the leading strategy spills, why and where; or that nothing spills or nothing can run."""
     profile, lead = page.profile, page.lead
     yield ""
     if lead is None:
@@ -227,7 +227,7 @@ def _lead(profile: Profile, lead: Result, top: int, width: int) -> Iterable[Rend
 
 
 def _story(page: _Page) -> Iterable[RenderableType]:
-    """What was asked for by name, with its first absences."""
+    """Tells the history of what --why names, with its first absences."""
     profile, top, width = page.profile, page.top, page.width
     if profile.why is None:
         return
@@ -249,13 +249,13 @@ def _story(page: _Page) -> Iterable[RenderableType]:
 
 
 def _victims(names: Sequence[str], shown: int) -> str:
-    """The first victims, and how many more."""
+    """Lists the first victims and the number of others."""
     more = f" +{len(names) - shown}" if len(names) > shown else ""
     return ", ".join(label(name, 14) for name in names[:shown]) + more
 
 
 def _findings(page: _Page) -> Iterable[RenderableType]:
-    """Oscillating buffers, then operators that cannot fit."""
+    """Reports oscillating buffers, then operators that cannot fit."""
     if oscillating := oscillation_sentences(page.profile):
         yield from ("", *map(_line, oscillating))
     if oversized := oversized_sentence(page.profile):
@@ -263,7 +263,7 @@ def _findings(page: _Page) -> Iterable[RenderableType]:
 
 
 def _suggestions(page: _Page) -> Iterable[RenderableType]:
-    """The best few, each with its price: beside the change where there is room, else on a line of its own."""
+    """Tabulates the best suggestions, their cost beside them or, on narrow terminals, below."""
     profile, lead, width = page.profile, page.lead, page.width
     shown = _varied(profile.suggestions, _SUGGESTIONS_SHOWN)
     if not shown:
@@ -293,7 +293,7 @@ def _suggestions(page: _Page) -> Iterable[RenderableType]:
 
 
 def _varied(suggestions: Sequence[Suggestion], most: int) -> list[Suggestion]:
-    """The best of each kind, then what is left, no more than so many; the dearest first, as they come."""
+    """Picks at most ``most``: the best of each kind, then the best of the rest, in the given order."""
     first = {s.change: s for s in reversed(suggestions)}.values()
     ranked = [s for s in suggestions if s in first] + [s for s in suggestions if s not in first]
     taken = ranked[:most]
@@ -301,7 +301,7 @@ def _varied(suggestions: Sequence[Suggestion], most: int) -> list[Suggestion]:
 
 
 def _remarks(page: _Page) -> Iterable[RenderableType]:
-    """Assumptions, notes, folded and removed operators."""
+    """Lists assumptions, notes, folded and removed operators."""
     model = page.profile.model
     lines = [f"assumed, {count_of(a.count, 'time')}: {label(a.what, 300)}" for a in model.assumptions]
     if model.folded_operators:
@@ -317,7 +317,7 @@ def _remarks(page: _Page) -> Iterable[RenderableType]:
 
 
 def _drawn(table: Table, width: int, styles: Sequence[str] = ()) -> RenderableType:
-    """The table with dim heads; ``styles`` are those of its rows."""
+    """Lays out a table with dim heads; ``styles`` has one style a row."""
     heads, *rows = ("\n".join(lines) for lines in table.blocks(width=width, indent=2))
     styled = map(Text, (heads, *rows), ("dim", *(styles or [""] * len(rows))))
     return Text("\n", no_wrap=True, overflow="ignore").join(styled)

@@ -1,4 +1,4 @@
-"""Charts that need the clock: what the bus carries and how many transfers wait for a channel; what steps wait for."""
+"""Charts over time: bus traffic, transfers that queue for a DMA channel, and stalls of steps."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ from spillprof.report.scales import percent, time_scale
 from spillprof.report.text import count_of, label
 
 _MAX_MOMENTS = 1200
-"""Points of a curve over time; a longer one is drawn as its mean (queues: its greatest value) in equal slices."""
+"""Points of a curve over time; a longer one is reduced to its mean (queue: maximum) in equal slices."""
 GIGA = 1e9
 READS = frozenset({"fetch", "reload", "weights", "stream-in"})
 WRITES = frozenset({"write-back", "drain", "stream-out"})
@@ -34,14 +34,14 @@ WAIT_STYLE = {
 
 
 def time_figures(profile: Profile, result: Result) -> tuple[Figure, ...]:
-    """Bus and waits; none for a result that was saved without its times."""
+    """Returns the charts of bus and stalls; none for a result that was saved without times."""
     if result.times is None or not profile.steps:
         return ()
     return bus_figure(profile, result), waits_figure(profile, result)
 
 
 def bus_figure(profile: Profile, result: Result) -> Figure:
-    """Bytes per second by direction, one on top of the other; below, how many transfers wait for a channel."""
+    """Stacks bytes per second by direction; below, the number of transfers that wait for a channel."""
     times = result.times
     assert times is not None
     moments, end_s = np.asarray(times.bus_time_s, dtype=np.float64), result.latency_s
@@ -82,7 +82,7 @@ def bus_figure(profile: Profile, result: Result) -> Figure:
 
 
 def waits_figure(profile: Profile, result: Result) -> Figure:
-    """How long the compute unit waited before each step, by what came last."""
+    """Draws the stall before each step, by kind of the transfer that ended last."""
     found = waits(result)
     rows = [(wait.step, wait.seconds, _style_of(wait)) for wait in found]
     scale = time_scale([s for _, s, _ in rows])
@@ -101,7 +101,7 @@ def waits_figure(profile: Profile, result: Result) -> Figure:
 
 
 def queue(events: Sequence[Event]) -> tuple[Floats, Floats]:
-    """Transfers issued that have no channel yet: (moments, how many from then on). Empty if none ever waits."""
+    """Returns (moments, queue length from then on): transfers that are issued but have no channel yet."""
     waited = [
         (e.issued_s, e.start_s) for e in events
         if e.issued_s is not None and e.start_s is not None and e.start_s > e.issued_s and e.kind in READS | WRITES
@@ -115,7 +115,7 @@ def queue(events: Sequence[Event]) -> tuple[Floats, Floats]:
 
 
 def bus_summary(profile: Profile, result: Result) -> str:
-    """What the bus carried in all, how busy it was, and the longest queue."""
+    """Sums up bus traffic, utilisation, and the longest queue."""
     times, end_s = result.times, result.latency_s
     if times is None or end_s <= 0:
         return ""
@@ -139,7 +139,7 @@ def bus_summary(profile: Profile, result: Result) -> str:
 
 
 def waits_summary(profile: Profile, result: Result) -> str:
-    """How long the compute unit waits, mostly for what, and the longest wait."""
+    """Sums up stalls: total, main cause, and the longest."""
     found = waits(result)
     if not found or result.times is None:
         return "The compute unit never waits for a transfer."
@@ -158,7 +158,7 @@ def waits_summary(profile: Profile, result: Result) -> str:
 
 
 def bus_table(result: Result) -> DataTable:
-    """Bytes in equal stretches of the run."""
+    """Tabulates bytes in equal stretches of the run."""
     if result.times is None or result.latency_s <= 0:
         return make_table("", (), (), lambda _: ())
     edges = np.linspace(0, result.latency_s, BRIEF_ROWS + 1)
@@ -178,7 +178,7 @@ def bus_table(result: Result) -> DataTable:
 
 
 def waits_table(profile: Profile, result: Result) -> DataTable:
-    """The longest waits."""
+    """Tabulates the longest stalls."""
     found = waits(result)
     return make_table(
         "The longest waits",
@@ -199,7 +199,7 @@ def _trace(kind: str, **properties: Any) -> dict[str, Any]:
 
 
 def _style_of(wait: Wait) -> str:
-    """The key of WAIT_STYLE."""
+    """Returns the key of WAIT_STYLE."""
     return "streamed" if wait.kind.startswith("stream-") else wait.kind if wait.kind in WAIT_STYLE else "other"
 
 
@@ -210,7 +210,7 @@ def _bus_limit(profile: Profile) -> float:
 
 
 def _integral(moments: Floats, values: Floats, end_s: float, at: Floats) -> Floats:
-    """Of a step function from 0, at some moments."""
+    """Integrates a step function from 0 up to each of some moments."""
     edges = np.append(moments, max(end_s, float(moments[-1]) if len(moments) else 0.0))
     total = np.concatenate([[0.0], np.cumsum(values * np.diff(edges))])
     result: Floats = np.interp(at, edges, total)

@@ -1,4 +1,4 @@
-"""Which result reports lead with, and the sentences that they say about it and about the run."""
+"""The result that reports lead with, and sentences about it and about the run."""
 
 import re
 
@@ -12,22 +12,22 @@ from spillprof.report.scales import MISSING, percent, signed_time
 from spillprof.report.text import count_of, label
 
 _NOISE = 1e-3
-"""Of the ideal latency: what a run without spills loses by less is not spoken of."""
+"""Share of the ideal latency; smaller losses of a run without spills are not mentioned."""
 
 
 def lead_result(profile: Profile) -> Result | None:
-    """The result that reports lead with; None if none is feasible."""
+    """Returns the result that reports lead with; None if none is feasible."""
     return main_result(profile.results)
 
 
 def model_title(profile: Profile) -> str:
-    """What a report is called: its model's file, without folders; exporters call every graph the same."""
+    """Names a report after the model's file, as exporters give every graph the same name."""
     file = re.split(r"[/\\]", profile.model.path)[-1]
     return profile.model.name if file in ("", "-") else file
 
 
 def verdict(profile: Profile) -> str:
-    """The finding in one sentence."""
+    """States the finding in one sentence."""
     lead = lead_result(profile)
     if lead is None:
         return infeasible_sentence(profile)
@@ -41,7 +41,7 @@ def verdict(profile: Profile) -> str:
 
 
 def above_bound(profile: Profile, result: Result) -> str:
-    """How far a result's spill bytes lie above the proven lower bound: ``optimal``, ``+26 %``, or ``-``.
+    """Compares a result's spill bytes with the proven lower bound: ``optimal``, ``+26 %``, or ``-``.
 
     Strategy ``optimal`` says ``proven, gap 0.0 %`` or ``gap 1.2 %``. Where operands are tiled through DRAM it is
     ``at bound``: another choice of them might spill less.
@@ -62,7 +62,7 @@ def above_bound(profile: Profile, result: Result) -> str:
 
 
 def recompute_sentences(profile: Profile) -> list[str]:
-    """What ``--recompute`` changed, and why it did not change more; empty if it was not asked for."""
+    """States what ``--recompute`` changed, and why not more; empty without that option."""
     mode = str(profile.config.get("recompute", "off"))
     asked = ([] if mode == "off" else [f"--recompute {mode}"]) + (
         ["--recompute-tensor"] if profile.config.get("recompute_tensor") else []
@@ -94,7 +94,7 @@ def _brought(facts: RecomputeFacts) -> str:
 
 
 def _left(facts: RecomputeFacts) -> list[str]:
-    """What is spilled although it could be computed again, by the rule that says so."""
+    """Counts spilled gaps that could be recomputed, by the rule that kept them."""
     parts = [
         (facts.dear_gaps, "dearer to compute again"),
         (facts.dear_and_far_gaps, "dear to compute again, from operands that have left"),
@@ -105,7 +105,7 @@ def _left(facts: RecomputeFacts) -> list[str]:
 
 
 def no_spill_sentence(profile: Profile, lead: Result) -> str:
-    """What to say where the lead result spills nothing."""
+    """States that the leading result spills nothing, and what costs time nevertheless."""
     sram, smallest = format_size_pair(profile.target.sram_bytes, profile.model.min_sram_bytes)
     spilling = [r.strategy for r in profile.results if r.feasible and r.spill_bytes > 0]
     lost = _tiled_for_nothing(profile) + _lost_without_spills(profile, lead)
@@ -114,7 +114,7 @@ def no_spill_sentence(profile: Profile, lead: Result) -> str:
 
 
 def _tiled_for_nothing(profile: Profile) -> str:
-    """That operators which do not fit move nothing that need not move anyway."""
+    """Notes oversized operators whose tiling adds no traffic."""
     count = len(profile.oversized)
     if not count:
         return ""
@@ -124,7 +124,7 @@ def _tiled_for_nothing(profile: Profile) -> str:
 
 
 def _lost_without_spills(profile: Profile, lead: Result) -> str:
-    """What else keeps the run from being the ideal one; empty if it is, but for less than a thousandth."""
+    """States what else makes the run slower than the ideal; empty below a thousandth."""
     ideal = profile.ideal.latency_s
     slower = f" ({percent(lead.spill_time_s / ideal)} over the ideal run)" if ideal > 0 else ""
     if lead.compaction_count:
@@ -139,7 +139,7 @@ def _lost_without_spills(profile: Profile, lead: Result) -> str:
 
 
 def infeasible_sentence(profile: Profile) -> str:
-    """What to say where no strategy works."""
+    """States that no strategy is feasible, and why."""
     sram, smallest = format_size_pair(profile.target.sram_bytes, profile.model.min_sram_bytes)
     reasons = {label(r.reason, 300) for r in profile.results if r.reason}
     why = f": {reasons.pop()}" if len(reasons) == 1 else ""
@@ -153,7 +153,7 @@ def why_line(result: Result) -> str:
 
 
 def shown_cause(operator: OperatorCost) -> str | None:
-    """The cause of most of an operator's bytes, as reports name it."""
+    """Returns the cause of most of an operator's bytes, as reports name it."""
     return "oversized" if operator.cause == "capacity" and operator.kind == "oversized" else operator.cause
 
 
@@ -165,13 +165,13 @@ def _mostly(result: Result) -> str:
 
 
 def deployed_as(profile: Profile) -> list[str]:
-    """``["activations as int8", "weights as int4"]``: the types in which floats are analysed, if others than theirs."""
+    """Names the types that replace floats: ``["activations as int8", "weights as int4"]``."""
     asked = {"activations": profile.config.get("act_dtype"), "weights": profile.config.get("weight_dtype")}
     return [f"{what} as {label(str(dtype), 20)}" for what, dtype in asked.items() if dtype is not None]
 
 
 def oscillation_sentences(profile: Profile) -> list[str]:
-    """The worst oscillating buffer of the lead strategy and of the worst, and what a dedicated slot would change."""
+    """Describes the worst oscillating buffers of the leading and the worst strategy, and the effect of pinning."""
     lead, lines = lead_result(profile), []
     moved = {r.strategy: max(o.spill_bytes for o in r.oscillations) for r in profile.results if r.oscillations}
     shown = {max(moved, key=lambda s: moved[s])} if moved else set()
@@ -197,7 +197,7 @@ def oscillation_sentences(profile: Profile) -> list[str]:
 
 
 def oversized_sentence(profile: Profile) -> str:
-    """How many operators are tiled through DRAM, what that streams, and the largest; empty if every operator fits."""
+    """States how many operators are tiled through DRAM, the bytes, and the largest; empty if all fit."""
     if not profile.oversized:
         return ""
     count = len(profile.oversized)

@@ -20,7 +20,7 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
 def _style(k: int) -> dict[str, Any]:
-    """Style of the ``k``-th curve: colour and dash repeat at different lengths, so that no two are alike for long."""
+    """Returns the style of the ``k``-th curve; periods of colour and dash differ, so that combinations repeat late."""
     return {"color": _COLORS[k % len(_COLORS)], "width": 1.6, "dash": _DASHES[k % len(_DASHES)]}
 
 
@@ -35,7 +35,7 @@ _UNTIL_TILED = "rgba(224,130,31,0.10)"
 def curve_figure(
     tiles_below: int | None, rows: Sequence[Row], metric: str, knees: Sequence[Knee], cliffs: Sequence[Cliff]
 ) -> Figure:
-    """One metric over the size of the SRAM, a line a strategy and placement; knees, cliffs and the tiled region.
+    """Plots one metric over the size of the SRAM, a line for each strategy and placement, with knees and cliffs.
 
     ``tiles_below``: the size in less than which operators are tiled through DRAM; None: not known.
     """
@@ -83,7 +83,7 @@ def _line(curve: SweepCurve, metric: str, factor: float, k: int, *, several: boo
 
 
 def _floor(name: str, values: Mapping[int, float], factor: float) -> list[go.Scatter]:
-    """A line by size that no curve falls below."""
+    """Draws a lower bound by size."""
     sizes = sorted(values)
     if not sizes:
         return []
@@ -102,7 +102,7 @@ def _marks(marks: Sequence[Knee | Cliff], factor: float) -> list[tuple[int, floa
 
 
 def _regions(tiles_below: int | None, rows: Sequence[Row]) -> list[tuple[int, int, str, str]]:
-    """(from, to, colour, words): where nothing runs (grey), and where operators are tiled (orange)."""
+    """Returns (from, to, colour, words) of sizes where nothing runs (grey) or operators are tiled (orange)."""
     sizes = [row.sram_bytes for row in rows]
     runs = [row.sram_bytes for row in rows if row.ok]
     regions = []
@@ -120,13 +120,13 @@ def _region(start: int, end: int, color: str) -> dict[str, Any]:
 
 
 def _region_words(start: int, words: str) -> dict[str, Any]:
-    """At the foot of a region's left end, where curves are high."""
+    """Places a label at the lower left of a region, where curves are high."""
     return {"xref": "x", "yref": "paper", "x": log10(start), "y": 0, "text": words, "showarrow": False,
             "xanchor": "left", "xshift": 3, "yanchor": "bottom"}  # fmt: skip
 
 
 def _ticks(sizes: Sequence[int]) -> dict[str, Any]:
-    """Ticks at powers of two, about a dozen: fewer of them over a wide range, quarters between them over a narrow."""
+    """Returns about a dozen ticks: powers of two, with quarters between over a narrow range."""
     low, high = floor(log2(min(sizes))), ceil(log2(max(sizes)))
     stride = max(1, -(-(high - low) // 12))
     at = [2**k for k in range(low, high + 1, stride)]

@@ -29,7 +29,7 @@ TITLES = {"spill_bytes": "Spill bytes", "latency_s": "Latency", "energy_j": "Ene
 
 
 def render(sweep: Sweep) -> str:
-    """The page as HTML text. The same sweep gives the same text."""
+    """Renders the page. Deterministic."""
     return environment().get_template("sweep.html.jinja").render(_context(sweep))
 
 
@@ -91,7 +91,7 @@ def _verdict(sweep: Sweep) -> str:
 
 
 def _case(sweep: Sweep, case: CaseFacts, index: int) -> dict[str, Any]:
-    """Everything that the page shows of one set of curves."""
+    """Collects all that the page shows of one set of curves."""
     rows = rows_of(sweep, case)
     own = (case.model, case.dims, case.settings)
     knees = [k for k in sweep.knees if (k.model, k.dims, k.settings) == own]
@@ -114,7 +114,7 @@ def _case(sweep: Sweep, case: CaseFacts, index: int) -> dict[str, Any]:
 
 
 def _summary(rows: Sequence[Row], metric: str) -> str:
-    """The least and greatest value, for those who do not see the drawing."""
+    """States the minimum and maximum, as text alternative of the chart."""
     real = [row for row in rows if row.ok]
     if not real:
         return "No point could be simulated."

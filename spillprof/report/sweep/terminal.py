@@ -31,7 +31,7 @@ _TILED = "operators are tiled"
 
 
 def render(sweep: Sweep, *, width: int | None = None) -> str:
-    """The page as text, at most ``width`` columns wide where its tables can be, and never more than DEFAULT_WIDTH."""
+    """Renders the page, at most ``width`` columns wide where its tables can be, and never more than DEFAULT_WIDTH."""
     width = max(_MIN_WIDTH, min(width or DEFAULT_WIDTH, DEFAULT_WIDTH))
     lines: list[str] = []
     for case in sweep.cases[:_MAX_CASES]:
@@ -48,7 +48,7 @@ def render(sweep: Sweep, *, width: int | None = None) -> str:
 
 
 def rows_of(sweep: Sweep, case: CaseFacts) -> list[Row]:
-    """The rows of one case."""
+    """Returns the rows of one case."""
     key = (case.model, tuple(case.dims.items()), tuple(case.settings.items()))
     return [r for r in sweep.rows if (r.model, tuple(r.dims.items()), tuple(r.settings.items())) == key]
 
@@ -116,7 +116,7 @@ def _table(case: CaseFacts, rows: Sequence[Row], width: int) -> Iterator[str]:
 
 
 def _with_bars(table: Table, filled: Sequence[Sequence[int]]) -> Table:
-    """The table with a bar of so many signs behind each strategy's figure, which stands behind the size."""
+    """Inserts a column of bars after each strategy's column."""
 
     def widened(line: Sequence[str], bars: Sequence[int]) -> list[str]:
         figures = zip(line[1:], bars, strict=False)

@@ -15,7 +15,7 @@ METRIC_WORDS = {"spill_bytes": "spill bytes", "latency_s": "latency"}
 
 
 def size_labels(sizes: Sequence[int]) -> list[str]:
-    """Sizes to be read; in bytes where two different ones would print alike."""
+    """Formats sizes, in bytes where different ones would print alike."""
     texts = [format_size(size) for size in sizes]
     return [f"{size:,} B" if texts.count(text) > 1 else text for size, text in zip(sizes, texts, strict=True)]
 
@@ -39,7 +39,7 @@ def answer_sentence(answer: Answer) -> str:
 
 
 def unfinished(sweep: Sweep) -> str:
-    """Why a sweep is not complete."""
+    """States why a sweep is incomplete."""
     lost = sum(row.status == LOST for row in sweep.rows)
     if lost:
         return f"Not complete: {lost:,} of {count_of(len(sweep.rows), 'point')} are missing"
@@ -54,7 +54,7 @@ def _failed(models: Sequence[str]) -> str:
 
 
 def knee_words(knees: Sequence[Knee]) -> str:
-    """Knees by size and metric, strategies that share one together."""
+    """Lists knees by size and metric, with the strategies that share them."""
     shared: dict[tuple[str, int], list[str]] = {}
     for knee in knees:
         shared.setdefault((knee.metric, knee.sram_bytes), []).append(knee.strategy)
@@ -65,12 +65,12 @@ def knee_words(knees: Sequence[Knee]) -> str:
 
 
 def value_text(metric: str, value: float) -> str:
-    """A figure with its unit."""
+    """Formats a figure with its unit."""
     return format_size(int(value)) if metric == "spill_bytes" else format_time(value)
 
 
 def by_place(cliffs: Sequence[Cliff]) -> list[tuple[Cliff, list[str]]]:
-    """Of each place the worst cliff, and the other strategies (and placements) that fall there too."""
+    """Returns the worst cliff of each place, and the other strategies and placements with a cliff there."""
     places: dict[tuple[Any, ...], list[Cliff]] = {}
     for cliff in cliffs:
         places.setdefault(cliff.place, []).append(cliff)
@@ -78,7 +78,7 @@ def by_place(cliffs: Sequence[Cliff]) -> list[tuple[Cliff, list[str]]]:
 
 
 def cliff_sentence(cliff: Cliff, others: Sequence[str]) -> str:
-    """What gets worse between which sizes, and who is to blame."""
+    """States what gets worse between which sizes, and which buffer and operator cause it."""
     where = title_of(cliff.model, cliff.dims, cliff.settings)
     low, high = format_size_pair(cliff.sram_bytes, cliff.larger_sram_bytes)
     before, after = value_text(cliff.metric, cliff.value), value_text(cliff.metric, cliff.larger_value)

@@ -63,7 +63,7 @@ class Grid:
             for sram_bytes in sorted(self._sizes):
                 ordered += _with_spill_time(
                     [
-                        self._found[key]
+                        _as_of(case, sram_bytes, placement, strategy, self._found[key])
                         for placement, strategy in self._pairs
                         if (key := case.row_key(sram_bytes, placement, strategy)) in self._found
                     ]
@@ -104,7 +104,7 @@ def _with_spill_time(rows: Sequence[Row]) -> list[Row]:
 
 
 def _as_of(case: SweepCase, sram_bytes: int, placement: str, strategy: str, known: Row) -> Row:
-    """A row of an earlier run under the names of this one: a file may have been moved. Its key alone is trusted."""
+    """A row under the names of a case: equal models share rows, and a file may have moved since an earlier run."""
     return replace(
         known, model=case.model, target=case.target.name, dims=case.dims, settings=case.settings,
         sram_bytes=sram_bytes, placement=placement, strategy=strategy,

@@ -231,3 +231,13 @@ def test_a_point_that_fails_is_a_row_with_its_error(study: tuple[Study, list[Swe
     assert [row.status for row in broken] == ["cannot be read"] * 2
     sweep = conclude(strict, cases, run.rows(), within=0.05, complete=True, target={}, config={}, command="")
     assert [case.min_sram_bytes for case in sweep.cases] == [cases[0].min_sram_bytes, None]
+
+
+def test_two_names_of_one_model_have_rows_each() -> None:
+    sources = [SweepModel(model=name, graph=_read("unet"), dims={}) for name in ("a.onnx", "b.onnx")]
+    made, cases = make_study(sources, TARGET, [{}], LoweringOptions(), PlanningOptions())
+    run = Grid(cases, [("best-fit", "lru")], {})
+    run.at([8 * MIB], InProcess(made), lambda done, total: None)
+    first, second = run.rows()
+    assert (first.model, second.model) == ("a.onnx", "b.onnx")
+    assert (first.spill_bytes, first.latency_s) == (second.spill_bytes, second.latency_s)
