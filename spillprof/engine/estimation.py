@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from spillprof.analysis.attribution import evictions
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.program import Program
@@ -85,7 +86,7 @@ def estimate(
         spill_write_bytes=traffic.spill_write_bytes,
         spill_read_bytes=traffic.spill_read_bytes,
         streamed_bytes=traffic.streamed_bytes,
-        spill_count=len(plan.spills),
+        spill_count=len(evictions(fitted, plan)),
         latency_s=timeline.makespan_s,
         energy_j=timeline.energy_j,
     )
