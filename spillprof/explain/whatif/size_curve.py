@@ -1,6 +1,6 @@
-"""The run in larger and smaller memories: from where tiling is long needed to where nothing spills, densest at bends.
+"""Curve over SRAM sizes, from where operators are tiled to where nothing spills, with most points at its bends.
 
-How many runs are made depends on the number of steps alone, never on the speed of the machine.
+The number of runs depends on the number of steps alone, never on the speed of the machine.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,22 +17,22 @@ from spillprof.planning.bounds.methods import quick_bound
 from spillprof.planning.traffic import count_traffic
 
 MOST_CURVE_STEPS = 18_000
-"""Steps that are simulated at most: about so many divided by those of the program are the runs."""
+"""Most steps to simulate: about this over the program's steps is the number of runs."""
 PLENTY_STEPS = 3_500
-"""Steps up to which there are more sizes than the least."""
+"""Most steps to simulate for more than the fewest sizes."""
 LEAST_SIZES = 9
 MOST_SIZES = 18
 _FIRST_SIZES = 5
-_A_ROUND = 3  # sizes that are added at once
-_ROOM = 1.25  # of what the ideal run uses: fragmentation can ask for more
-_EDGE = 0.85  # of the size below which operators are tiled: what happens there is seen from within
-_FINENESS = 5  # binary digits of a size: round numbers are easier to read, and to buy
+_A_ROUND = 3  # sizes added at once
+_ROOM = 1.25  # largest size over the ideal run's peak: fragmentation can take more
+_EDGE = 0.85  # smallest size over the one below which operators are tiled: shows the effect of tiling
+_FINENESS = 5  # significant binary digits of a size
 
 
 def size_curve(trial: Trial, program: Program, strategies: Sequence[str]) -> SizeCurve:
-    """As many strategies, the first of them first, and sizes as are affordable; a reason in place of points if none is.
+    """The curve of as many strategies and sizes as the step budget allows, or the reason why there is none.
 
-    ``program``: of the trial, not fitted.
+    ``program``: the trial's, not fitted.
     """
     steps = max(steps_to_judge(program), 1) * runs_in_one(trial.run.planning, program)
     if LEAST_SIZES * steps > MOST_CURVE_STEPS:
@@ -43,7 +43,7 @@ def size_curve(trial: Trial, program: Program, strategies: Sequence[str]) -> Siz
 
 
 def _points(trial: Trial, strategies: Sequence[str], most: int) -> list[SizePoint]:
-    """By size, then strategy: this size and the one that ends tiling in any case, then the others."""
+    """Points by size, then strategy; they include the present size and the smallest one without tiling."""
     here = trial.run.target.sram_bytes
     rounded = _rounding(trial.run.target.alignment_bytes)
     tiles_below, ideal = trial.engine.sram_limits(trial.run)
@@ -69,18 +69,18 @@ def _rounding(alignment_bytes: int) -> Callable[[float], int]:
 
 
 def _at(trial: Trial, strategies: Sequence[str]) -> list[SizePoint]:
-    """One size under each strategy."""
+    """Points of one size under each strategy."""
     try:
         fitted = trial.fitted()
         lower = quick_bound(fitted, trial.run.planning)
     except SpillprofError as error:
-        return [_cannot(trial, strategy, error) for strategy in strategies]
+        return [_failed(trial, strategy, error) for strategy in strategies]
     points = []
     for strategy in strategies:
         try:
             played = trial.engine.play(fitted, trial.run, strategy)
         except SpillprofError as error:
-            points.append(_cannot(trial, strategy, error))
+            points.append(_failed(trial, strategy, error))
             continue
         points.append(
             SizePoint(
@@ -94,7 +94,7 @@ def _at(trial: Trial, strategies: Sequence[str]) -> list[SizePoint]:
     return points
 
 
-def _cannot(trial: Trial, strategy: str, error: SpillprofError) -> SizePoint:
+def _failed(trial: Trial, strategy: str, error: SpillprofError) -> SizePoint:
     return SizePoint(
         sram_bytes=trial.run.target.sram_bytes,
         strategy=strategy,
