@@ -46,7 +46,9 @@ def _label_encoder(case: OperatorCase) -> Sequence[Sized]:
 
 def _dict_vectorizer(case: OperatorCase) -> Sequence[Sized]:
     """One row with a column for each word of the vocabulary, of the type of the map's values."""
-    return [(_map_values(case), (1, case.count("string_vocabulary", "int64_vocabulary") or undecided()))]
+    values = TypeProto.FromString(case.known(0).proto).map_type.value_type
+    dtype = DTYPE_OF_ELEMENT[values.tensor_type.elem_type]
+    return [(dtype, (1, case.count("string_vocabulary", "int64_vocabulary") or undecided()))]
 
 
 def _cast_map(case: OperatorCase) -> Sequence[Sized]:
@@ -55,11 +57,6 @@ def _cast_map(case: OperatorCase) -> Sequence[Sized]:
         raise ValueError("not decided")
     dtypes = {"TO_FLOAT": "float32", "TO_INT64": "int64", "TO_STRING": "string"}
     return [(dtypes[str(case.settings.get("cast_to", "TO_FLOAT"))], (1, case.number("max_map", 1)))]
-
-
-def _map_values(case: OperatorCase) -> str:
-    values = TypeProto.FromString(case.known(0).proto).map_type.value_type
-    return DTYPE_OF_ELEMENT[values.tensor_type.elem_type]
 
 
 CLASSICAL_SIZES: Mapping[str, SizeRule] = {

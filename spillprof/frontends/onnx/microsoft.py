@@ -193,11 +193,6 @@ def _blocked_reorder_input(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (shape[0], -(-channels // NCHWC_BLOCK) * NCHWC_BLOCK, *space))]
 
 
-def _blocked_upsample(case: OperatorCase) -> Sequence[Sized]:
-    pairs = zip(case.shape(0), case.numbers("scales"), strict=True)
-    return [(case.dtype(0), tuple(size * scale for size, scale in pairs))]
-
-
 MICROSOFT_SIZES: Mapping[str, SizeRule] = {
     **ATTENTION_SIZES,
     **CHANNELS_LAST_SIZES,
@@ -254,6 +249,6 @@ NCHWC_SIZES: Mapping[str, SizeRule] = {
     "MaxPool": standard("MaxPool", 0),
     "ReorderInput": _blocked_reorder_input,
     "ReorderOutput": _blocked_reorder_output,
-    "Upsample": _blocked_upsample,
+    "Upsample": lambda c: [(c.dtype(0), tuple(s * k for s, k in zip(c.shape(0), c.numbers("scales"), strict=True)))],
 }
 """Domain ``com.microsoft.nchwc``, by operator type."""

@@ -96,15 +96,10 @@ def _conv_transpose(case: OperatorCase) -> Sequence[Sized]:
         return [(case.dtype(0), (batch, channels, *window_setting(case, "output_shape", len(space), 0)))]
     if case.settings.get("auto_pad") not in SAME:
         raise LookupError("auto_pad")
-    found = []
-    for size, stride, reach, more in zip(
-        space,
-        window_setting(case, "strides", len(space), 1),
-        window_reaches(case, kernel),
-        window_setting(case, "output_padding", len(space), 0),
-        strict=True,
-    ):
-        found.append(min((size - 1) * stride + reach + more, size * stride))
+    strides = window_setting(case, "strides", len(space), 1)
+    padding = window_setting(case, "output_padding", len(space), 0)
+    axes = zip(space, strides, window_reaches(case, kernel), padding, strict=True)
+    found = (min((size - 1) * stride + reach + more, size * stride) for size, stride, reach, more in axes)
     return [(case.dtype(0), (batch, channels, *found))]
 
 
