@@ -43,7 +43,7 @@ _OWN_RANGES: Mapping[str, Mapping[str, _Range]] = {
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool", "MaxUnpool", "QLinearAveragePool", "NhwcMaxPool"), _PADS),
     "DeformConv": _PADS,
     "ConvTranspose": {**_PADS, "output_shape": _AT_LEAST_ONE},
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), {"layout": _FLAG}),
+    **{op_type: {"layout": _FLAG} for op_type in ("LSTM", "GRU", "RNN")},
     "LRN": {"size": _AT_LEAST_ONE},
     "LinearAttention": {"q_num_heads": _AT_LEAST_ONE, "kv_num_heads": _AT_LEAST_ONE},
     **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _BITS),
