@@ -3,14 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from spillprof.ir.units import (
-    format_energy,
-    format_frequency,
-    format_rate,
-    format_size,
-    format_size_exact,
-    format_time,
-)
+from spillprof.ir.units import format_energy, format_frequency, format_rate, format_size, format_size_exact, format_time
 
 
 def field_text(field: str, value: Any, *, size: Callable[[int], str] = format_size_exact) -> str:

@@ -6,11 +6,7 @@ from typing import Any
 from spillprof.analysis.main_result import bytes_by_cause
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
-from spillprof.ir.units import (
-    format_energy,
-    format_size,
-    format_time,
-)
+from spillprof.ir.units import format_energy, format_size, format_time
 from spillprof.report.page import environment, library, method_html, script_json, scripts, stylesheet
 from spillprof.report.profile import html_tables as tables
 from spillprof.report.profile import step_figures as figures
@@ -23,11 +19,7 @@ from spillprof.report.profile.part_words import TIME_WORDS, energy_parts, meanin
 from spillprof.report.profile.roofline import roofline_figure, roofline_summary, roofline_table
 from spillprof.report.profile.size_figures import enough
 from spillprof.report.profile.time_figures import bus_table, time_figures, waits_table
-from spillprof.report.profile.verdict import (
-    above_bound,
-    lead_result,
-    verdict,
-)
+from spillprof.report.profile.verdict import above_bound, lead_result, verdict
 from spillprof.report.scales import comparison_size_column, percent, time_column
 from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label

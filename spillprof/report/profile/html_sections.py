@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from spillprof.ir.profile import Profile
 from spillprof.ir.units import format_size
 from spillprof.report.html_table import DataTable
-from spillprof.report.profile.html_tables import (
-    absences_table,
-    oversized_table,
-    recomputed_table,
-    suggestions_table,
-)
+from spillprof.report.profile.html_tables import absences_table, oversized_table, recomputed_table, suggestions_table
 from spillprof.report.profile.size_figures import size_section, sweep_command
 from spillprof.report.profile.step_figures import Figure
 from spillprof.report.profile.story import story_paragraphs
@@ -109,10 +104,4 @@ def _oversized(profile: Profile) -> Iterator[Section]:
         )
 
 
-SECTIONS: tuple[Callable[[Profile], Iterator[Section]], ...] = (
-    _story,
-    _recompute,
-    _suggestions,
-    _sizes,
-    _oversized,
-)
+SECTIONS: tuple[Callable[[Profile], Iterator[Section]], ...] = (_story, _recompute, _suggestions, _sizes, _oversized)

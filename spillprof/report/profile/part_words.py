@@ -37,12 +37,7 @@ TIME_WORDS = {
     "tail": "last bytes on their way after the last step",
 }
 
-ENERGY_WORDS = {
-    "dram_read": "DRAM reads",
-    "dram_write": "DRAM writes",
-    "sram": "SRAM",
-    "mac": "multiply-accumulates",
-}
+ENERGY_WORDS = {"dram_read": "DRAM reads", "dram_write": "DRAM writes", "sram": "SRAM", "mac": "multiply-accumulates"}
 
 
 def meaning(cause: str, result: Result) -> str:

@@ -12,12 +12,7 @@ from spillprof.report.profile.step_figures import BLUE, GREY, MAX_POINTS, ORANGE
 from spillprof.report.scales import part_percent
 from spillprof.report.text import count_of, label
 
-_STYLE = {
-    "compute": (BLUE, "circle"),
-    "SRAM": (TEAL, "square"),
-    "DRAM": (ORANGE, "diamond"),
-    "launch": (GREY, "x"),
-}
+_STYLE = {"compute": (BLUE, "circle"), "SRAM": (TEAL, "square"), "DRAM": (ORANGE, "diamond"), "launch": (GREY, "x")}
 """Colour and marker by what bounds a step."""
 
 

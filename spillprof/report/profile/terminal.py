@@ -31,14 +31,7 @@ from spillprof.report.profile.verdict import (
     shown_cause,
     why_line,
 )
-from spillprof.report.scales import (
-    comparison_size_column,
-    part_percent,
-    percent,
-    signed_time,
-    size_column,
-    time_column,
-)
+from spillprof.report.scales import comparison_size_column, part_percent, percent, signed_time, size_column, time_column
 from spillprof.report.table import Table
 from spillprof.report.text import DEFAULT_WIDTH, GLUE, count_of, display_width, glued, label
 
