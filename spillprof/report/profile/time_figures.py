@@ -11,7 +11,7 @@ from spillprof.ir.arrays import Floats
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Event, Result
 from spillprof.ir.units import format_size, format_time
-from spillprof.report.html_table import BRIEF_ROWS, Cell, DataTable, make_table
+from spillprof.report.page import BRIEF_ROWS, Cell, DataTable, make_table
 from spillprof.report.profile.page_data import MAX_WAITS, Wait, waits
 from spillprof.report.profile.step_figures import BLUE, GREY, ORANGE, PURPLE, TEAL, Figure, shared_figure
 from spillprof.report.scales import percent, time_scale
