@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
-from spillprof.studies.sweep.curves import curves
+from spillprof.analysis.size_grid import coarse_sizes, refining_sizes, sharpest_bends
+from spillprof.studies.sweep.curves import METRICS, curves
 from spillprof.studies.sweep.rows import FIGURES, Row, SweepCase, make_row
 from spillprof.studies.sweep.work import BUG, LOST, OUT_OF_MEMORY, Runner, SweepTask
 
@@ -135,14 +135,5 @@ def next_sizes(cases: Sequence[SweepCase], rows: Sequence[Row]) -> list[int]:
     if not known:
         low = min(case.min_sram_bytes for case in readable)
         return coarse_sizes(low, max(case.ideal_peak_bytes for case in readable), _FIRST_SIZES, aligned)
-    return refining_sizes(known, _bends(rows), min(_A_ROUND, _MOST_SIZES - len(known)), aligned)
-
-
-def _bends(rows: Sequence[Row]) -> dict[int, float]:
-    """By size, the sharpest bend that a curve has there."""
-    found: dict[int, float] = {}
-    for curve in curves(rows):
-        for values in (curve.values("spill_bytes"), curve.values("latency_s")):
-            for size, bend in curvatures(curve.sizes, values):
-                found[size] = max(found.get(size, 0.0), bend)
-    return found
+    bends = sharpest_bends((curve.sizes, curve.values(metric)) for curve in curves(rows) for metric in METRICS)
+    return refining_sizes(known, bends, min(_A_ROUND, _MOST_SIZES - len(known)), aligned)
