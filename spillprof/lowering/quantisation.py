@@ -4,12 +4,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spillprof.ir.graph import Operator
 from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.operators.facts import ViewKind
-from spillprof.lowering.operators.table import facts_of, is_known, is_type
+from spillprof.lowering.operators.table import is_known, is_type
 
-_QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+_QUANTIZE, _DEQUANTIZE = _TYPES = "QuantizeLinear", "DequantizeLinear"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +30,18 @@ def absorb_quantisation(draft: Draft) -> Draft:
     before it if nothing else reads the float value. An operator that only moves data (Reshape, Transpose, ...)
     absorbs both or neither, so that it can stay a view. Scales and zero points become operands of the step.
     """
-    if not any(is_type(task.lead, _QUANTIZE, _DEQUANTIZE) for task in draft.tasks):
+    if not any(task.lead.op_type in _TYPES and is_type(task.lead, *_TYPES) for task in draft.tasks):
         return draft
     uses = _uses(draft)
     absorbed: set[int] = set()  # QuantizeLinear tasks that ended in the task before them
     taken: dict[str, int] = defaultdict(int)  # float tensor: readers that read the quantised tensor instead
     tasks: list[LoweringTask | None] = list(draft.tasks)
     for i, task in enumerate(draft.tasks):
-        if not _may_absorb(task.lead):
+        if task.facts.keeps_float or not is_known(task.lead):
             continue
         before = {name: uses.writer[name] for name in task.inputs if _is_dequantised(name, uses)}
         after = {name: q for name in task.outputs if (q := _only_quantizer(name, uses)) is not None}
-        if facts_of(task.lead).view in (ViewKind.WHOLE, ViewKind.STRIDED) and not (
+        if task.facts.view in (ViewKind.WHOLE, ViewKind.STRIDED) and not (
             task.inputs and task.inputs[0] in before and len(after) == len(task.outputs)
         ):
             continue
@@ -77,10 +76,6 @@ def _uses(draft: Draft) -> _Uses:
     )
 
 
-def _may_absorb(op: Operator) -> bool:
-    return is_known(op) and not facts_of(op).keeps_float
-
-
 def _is_dequantised(name: str, uses: _Uses) -> bool:
     return name in uses.writer and is_type(uses.tasks[uses.writer[name]].lead, _DEQUANTIZE)
 
@@ -102,6 +97,7 @@ def _joined(task: LoweringTask, before: Mapping[str, LoweringTask], after: Mappi
     scales = [name for t in (*before.values(), *after.values()) for name in t.inputs[1:]]
     return LoweringTask(
         lead=task.lead,
+        facts=task.facts,
         members=(
             *(op for t in before.values() for op in t.members),
             *task.members,

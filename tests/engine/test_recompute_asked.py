@@ -9,7 +9,7 @@ from programs import program, run_on, step, target
 from random_programs import random_program
 
 from spillprof.engine.engine import Engine
-from spillprof.engine.recompute.choices import asked_choices
+from spillprof.engine.recompute.choices import named_choices
 from spillprof.engine.recompute.search import recompute_facts, recomputed
 from spillprof.ir.errors import CapacityError, UsageError
 from spillprof.lowering.fitting import fit
@@ -35,9 +35,9 @@ def two_gaps(capacity=None):
 
 def test_a_tensor_is_computed_again_behind_its_longest_gap():
     p = two_gaps()
-    assert asked_choices(p, ["a"]) == (Recompute(buffer=1, use_step=6),)
-    assert asked_choices(p, ["a", "a"]) == asked_choices(p, ["a"])
-    q = with_recomputed(p, asked_choices(p, ["a"]))
+    assert named_choices(p, ["a"]) == (Recompute(buffer=1, use_step=6),)
+    assert named_choices(p, ["a", "a"]) == named_choices(p, ["a"])
+    q = with_recomputed(p, named_choices(p, ["a"]))
     assert [s.name for s in q.steps] == ["op0", "op1", "op2", "op3", "op4", "op5", "op0 (recomputed)", "op6"]
 
 
@@ -69,17 +69,17 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_computed_again_is_refused(name):
     with pytest.raises(UsageError, match=REFUSED[name]):
-        asked_choices(two_gaps(), [name])
+        named_choices(two_gaps(), [name])
 
 
 def test_a_pinned_tensor_and_one_of_chance_are_refused():
     p = two_gaps()
     pinned = replace(p, buffers=tuple(replace(b, dedicated=b.name == "a") for b in p.buffers))
     with pytest.raises(UsageError, match="it has a slot of its own"):
-        asked_choices(pinned, ["a"])
+        named_choices(pinned, ["a"])
     chance = replace(p, steps=tuple(replace(s, repeatable=False) for s in p.steps))
-    with pytest.raises(UsageError, match="could give another one"):
-        asked_choices(chance, ["a"])
+    with pytest.raises(UsageError, match="is not deterministic"):
+        named_choices(chance, ["a"])
 
 
 @given(seed=st.integers(0, 10**6), mode=st.sampled_from([Recomputing.OFF, Recomputing.RULES]))
@@ -90,7 +90,7 @@ def test_plans_of_random_programs_with_a_tensor_asked_for_are_legal(seed: int, m
     p = replace(p, capacity_bytes=None, reservations=())
     for buffer in p.buffers:
         try:
-            (choice,) = asked_choices(p, [buffer.name])
+            (choice,) = named_choices(p, [buffer.name])
         except UsageError:
             continue
         found = recomputed(p, run_on(machine, recompute_tensor=(buffer.name,), recompute=mode), Engine())
