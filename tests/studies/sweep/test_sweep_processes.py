@@ -92,7 +92,7 @@ def test_a_job_that_ends_its_process_is_lost_and_no_other(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_what_is_stopped_leaves_no_answer_to_the_next_jobs() -> None:
+def test_stopped_jobs_leave_no_results_to_the_next_ones() -> None:
     runner = Processes(STUDY, 2)
     try:
         for _, _ in runner.run([Doubled(number=i) for i in range(40)]):
