@@ -120,7 +120,7 @@ def test_one_write_of_an_output_is_due_however_often_it_is_written() -> None:
 
 
 def living_on() -> Program:
-    """a (100) is made of r (20), which nobody else wants; in between b and c leave room for r, but not for a."""
+    """a (100) is made of r (20), which no other step reads; in between b and c leave room for r, but not for a."""
     return program(
         {"x": ("input", 10), "r": 20, "a": 100, "b": 90, "c": 90, "d": 10, "y": ("output", 10)},
         ["x -> r", "r -> a", "a -> b", "b -> c", "c -> d", "a, d -> y"],
@@ -150,7 +150,7 @@ def test_operand_that_does_not_fit_either_is_spilled_instead() -> None:
 
 
 def test_evicted_copy_has_its_own_write_back() -> None:
-    """Where a has left, its copy has no copy in DRAM: recomputing pays twice or not at all."""
+    """If a was evicted, its copy has no copy in DRAM: recomputing pays twice or not at all."""
     p = living_on()
     found = joint_choice(p, OPTIONS, Costs(step_s=[500.0] * 6, read_s=float, write_s=float))
     assert found is not None

@@ -217,7 +217,7 @@ def test_ctrl_c_keeps_what_is_finished(empty_folder: Path, jobs: str) -> None:
 
 
 def _heed_interrupts() -> None:
-    """A shell starts what runs in the background deaf to Ctrl-C, and so all that the tests start."""
+    """Restores Ctrl-C, which a shell disables for background processes and so for all that tests start."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

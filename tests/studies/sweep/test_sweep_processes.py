@@ -64,7 +64,7 @@ class Doubled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FatalOnce:
-    """Ends its process the first time, as one does that is killed for the memory of all."""
+    """Kills its process the first time, as the out-of-memory killer does."""
 
     number: int
     marker: str
@@ -103,7 +103,7 @@ def test_stopped_jobs_leave_no_results_to_the_next_ones() -> None:
 
 
 class Broken:
-    """A study that no process can take."""
+    """A study that cannot be unpickled."""
 
     token = "t"
     graphs = ()

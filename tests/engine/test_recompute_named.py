@@ -22,7 +22,7 @@ LOWERING = LoweringOptions()
 
 
 def two_gaps(capacity=None):
-    """a is read by op1, op3 and op6: behind gaps of one and of two steps."""
+    """a is read by op1, op3 and op6: after gaps of one and of two steps."""
     return program(
         {"x": ("input", 8), "a": 16, "b": 8, "c": 8, "d": 8, "e": 8, "f": 8, "y": ("output", 8)},
         [
