@@ -2,15 +2,18 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 from spillprof.report.gate.wording import change_sentence, headline, reasons
 from spillprof.report.text import label, printable
-from spillprof.studies.gate.values import GateCheck, GateReport, MetricChange, Verdict
+from spillprof.studies.gate.values import GateCheck, GateReport, MetricChange, Moved, Verdict
 
 _SCHEMA = "spillprof-gate/1"
+_CHANGE_FIELDS = ("metric", "before", "after", "allowed", "budget", "over_budget", "regressed", "improved")
+_MOVED_FIELDS = ("kind", "name", "op_type", "metric", "before", "after", "cause")
 
 
 def render_json(report: GateReport) -> str:
@@ -40,20 +43,9 @@ def _check(report: GateReport, check: GateCheck) -> dict[str, Any]:
         "fails": report.fails(check),
         "accepted": check.accepted,
         "message": headline(check),
-        "changes": [_change(change) for change in check.changes],
+        "changes": [_values(change, _CHANGE_FIELDS) for change in check.changes],
         "moved": [
-            {
-                "kind": m.kind,
-                "name": m.name,
-                "op_type": m.op_type,
-                "metric": str(m.metric),
-                "before": m.before,
-                "after": m.after,
-                "cause": m.cause,
-                "victims": list(m.victims),
-                "needed_by": m.needed_by,
-            }
-            for m in check.moved
+            {**_values(m, _MOVED_FIELDS), "victims": list(m.victims), "needed_by": m.needed_by} for m in check.moved
         ],
         "reasons": reasons(check),
         "mismatches": list(check.mismatches),
@@ -65,17 +57,8 @@ def _check(report: GateReport, check: GateCheck) -> dict[str, Any]:
     }
 
 
-def _change(change: MetricChange) -> dict[str, Any]:
-    return {
-        "metric": str(change.metric),
-        "before": change.before,
-        "after": change.after,
-        "allowed": change.allowed,
-        "budget": change.budget,
-        "over_budget": change.over_budget,
-        "regressed": change.regressed,
-        "improved": change.improved,
-    }
+def _values(record: MetricChange | Moved, fields: Sequence[str]) -> dict[str, Any]:
+    return {field: getattr(record, field) for field in fields}
 
 
 def render_junit(report: GateReport) -> str:

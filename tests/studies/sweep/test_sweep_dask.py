@@ -188,7 +188,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", list(ANSWERS.values()), ids=list(ANSWERS))
-def test_what_is_no_scheduler_is_an_error(answer: bytes | None, tmp_path: Path) -> None:
+def test_a_server_that_is_no_scheduler_is_an_error(answer: bytes | None, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     kept = []
 
