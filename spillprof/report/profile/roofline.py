@@ -7,17 +7,12 @@ from typing import Any
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import StepFact
 from spillprof.ir.units import format_size, format_time
-from spillprof.report.html_table import BRIEF_ROWS, Cell, DataTable, make_table
+from spillprof.report.page import BRIEF_ROWS, Cell, DataTable, make_table
 from spillprof.report.profile.step_figures import BLUE, GREY, MAX_POINTS, ORANGE, TEAL, Figure
 from spillprof.report.scales import part_percent
 from spillprof.report.text import count_of, label
 
-_STYLE = {
-    "compute": (BLUE, "circle"),
-    "SRAM": (TEAL, "square"),
-    "DRAM": (ORANGE, "diamond"),
-    "launch": (GREY, "x"),
-}
+_STYLE = {"compute": (BLUE, "circle"), "SRAM": (TEAL, "square"), "DRAM": (ORANGE, "diamond"), "launch": (GREY, "x")}
 """Colour and marker by what bounds a step."""
 
 

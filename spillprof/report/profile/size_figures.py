@@ -8,7 +8,7 @@ from typing import Any
 
 from spillprof.ir.profile import Profile
 from spillprof.ir.units import format_size, format_size_exact, format_size_pair, format_time, size_word
-from spillprof.report.html_table import Cell, DataTable, make_table
+from spillprof.report.page import Cell, DataTable, make_table
 from spillprof.report.profile.step_figures import MIB, Figure
 from spillprof.report.sweep.figures import curve_figure
 from spillprof.report.text import count_of, label

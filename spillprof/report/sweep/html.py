@@ -5,8 +5,8 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.ir.units import format_size_exact
-from spillprof.report.html_table import Cell, DataTable, make_table
-from spillprof.report.page import environment, library, script_json, scripts, stylesheet
+from spillprof.report.page import Cell, DataTable, environment, library, make_table, script_json, scripts, stylesheet
+from spillprof.report.scales import field_text
 from spillprof.report.sweep.figures import curve_figure
 from spillprof.report.sweep.terminal import rows_of
 from spillprof.report.sweep.wording import (
@@ -18,7 +18,6 @@ from spillprof.report.sweep.wording import (
     title_of,
     unfinished,
 )
-from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.studies.sweep.result import CaseFacts, Sweep
 from spillprof.studies.sweep.rows import Row
