@@ -83,7 +83,7 @@ def in_node_order(path: str, rank_of_tensor: Mapping[str, int]) -> Iterator[byte
 
 
 def _node_spans(data: mmap.mmap) -> list[Span]:
-    """Where each node of the graph lies in the file, key and length included, in file order."""
+    """The span of each node in the file, with key and length, in file order."""
     graph = next(
         ((content, end) for key, _, content, end in fields(data, (0, len(data))) if key == GRAPH_OF_MODEL), None
     )

@@ -132,7 +132,7 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
 
 
 def _spelled_out(node: Node, scope: Scope, session: Session) -> Sequence[Node]:
-    """Expands a SequenceMap into a loop; any other node stays as it is."""
+    """Expands a SequenceMap into a loop; any other node does not change."""
     if not is_sequence_map(node):
         return (node,)
     if id(node) not in session.spelled_out:
