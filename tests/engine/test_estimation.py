@@ -84,10 +84,16 @@ def test_other_options_need_another_program():
         spillprof.estimate(program, target, lowering=LoweringOptions(weights=WeightsPolicy.RESIDENT))
 
 
-def test_the_documented_example_runs(monkeypatch, capsys):
+def test_the_documented_examples_run(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "library.md").read_text("utf-8"), re.DOTALL)
-    exec(compile(code, "docs/library.md", "exec"), {})
+    analyses, estimates = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "library.md").read_text("utf-8"), re.DOTALL
+    )
+    exec(compile(analyses, "docs/library.md", "exec"), {})
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [int(row[0]) for row in rows] == [8, 12, 16]
+    assert [int(row[1]) for row in rows] == sorted((int(row[1]) for row in rows), reverse=True)
+    exec(compile(estimates, "docs/library.md", "exec"), {})
     first, second = capsys.readouterr().out.splitlines()
     assert first.split()[0] == second
     assert int(second) > 0

@@ -135,12 +135,8 @@ def _sized_graph(model: ModelProto, shown: str, sha256: str, bindings: Bindings)
     note_unmet(session.assumed, tally)
     if repeated := len(body.inputs) - len(fed):
         tally.notes["a weight is listed as an input too, and counts as a weight"] = repeated
-    return Graph(
-        name=graph.name,
-        operators=graph.operators,
-        tensors=graph.tensors,
-        inputs=graph.inputs,
-        outputs=graph.outputs,
+    return replace(
+        graph,
         opset=next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), None),
         path=shown,
         sha256=sha256,

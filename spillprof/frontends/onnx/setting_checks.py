@@ -1,4 +1,4 @@
-"""Checks of an operator's settings and operands, by operator type, that onnx's own inference does not make."""
+"""Checks of attributes and operands, by operator type, that onnx's own inference omits."""
 
 import math
 import re
@@ -10,7 +10,7 @@ _TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*")
 
 
 def equation_fault(equation: str, ranks: Sequence[int | None]) -> str:
-    """What is wrong with an equation over operands of these ranks (None: unknown); "" if nothing is."""
+    """What is wrong with an Einsum equation for operands of these ranks (None: unknown); "" if it is valid."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     for term in (*terms, right):
@@ -39,7 +39,7 @@ def _all_of(*checks: SettingCheck) -> SettingCheck:
 
 
 def _divides(what: str, size: int | None, by: str, number: int | None) -> str:
-    """``size`` must be a multiple of ``number``, both known."""
+    """The fault if ``size`` is no multiple of ``number``; "" where either is unknown."""
     if size is None or number is None or (number > 0 and size % number == 0):
         return ""
     return f"{by} is {number}, which does not divide {what}, {size}"
@@ -48,7 +48,7 @@ def _divides(what: str, size: int | None, by: str, number: int | None) -> str:
 def _convolution(
     weight: int, *, image_channels: int = 1, weight_channels: int = 1, kernel: slice = slice(2, None)
 ) -> SettingCheck:
-    """Channels x groups, and the kernel's size; axes of the channels in image and weight, and of the kernel."""
+    """Channels = filter channels x groups, filters divide into groups, and ``kernel_shape`` is that of the weight."""
 
     def check(asked: CheckedOperator) -> str:
         group = asked.number("group") or 1
@@ -56,6 +56,16 @@ def _convolution(
         if channels is not None and each is not None and channels != each * group:
             return f"group is {group}, with {channels} channels of the input and {each} of each filter"
         return _divides("the number of filters", asked.dim(weight, 0), "group", group) or _kernel(asked, weight, kernel)
+
+    return check
+
+
+def _divided_channels(name: str, *, power: int = 1) -> SettingCheck:
+    """An attribute, or a power of it, divides the number of channels."""
+
+    def check(asked: CheckedOperator) -> str:
+        number, by = asked.number(name), name if power == 1 else f"{name} squared"
+        return _divides("the number of channels", asked.dim(0, 1), by, None if number is None else number**power)
 
     return check
 
@@ -78,21 +88,18 @@ def _transposed_convolution(asked: CheckedOperator) -> str:
     )
 
 
-def _sampled_groups(asked: CheckedOperator) -> str:
-    return _divides("the number of channels", asked.dim(0, 1), "offset_group", asked.number("offset_group"))
-
-
 def _quantised_convolution(asked: CheckedOperator) -> str:
     if asked.node.domain and asked.number("channels_last"):
         return _convolution(3, image_channels=-1)(asked)
     return _convolution(3)(asked)
 
 
-def _axis(*, below: int = 0, above: int = 0, operand: int = 0) -> SettingCheck:
-    """``axis`` counts dimensions of an input, and so many more below and above."""
+def _axis(*, below: int = 0, above: int = 0, above_before_13: int = 0) -> SettingCheck:
+    """``axis`` lies in [-rank - below, rank + above) of the first input."""
 
     def check(asked: CheckedOperator) -> str:
-        return _axis_fault("axis", asked.number("axis"), asked.rank(operand), below, above)
+        reach = above + (above_before_13 if asked.node.version < 13 else 0)
+        return _axis_fault("axis", asked.number("axis"), asked.rank(0), below, reach)
 
     return check
 
@@ -100,16 +107,12 @@ def _axis(*, below: int = 0, above: int = 0, operand: int = 0) -> SettingCheck:
 def _axis_fault(name: str, axis: int | float | None, rank: int | None, below: int = 0, above: int = 0) -> str:
     if axis is None or rank is None:
         return ""
-    reach = max(rank, 1)  # a scalar may be called one row
+    reach = max(rank, 1)  # a scalar counts as one row
     return "" if -reach - below <= axis < reach + above else f"{name} is {axis}, of a tensor with {rank} dimensions"
 
 
-def _older_softmax(asked: CheckedOperator) -> str:
-    return _axis(above=1 if asked.node.version < 13 else 0)(asked)
-
-
 def _quantisation(asked: CheckedOperator) -> str:
-    """``axis`` counts only where there is a scale for each of its rows."""
+    """``axis`` matters only with one scale per row."""
     if asked.node.domain or not asked.rank(1) or asked.dim(1, 0) == 1:
         return ""
     return _axis()(asked)
@@ -147,19 +150,10 @@ def _permutation(asked: CheckedOperator) -> str:
     return f"perm is {list(perm)[:8]}, which is no permutation of {rank} dimensions"
 
 
-def _depth_to_space(asked: CheckedOperator) -> str:
-    size = asked.number("blocksize")
-    return _divides("the number of channels", asked.dim(0, 1), "blocksize squared", size and size * size)
-
-
 def _space_to_depth(asked: CheckedOperator) -> str:
     size = asked.number("blocksize")
     found = (_divides(f"dimension {axis} of the input", asked.dim(0, axis), "blocksize", size) for axis in (2, 3))
     return next(filter(None, found), "")
-
-
-def _group_normalization(asked: CheckedOperator) -> str:
-    return _divides("the number of channels", asked.dim(0, 1), "num_groups", asked.number("num_groups"))
 
 
 def _recurrent(asked: CheckedOperator) -> str:
@@ -174,7 +168,7 @@ def _recurrent(asked: CheckedOperator) -> str:
 
 
 def _standard_attention(asked: CheckedOperator) -> str:
-    """Heads side by side in the last axis; where they have an axis of their own, the attributes do not count."""
+    """Checks head counts of 3-D inputs, whose last axis concatenates heads; 4-D inputs ignore the attributes."""
     queries, groups = asked.number("q_num_heads"), asked.number("kv_num_heads")
     if asked.rank(0) != 3 or queries is None or groups is None:
         return ""
@@ -189,7 +183,7 @@ def _standard_attention(asked: CheckedOperator) -> str:
 
 
 def _attention(asked: CheckedOperator) -> str:
-    """Two operators have the name: the standard's, and the one that holds the projection."""
+    """Attention of the standard, or of ``com.microsoft``, which contains the projection."""
     if asked.node.domain == "":
         return _standard_attention(asked)
     heads, sizes = asked.number("num_heads"), asked.numbers("qkv_hidden_sizes")
@@ -201,7 +195,7 @@ def _attention(asked: CheckedOperator) -> str:
 
 
 def _packed_heads(asked: CheckedOperator) -> str:
-    """Heads side by side in the queries, or queries, keys and values of all heads side by side."""
+    """``num_heads`` divides the width of the queries; the first input may hold keys and values too."""
     width = asked.dim(0, 2) if asked.rank(0) == 3 else None
     if width is not None and not asked.has(1):
         width //= 3
@@ -225,7 +219,7 @@ def _product_of_bits(asked: CheckedOperator) -> str:
 
 
 def _scales(asked: CheckedOperator) -> str:
-    """Resize, Upsample: scales are finite and above zero, sizes above zero where there is something to scale."""
+    """Resize, Upsample: scales are finite and positive; sizes are positive unless the input is empty."""
     at = 2 if asked.node.op_type == "Resize" and asked.node.version > 10 else 1
     scales = asked.value(at) or asked.settings.get("scales") or ()
     given = [*scales] if isinstance(scales, list | tuple) else []
@@ -250,11 +244,11 @@ def _range(asked: CheckedOperator) -> str:
 
 
 _MOST_ELEMENTS = 1 << 62
-"""Of a range. Beyond, onnx's own inference counts none."""
+"""Of a Range. Beyond this, onnx's own inference gives 0 elements."""
 
 
 def _known(least: int, **inputs: int) -> SettingCheck:
-    """Inputs, by position, whose contents are numbers of at least so much."""
+    """Known elements of these inputs (name to index) are at least ``least``."""
 
     def check(asked: CheckedOperator) -> str:
         for name, index in inputs.items():
@@ -288,7 +282,7 @@ CHECKS: Mapping[str, SettingCheck] = {
     **dict.fromkeys(("ArgMax", "ArgMin", "Compress", "Concat", "Gather", "GatherElements", "LpNormalization"), _axis()),
     **dict.fromkeys(("RMSNormalization", "Scatter", "ScatterElements", "Split", "SplitToSequence"), _axis()),
     **dict.fromkeys(("TensorScatter", "TopK", "Unique"), _axis()),
-    **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _older_softmax),
+    **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _axis(above_before_13=1)),
     "DFT": _all_of(_axis(), _known(1, dft_length=1)),
     "Flatten": _axis(above=1),
     "OneHot": _axis(below=1, above=1),
@@ -300,13 +294,13 @@ CHECKS: Mapping[str, SettingCheck] = {
     "ReverseSequence": _reversed_sequence,
     "Einsum": _einsum,
     "Transpose": _permutation,
-    "DepthToSpace": _depth_to_space,
+    "DepthToSpace": _divided_channels("blocksize", power=2),
     "SpaceToDepth": _space_to_depth,
-    "GroupNormalization": _group_normalization,
+    "GroupNormalization": _divided_channels("num_groups"),
     "Conv": lambda asked: "" if asked.node.domain == "com.microsoft.nchwc" else _convolution(1)(asked),
     **dict.fromkeys(("ConvInteger", "FusedConv"), _convolution(1)),
     "QLinearConv": _quantised_convolution,
-    "DeformConv": _all_of(_convolution(1), _sampled_groups),
+    "DeformConv": _all_of(_convolution(1), _divided_channels("offset_group")),
     "NhwcConv": _convolution(1, image_channels=-1, weight_channels=-1, kernel=slice(1, -1)),
     "NhwcFusedConv": _convolution(1, image_channels=-1),
     "ConvTranspose": _transposed_convolution,
