@@ -210,18 +210,22 @@ class DataTable:
 
 def make_table(
     caption: str,
-    columns: Sequence[tuple[str, Cell]],
+    columns: str,
     items: Sequence[Any],
     row: Callable[[Any], tuple[Any, ...]],
     *,
     limit: int = MAX_ROWS,
     total: int | None = None,
 ) -> DataTable:
-    """Makes a table of one row an item, at most ``limit``, with one unit in each column of sizes or times."""
+    """Makes a table of one row an item, at most ``limit``, with one unit in each column of sizes or times.
+
+    ``columns`` are titles with their kinds, ``step:count, operator, written:size``; a column without one is text.
+    """
     rows = tuple(row(item) for item in items[:limit])
     scales = {Cell.SIZE: size_scale, Cell.TIME: time_scale, Cell.ENERGY: energy_scale}
     described = tuple(
         HtmlColumn(title=title, kind=kind, scale=scales[kind]([r[i] for r in rows]) if kind in scales else None)
-        for i, (title, kind) in enumerate(columns)
+        for i, (title, _, word) in enumerate(column.partition(":") for column in columns.split(", ") if column)
+        for kind in [Cell(word or "text")]
     )
     return DataTable(caption=caption, columns=described, rows=rows, total=len(items) if total is None else total)

@@ -32,7 +32,7 @@ from spillprof.report.diff.wording import (
     strategy_title,
 )
 from spillprof.report.gate.wording import figures, growth
-from spillprof.report.page import Cell, DataTable, asset, environment, make_table, script_json, stylesheet
+from spillprof.report.page import DataTable, asset, environment, make_table, script_json, stylesheet
 from spillprof.report.text import label
 from spillprof.studies.diff import ProfileDiff, StrategyChange
 
@@ -137,8 +137,7 @@ def _view(comparison: ProfileDiff, change: StrategyChange, index: int) -> dict[s
 def _operators_table(change: StrategyChange) -> DataTable:
     return make_table(
         operators_title(change),
-        (("step", Cell.COUNT), ("operator", Cell.TEXT), ("type", Cell.TEXT), ("spill bytes before", Cell.SIZE),
-         ("after", Cell.SIZE), ("change", Cell.SIZE), ("stall", Cell.TIME), ("what", Cell.TEXT)),
+        "step:count, operator, type, spill bytes before:size, after:size, change:size, stall:time, what",
         change.operators,
         lambda c: (step_of(c), label(c.name, 56), label(c.op_type, 24),
                    c.spill_bytes_before, c.spill_bytes_after, c.delta_bytes, c.delta_s, operator_reason(c) or None),
@@ -148,8 +147,7 @@ def _operators_table(change: StrategyChange) -> DataTable:
 def _buffers_table(change: StrategyChange) -> DataTable:
     return make_table(
         buffers_title(change),
-        (("buffer", Cell.TEXT), ("kind", Cell.TEXT), ("size", Cell.SIZE), ("spill bytes before", Cell.SIZE),
-         ("after", Cell.SIZE), ("change", Cell.SIZE), ("spills", Cell.TEXT), ("what", Cell.TEXT)),
+        "buffer, kind, size:size, spill bytes before:size, after:size, change:size, spills, what",
         change.buffers,
         lambda c: (label(c.name, 56), c.kind, c.size_bytes_before if c.size_bytes_after is None else c.size_bytes_after,
                    c.spill_bytes_before, c.spill_bytes_after, c.delta_bytes,

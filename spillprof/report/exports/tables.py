@@ -45,26 +45,25 @@ def _operators(profile: Profile) -> Iterable[_Row]:
     """One row for each operator with a figure under each strategy, dearest first."""
     for result in profile.results:
         for rank, o in enumerate(result.operators, start=1):
-            own = {"strategy": result.strategy, "rank": rank, "cause": shown_cause(o)}
-            yield _row(o, _OPERATOR_COLUMNS, own)
+            yield _row(o, _OPERATOR_COLUMNS, strategy=result.strategy, rank=rank, cause=shown_cause(o))
 
 
 def _buffers(profile: Profile) -> Iterable[_Row]:
     """One row for each buffer that was spilled or streamed under each strategy, dearest first."""
     for result in profile.results:
         for rank, b in enumerate(result.buffers, start=1):
-            yield _row(b, _BUFFER_COLUMNS, {"strategy": result.strategy, "rank": rank})
+            yield _row(b, _BUFFER_COLUMNS, strategy=result.strategy, rank=rank)
 
 
 def _spills(profile: Profile) -> Iterable[_Row]:
     """One row for each spill of a buffer that comes back, in the order in which they leave."""
-    return (_row(a, _SPILL_COLUMNS, {"strategy": r.strategy}) for r in profile.results for a in r.spills)
+    return (_row(a, _SPILL_COLUMNS, strategy=r.strategy) for r in profile.results for a in r.spills)
 
 
 def _events(profile: Profile) -> Iterable[_Row]:
     """One row for each transfer, move and clean eviction. ``ProfileError`` if the profile was saved without them."""
     runs = all_runs(profile)
-    return (_row(e, _EVENT_COLUMNS, {"strategy": run.result.strategy}) for run in runs for e in run.result.events)
+    return (_row(e, _EVENT_COLUMNS, strategy=run.result.strategy) for run in runs for e in run.result.events)
 
 
 def _steps(profile: Profile) -> Iterable[_Row]:
@@ -128,7 +127,7 @@ def render(profile: Profile, *, table: str) -> str:
     return text
 
 
-def _row(record: Any, columns: tuple[str, ...], own: Mapping[str, Any] = {}) -> _Row:
+def _row(record: Any, columns: tuple[str, ...], **own: Any) -> _Row:
     """Cells of ``columns``: values of ``own``, else fields of the record. Sequences are joined by blanks."""
     return tuple(_cell(own[column] if column in own else getattr(record, column)) for column in columns)
 

@@ -12,7 +12,7 @@ from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.story import Absence
 from spillprof.ir.units import format_size
-from spillprof.report.page import BRIEF_ROWS, HTML_ROWS, Cell, DataTable, make_table
+from spillprof.report.page import BRIEF_ROWS, HTML_ROWS, DataTable, make_table
 from spillprof.report.profile.demand import wanted_bytes
 from spillprof.report.profile.size_figures import size_section, sweep_command
 from spillprof.report.profile.step_figures import MAX_LIVE, Figure, largest_residencies
@@ -116,9 +116,8 @@ def operators_table(result: Result) -> DataTable:
     """Lists steps that spill or stall, most spill bytes first."""
     return make_table(
         f"Operators by spill bytes under {result.strategy}",
-        (("step", Cell.COUNT), ("operator", Cell.TEXT), ("type", Cell.TEXT), ("spill bytes", Cell.SIZE),
-         ("written", Cell.SIZE), ("reloaded", Cell.SIZE), ("streamed", Cell.SIZE), ("stall", Cell.TIME),
-         ("waits for", Cell.TEXT), ("bound by", Cell.TEXT), ("cause", Cell.TEXT), ("victims", Cell.TEXT)),
+        "step:count, operator, type, spill bytes:size, written:size, reloaded:size, streamed:size, stall:time, "
+        "waits for, bound by, cause, victims",
         result.operators,
         lambda o: (o.step, label(o.name, 64), label(o.op_type, 24), o.spill_bytes, o.spill_write_bytes,
                    o.spill_read_bytes, o.streamed_bytes, o.stall_s,
@@ -132,9 +131,8 @@ def buffers_table(result: Result) -> DataTable:
     oscillating = {o.buffer for o in result.oscillations}
     return make_table(
         f"Buffers by spill bytes under {result.strategy}",
-        (("buffer", Cell.TEXT), ("kind", Cell.TEXT), ("size", Cell.SIZE), ("first step", Cell.COUNT),
-         ("last step", Cell.COUNT), ("uses", Cell.COUNT), ("spills", Cell.COUNT), ("spill bytes", Cell.SIZE),
-         ("oscillates", Cell.TEXT)),
+        "buffer, kind, size:size, first step:count, last step:count, uses:count, spills:count, spill bytes:size, "
+        "oscillates",
         result.buffers,
         lambda b: (label(b.name, 64), b.kind, b.size_bytes, b.start, b.end, len(b.uses), b.spill_count, b.spill_bytes,
                    "yes" if b.name in oscillating else None),
@@ -145,9 +143,8 @@ def oscillations_table(result: Result) -> DataTable:
     """Lists oscillating buffers, and what a dedicated slot would change in the whole run."""
     return make_table(
         f"Oscillating buffers under {result.strategy}",
-        (("buffer", Cell.TEXT), ("size", Cell.SIZE), ("spills", Cell.COUNT), ("its spill bytes", Cell.SIZE),
-         ("all spill bytes if pinned", Cell.SIZE), ("latency if pinned", Cell.TIME), ("change", Cell.TIME),
-         ("dedicated slot", Cell.TEXT)),
+        "buffer, size:size, spills:count, its spill bytes:size, all spill bytes if pinned:size, "
+        "latency if pinned:time, change:time, dedicated slot",
         result.oscillations,
         lambda o: (label(o.buffer, 64), o.size_bytes, o.spill_count, o.spill_bytes, o.pinned_spill_bytes,
                    o.pinned_latency_s, None if o.pinned_latency_s is None else o.pinned_latency_s - result.latency_s,
@@ -161,7 +158,7 @@ def memory_table(profile: Profile, result: Result) -> DataTable:
     edges = sorted({i * n // BRIEF_ROWS for i in range(BRIEF_ROWS + 1)})
     return make_table(
         "Greatest memory use by stretch of steps",
-        (("from step", Cell.COUNT), ("to step", Cell.COUNT), ("in use", Cell.SIZE), ("live", Cell.SIZE)),
+        "from step:count, to step:count, in use:size, live:size",
         tuple(pairwise(edges)),
         lambda stretch: (stretch[0], stretch[1] - 1, max(result.in_use_bytes[slice(*stretch)]),
                          max(live[slice(*stretch)], default=None)),
@@ -172,8 +169,7 @@ def spills_table(result: Result) -> DataTable:
     """Lists the steps with most spill bytes."""
     return make_table(
         "The dearest steps",
-        (("step", Cell.COUNT), ("operator", Cell.TEXT), ("written", Cell.SIZE), ("reloaded", Cell.SIZE),
-         ("streamed", Cell.SIZE)),
+        "step:count, operator, written:size, reloaded:size, streamed:size",
         result.operators,
         lambda o: (o.step, label(o.name, 48), o.spill_write_bytes, o.spill_read_bytes, o.streamed_bytes),
         limit=BRIEF_ROWS,
@@ -185,9 +181,8 @@ def arcs_table(result: Result) -> DataTable:
     heaviest = sorted(result.arcs, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
     return make_table(
         f"Spills from eviction to reload under {result.strategy}",
-        (("buffer", Cell.TEXT), ("size", Cell.SIZE), ("evicted at step", Cell.COUNT), ("needed at step", Cell.COUNT),
-         ("steps between", Cell.COUNT), ("idle", Cell.TIME), ("waited", Cell.TIME), ("cause", Cell.TEXT),
-         ("written back", Cell.TEXT)),
+        "buffer, size:size, evicted at step:count, needed at step:count, steps between:count, idle:time, "
+        "waited:time, cause, written back",
         heaviest,
         lambda a: (label(a.buffer, 48), a.size_bytes, a.evict_step, a.needed_step,
                    max(a.needed_step - a.evict_step - 1, 0), a.idle_s, a.wait_s, a.cause,
@@ -200,8 +195,7 @@ def addresses_table(result: Result) -> DataTable:
     largest = sorted(largest_residencies(result), key=lambda r: -r.size_bytes * (r.end_step - r.start_step))
     return make_table(
         "The largest residencies (bytes x steps)",
-        (("buffer", Cell.TEXT), ("kind", Cell.TEXT), ("from step", Cell.COUNT), ("to step", Cell.COUNT),
-         ("address", Cell.COUNT), ("size", Cell.SIZE)),
+        "buffer, kind, from step:count, to step:count, address:count, size:size",
         largest,
         lambda r: (label(r.buffer, 48), r.kind, int(r.start_step), int(r.end_step), r.address, r.size_bytes),
         limit=BRIEF_ROWS, total=len(result.residencies),
@@ -212,8 +206,7 @@ def live_table(profile: Profile) -> DataTable:
     """Lists the buffers live at the peak step."""
     return make_table(
         "Buffers live at the peak",
-        (("buffer", Cell.TEXT), ("kind", Cell.TEXT), ("size", Cell.SIZE), ("first step", Cell.COUNT),
-         ("last step", Cell.COUNT), ("at the peak", Cell.TEXT)),
+        "buffer, kind, size:size, first step:count, last step:count, at the peak",
         profile.peak_buffers,
         lambda b: (label(b.name, 48), b.kind, b.size_bytes, b.start, b.end, "used" if b.used_here else "waits"),
         limit=MAX_LIVE,
@@ -224,8 +217,7 @@ def oversized_table(profile: Profile) -> DataTable:
     """Lists operators that cannot fit, largest demand first."""
     return make_table(
         "Operators too large for the memory",
-        (("step", Cell.COUNT), ("operator", Cell.TEXT), ("needs at once", Cell.SIZE), ("streamed", Cell.SIZE),
-         ("tiling could remove", Cell.SIZE)),
+        "step:count, operator, needs at once:size, streamed:size, tiling could remove:size",
         sorted(profile.oversized, key=lambda o: -o.demand_bytes),
         lambda o: (o.step, label(o.name, 64), o.demand_bytes, o.streamed_bytes, o.tiling_could_remove_bytes),
         limit=HTML_ROWS,
@@ -236,8 +228,7 @@ def recomputed_table(profile: Profile) -> DataTable:
     """Lists operators that run twice, in program order."""
     return make_table(
         "Operators that run twice",
-        (("step", Cell.COUNT), ("makes again", Cell.TEXT), ("MACs", Cell.COUNT), ("computes", Cell.TIME),
-         ("weights again", Cell.SIZE), ("transfers saved", Cell.SIZE)),
+        "step:count, makes again, MACs:count, computes:time, weights again:size, transfers saved:size",
         profile.recomputed,
         lambda r: (r.step, label(r.buffer, 64), r.macs, r.compute_s, r.weight_bytes, r.saves_bytes + r.weight_bytes),
         limit=HTML_ROWS,
@@ -248,8 +239,7 @@ def suggestions_table(profile: Profile) -> DataTable:
     """Lists re-simulated changes."""
     return make_table(
         "What would help most (each re-simulated)",
-        (("change", Cell.TEXT), ("saves", Cell.TIME), ("latency", Cell.TIME), ("spill bytes", Cell.SIZE),
-         ("saves bytes", Cell.SIZE), ("saves energy", Cell.ENERGY), ("under", Cell.TEXT), ("costs", Cell.TEXT)),
+        "change, saves:time, latency:time, spill bytes:size, saves bytes:size, saves energy:energy, under, costs",
         profile.suggestions,
         lambda s: (label(s.argument, 400), s.saves_s, s.latency_s, s.spill_bytes, s.saves_bytes,
                    s.saves_j, s.strategy, label(s.costs, 80)),
@@ -261,7 +251,7 @@ def absences_table(title: str, absences: Sequence[Absence]) -> DataTable:
     """Lists when a buffer was off-chip, or which buffers an operator evicted."""
     return make_table(
         title,
-        tuple((name, Cell.TEXT) for name in ("buffer", *ABSENCE_COLUMNS)),
+        ", ".join(("buffer", *ABSENCE_COLUMNS)),
         absences,
         lambda a: (label(a.buffer, 64), *absence_row(a, with_buffer=False)),
         limit=HTML_ROWS,
