@@ -1,20 +1,31 @@
 """spillprof: what it costs when a model's tensors do not fit into on-chip memory, and why.
 
-For programs: ``read_model`` reads a model, ``load_program`` and ``estimate`` judge one order of its steps
-(docs/library.md).
+For programs: ``read_model`` reads a model, ``analyze`` makes its Profile, ``load_program`` and ``estimate`` judge one
+order of its steps (docs/library.md).
 """
 
 TYPE_CHECKING = False  # as type checkers know it; the command line starts without the module that has it
 if TYPE_CHECKING:
+    from spillprof.engine.engine import Engine
     from spillprof.engine.estimation import Estimate, estimate, load_program
+    from spillprof.explain.analyze import analyze
+    from spillprof.explain.options import AnalyzeOptions
     from spillprof.frontends import read_model
+    from spillprof.ir.profile import Profile
     from spillprof.ir.target import Target, load_target
 
 __version__ = "0.1.0"
 
-__all__ = ["Estimate", "Target", "__version__", "estimate", "load_program", "load_target", "read_model"]
+__all__ = [
+    "AnalyzeOptions", "Engine", "Estimate", "Profile", "Target", "__version__", "analyze", "estimate", "load_program",
+    "load_target", "read_model",
+]  # fmt: skip
 
 _HOMES = {
+    "AnalyzeOptions": "spillprof.explain.options",
+    "Engine": "spillprof.engine.engine",
+    "Profile": "spillprof.ir.profile",
+    "analyze": "spillprof.explain.analyze",
     "Estimate": "spillprof.engine.estimation",
     "estimate": "spillprof.engine.estimation",
     "load_program": "spillprof.engine.estimation",

@@ -1,7 +1,7 @@
-"""Engine: answers what a Run lowers to, fits to, plans and costs, each computed once while its caches hold it.
+"""Engine: lowers, fits, plans and simulates a Run, and caches the result of each stage.
 
-One engine belongs to one command (or one process of a sweep) and is passed in; nothing is cached anywhere else but
-what a Program memoizes of itself. It may be shared by threads.
+One engine belongs to one command (or one process of a sweep) and is passed in. There are no other caches, except that
+a Program memoizes facts about itself. Threads may share an engine.
 """
 
 from collections.abc import Hashable
@@ -22,7 +22,7 @@ from spillprof.engine.keys import (
     target_key,
     unread_by_lowering,
 )
-from spillprof.engine.recompute.choices import asked_choices
+from spillprof.engine.recompute.choices import named_choices
 from spillprof.engine.recompute.search import Recomputation, recomputed
 from spillprof.engine.run import PlayedPlan, Run, terms_of
 from spillprof.engine.trials import latency_on_demand_s, memory_order
@@ -50,12 +50,10 @@ from spillprof.timing.timeline import simulate
 from spillprof.verify import verify
 
 Plans = tuple[tuple[Plan, ...], int]
-"""Plans that spill the same bytes, transfers on demand; how often the strategy decided their course (0: never)."""
+"""Plans with equal spill bytes and transfers on demand, and how many evictions the strategy decided."""
 
 _PLANNED = PlanningOptions()
 _UNREAD_BY_BOUNDS = frozenset(PlanningOptions.__dataclass_fields__) - OF_THE_BOUND
-
-
 PICOSECONDS_PER_S = 1e12
 
 
@@ -78,28 +76,28 @@ class Engine:
         self._undecided: LruCache[Totals] = LruCache(64)
 
     def __reduce__(self) -> tuple[type["Engine"], tuple[()]]:
-        return Engine, ()  # it travels to another process empty
+        return Engine, ()  # a pickled engine is empty
 
-    # What runs.
+    # Programs.
 
     def lowered(self, run: Run) -> Program:
-        """The steps of the model, not fitted, in the file's order. ``ModelError``, ``UsageError`` as ``lower``."""
+        """The lowered program in file order, not fitted. Raises ``ModelError`` and ``UsageError`` as ``lower`` does."""
         key = (run.graph.digest, target_key(run.target, unread_by_lowering(run.lowering)), run.lowering)
         run_s = partial(latency_on_demand_s, target=run.target, options=run.lowering)
         return self._lowered.get_or_make(key, lambda: lower(run.graph, run.target, run.lowering, run_s))
 
     def ordered(self, run: Run) -> Program:
-        """The lowered steps in the order that the options ask for, each operator once."""
+        """The lowered program in the order that the options select, without recomputation."""
         program = self.lowered(run)
         return program if run.planning.order is Order.FILE else reordered(program, self.best_order(program, run))
 
     def best_order(self, program: Program, run: Run) -> tuple[int, ...]:
-        """Positions of the present steps in the order found that spills least: see ``memory_order``."""
+        """Permutation of the program's steps that spills least, as found by ``memory_order``."""
         key = (program, target_key(run.target, ()), run.lowering, planning_key(run.planning, OF_THE_PROGRAM))
         return self._orders.get_or_make(key, lambda: memory_order(program, run.target, run.lowering, run.planning))
 
     def recomputation(self, run: Run) -> Recomputation | None:
-        """What of the run is computed again, and what that changes: see ``recomputed``."""
+        """The recomputed operators of the run and what they change, or None: see ``recomputed``."""
         if run.planning.recompute is Recomputing.OFF and not run.planning.recompute_tensor:
             return None
         program = self.ordered(run)
@@ -107,10 +105,10 @@ class Engine:
         return self._recomputed.get_or_make(key, lambda: (recomputed(program, run, self),))[0]
 
     def program(self, run: Run) -> Program:
-        """What runs, not fitted: the ordered steps, with those that are computed again."""
+        """The program that runs, not fitted: the ordered steps and the recomputed ones."""
         if run.planning.recompute is Recomputing.OFF:
             once = self.ordered(run)
-            return with_recomputed(once, asked_choices(once, run.planning.recompute_tensor))
+            return with_recomputed(once, named_choices(once, run.planning.recompute_tensor))
         found = self.recomputation(run)
         return self.ordered(run) if found is None else found.program
 
@@ -120,13 +118,13 @@ class Engine:
         return self._fitted.get_or_make(key, lambda: fit(program, run.target, run.lowering))
 
     def fitted(self, run: Run) -> Program:
-        """What runs, fitted to the memory: what strategies plan. ``CapacityError`` as ``fit`` raises it."""
+        """The program that strategies plan, fitted to the memory. ``CapacityError`` as ``fit`` raises it."""
         return self.fit(self.program(run), run)
 
-    # How it is planned, and what that takes.
+    # Plans, bounds and timelines.
 
     def plans(self, fitted: Program, run: Run, strategy: str) -> Plans:
-        """The plan of a strategy; of ``optimal`` all that are equally good. Raises as ``make_plan`` does."""
+        """The plan of a strategy; for ``optimal``, all equally good plans. Raises as ``make_plan`` does."""
         if strategy == OPTIMAL and fitted.capacity_bytes is not None:
             return self.optimum(fitted, run).plans, 1
         options = _in_infinite_memory(run.planning) if strategy == IDEAL else run.planning
@@ -158,7 +156,7 @@ class Engine:
         return self._optima.get_or_make((fitted, *_planning_keys(run, run.planning, {"dma"})), search)
 
     def bound(self, fitted: Program, run: Run, *, searched: bool = False) -> LowerBound:
-        """The lower bound on spill bytes; ``searched``: as the search for the optimum raised it.
+        """The lower bound on spill bytes; ``searched``: as raised by the search for the optimum.
 
         Raises as ``lower_bound`` does.
         """
@@ -168,10 +166,10 @@ class Engine:
         return self._bounds.get_or_make(key, lambda: lower_bound(fitted, run.planning))
 
     def play(self, fitted: Program, run: Run, strategy: str) -> PlayedPlan:
-        """The strategy's fastest plan with its transfers issued as the options say, verified, and its timeline.
+        """The strategy's fastest plan, verified, with the issue times that the options select, and its timeline.
 
-        ``Dma.PREFETCH`` issues each transfer when it is best for the whole run, as far as that was found; it is never
-        slower than ``Dma.DEMAND``. Raises as ``make_plan`` does.
+        ``Dma.PREFETCH`` takes the best issue times found, which are never slower than ``Dma.DEMAND``. Raises as
+        ``make_plan`` does.
         """
         key = (fitted, strategy, target_key(run.target, UNREAD_BY_PLAYING), planning_key(run.planning, OF_THE_PROGRAM))
 
@@ -186,7 +184,7 @@ class Engine:
         return (self._ideals if fitted.capacity_bytes is None else self._played).get_or_make(key, make)
 
     def issue(self, fitted: Program, run: Run, on_demand: Plan) -> PlayedPlan:
-        """The plan with its transfers issued as the options say, not verified, and its timeline."""
+        """The plan with the issue times that the options select, not verified, and its timeline."""
         key = (fitted, on_demand, target_key(run.target, UNREAD_BY_PLAYING), run.planning.dma)
 
         def make() -> PlayedPlan:
@@ -201,9 +199,9 @@ class Engine:
     def totals(self, run: Run, strategy: str, placement: str) -> Totals:
         """Plans, verifies and plays one strategy. ``CapacityError`` if it cannot be planned in this memory.
 
-        What runs is chosen under the placement of the run, whatever ``placement`` it is then planned with. Where an
-        online strategy never had to choose a victim, all of them share its figures; so does an offline
-        strategy that sends nothing off-chip.
+        The program is chosen under the run's own placement, whatever ``placement`` plans it. If an online strategy
+        never chooses a victim, all online strategies have the same totals, and so has an offline strategy that spills
+        nothing.
         """
         if strategy == IDEAL:
             return _totals(self.infinite(run))
@@ -221,22 +219,22 @@ class Engine:
             self._undecided.put(key, found)
         return found
 
-    # What it is compared with.
+    # The baseline: infinite memory.
 
     def ideal(self, run: Run) -> PlayedPlan:
-        """The run in infinite memory, each operator once."""
+        """The run in infinite memory, without recomputation."""
         return self.play(unlimited(self.ordered(run), run.target, run.lowering), run, IDEAL)
 
     def infinite(self, run: Run) -> PlayedPlan:
-        """The program as it runs in infinite memory: what is computed again is so here too."""
+        """The run in infinite memory, with its recomputed operators."""
         return self.play(unlimited(self.program(run), run.target, run.lowering), run, IDEAL)
 
     def ideal_s(self, run: Run) -> float:
-        """Makespan with infinite SRAM: the run that holds every operand, or one that streams as the fitted program.
+        """Makespan with infinite SRAM: the run that holds every operand or the one that streams, whichever is faster.
 
-        A streamed operand passes while its operator computes, so an oversized operator can be faster than one that
-        waits for its operands; what is legal in less memory is legal in infinite memory. For the same reason no
-        strategy's own run can beat the ideal: the fastest of them all is the ideal. ``CapacityError`` as ``fit``.
+        Streaming overlaps an operand's transfer with its operator, so an oversized operator can be faster than one
+        that waits for its operands; and a plan that is legal in less memory is legal in infinite memory. For the same
+        reason a strategy that is faster than this sets the ideal. ``CapacityError`` as ``fit`` raises it.
         """
         fitted = self.fit(self.ordered(run), run)
         held_s = self.ideal(run).timeline.makespan_s
@@ -246,17 +244,17 @@ class Engine:
         return min(held_s, streaming.timeline.makespan_s)
 
     def sram_limits(self, run: Run) -> tuple[int, int]:
-        """(smallest SRAM at which nothing is streamed, SRAM that the ideal run uses at most), in bytes."""
+        """(smallest SRAM at which nothing is streamed, peak SRAM of the ideal run), in bytes."""
         program, needed = self.lowered(run), partial(locked_bytes, options=run.planning)
         smallest, _ = min_sram(program, run.target, run.lowering, needed)
-        roomy = run.target.with_overrides(sram_bytes=LARGEST_SIZE)  # the staging area as large as it ever gets
+        roomy = run.target.with_overrides(sram_bytes=LARGEST_SIZE)  # the staging area at its largest
         boundless = unlimited(program, roomy, run.lowering)
         plan = make_plan(boundless, roomy, IDEAL, run.planning)
         return smallest, max(smallest, int(in_use_by_step(boundless, plan).max(initial=0)))
 
 
 def picoseconds(target: Target) -> Prices:
-    """What one transfer takes alone, in whole picoseconds, rounded down: bounds in them stay exact."""
+    """Prices of transfers without contention, in whole picoseconds, rounded down: bounds stay exact."""
 
     def price(link: Link) -> Price:
         return lambda nbytes: int(link.alone_s(nbytes) * PICOSECONDS_PER_S * (1 - 1e-12))
@@ -280,7 +278,7 @@ def _totals(played: PlayedPlan) -> Totals:
 
 
 def _in_infinite_memory(options: PlanningOptions) -> PlanningOptions:
-    """Infinite memory needs no placement: one run stands for all."""
+    """The options with the default placement: in infinite memory placement changes nothing."""
     return replace(options, placement=_PLANNED.placement)
 
 

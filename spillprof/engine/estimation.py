@@ -1,10 +1,11 @@
-"""One order, one strategy, one figure after another: for a compiler's passes, which ask thousands of times."""
+"""Fast cost estimates of one order under one strategy, for compiler passes that need thousands of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from spillprof.analysis.attribution import evictions
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Bindings, Graph
 from spillprof.ir.program import Program
@@ -22,7 +23,7 @@ from spillprof.timing.timeline import simulate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What an order costs under a strategy, every transfer issued when it is needed."""
+    """Cost of an order under a strategy, with every transfer issued on demand."""
 
     spill_bytes: int  # spill write + spill read + streamed: what infinite SRAM would not move
     spill_write_bytes: int
@@ -35,7 +36,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProgram(Program):
-    """A Program that knows how it was lowered: where its weights live, what happens to a step that cannot fit."""
+    """A Program with the options that lowered it, such as where its weights live."""
 
     lowering: LoweringOptions
 
@@ -43,7 +44,7 @@ class LoadedProgram(Program):
 def load_program(
     model: str | Path | Graph, target: Target, lowering: LoweringOptions | None = None, **bindings: Any
 ) -> LoadedProgram:
-    """The steps of a model (a path, or a Graph), lowered for a target, to be estimated in any order.
+    """Lower a model (a path or a Graph) for a target, to estimate any order of its steps.
 
     ``bindings`` as ``read_model`` takes them: ``dims``, ``shapes``, ``batch``. Raises ``SpillprofError``.
     """
@@ -67,12 +68,12 @@ def estimate(
     lowering: LoweringOptions | None = None,
     planning: PlanningOptions | None = None,
 ) -> Estimate:
-    """The cost of a lowered program's steps in an order (positions of its steps; None: as they stand).
+    """The cost of a lowered program in an order (a permutation of its steps; None: as they stand).
 
-    Only what the order changes is computed: in-place results, fitting to ``target.sram_bytes``, the plan, one
-    timeline. The program, costs of operators included, is used as it is. ``lowering`` are the options that it was
-    lowered with: a program of ``load_program`` knows them. ``CapacityError`` if no plan is possible, ``UsageError``
-    for an unknown strategy or for other options, ``ValueError`` for an order that is none.
+    Computes only what the order changes: in-place results, fitting to ``target.sram_bytes``, the plan, one timeline.
+    The program is not lowered again. ``lowering``: the options that lowered it; a program of ``load_program`` has them.
+    ``CapacityError`` if no plan is possible, ``UsageError`` for an unknown strategy or other lowering options,
+    ``ValueError`` if ``order`` is not a permutation.
     """
     check_strategy(strategy)
     steps = program if order is None else reordered(program, order)
@@ -85,14 +86,14 @@ def estimate(
         spill_write_bytes=traffic.spill_write_bytes,
         spill_read_bytes=traffic.spill_read_bytes,
         streamed_bytes=traffic.streamed_bytes,
-        spill_count=len(plan.spills),
+        spill_count=len(evictions(fitted, plan)),
         latency_s=timeline.makespan_s,
         energy_j=timeline.energy_j,
     )
 
 
 def _options_of(program: Program, given: LoweringOptions | None) -> LoweringOptions:
-    """How the program was lowered. What happens to a step that cannot fit may be chosen anew; nothing else may."""
+    """The options that lowered the program. Only ``oversized`` may be given anew."""
     if not isinstance(program, LoadedProgram):
         return given or LoweringOptions()
     if given is not None and replace(given, oversized=program.lowering.oversized) != program.lowering:

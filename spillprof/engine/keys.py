@@ -1,6 +1,6 @@
-"""Cache keys: each stage's key holds every field of the target and every option but those that it never reads.
+"""Cache keys: the key of a stage holds every target field and option except those that the stage never reads.
 
-A new field is in every key until it is listed here, so a stage that reads it is never answered from a stale value.
+A new field is in every key until it is listed here, so no stage returns a stale result.
 """
 
 from collections.abc import Collection, Hashable, Mapping
@@ -40,11 +40,11 @@ UNREAD_BY_PLAYING = NAMES_FIELDS | MEMORY_FIELDS | LAYOUT_FIELDS
 """Fields that issuing transfers and playing a plan never read."""
 
 OF_THE_PROGRAM = frozenset({"order", "recompute", "recompute_tensor"})
-"""Options of planning that say which program runs, which planning itself never reads."""
+"""Planning options that select the program; planning itself never reads them."""
 OF_THE_SEARCH = frozenset({"optimize_work", "optimize_seconds"})
 """Options that only ``optimal`` reads."""
 OF_THE_BOUND = frozenset({"inputs", "writeback", "start"})
-"""The only options of planning that lower bounds read."""
+"""The only planning options that lower bounds read."""
 
 _CUT_BY_IM2COL = frozenset(
     {

@@ -1,4 +1,4 @@
-"""Run: a model on a machine under options. The one value that carries them from the command to every stage."""
+"""Run: a model, a target and options, as the command passes them to every stage."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +15,7 @@ from spillprof.verify import Terms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A model, the target it runs on, and the options of lowering and planning. The strategy is asked for beside it."""
+    """A model, the target it runs on, and the options of lowering and planning. The strategy is a separate argument."""
 
     graph: Graph
     target: Target
@@ -23,25 +23,25 @@ class Run:
     planning: PlanningOptions = field(default_factory=PlanningOptions)
 
     def at(self, sram_bytes: int) -> "Run":
-        """The same run in another size of SRAM."""
+        """The run with another SRAM size."""
         return self if sram_bytes == self.target.sram_bytes else self.on(sram_bytes=sram_bytes)
 
     def on(self, **fields: Any) -> "Run":
-        """The same run on a target with some fields replaced, as ``Target.with_overrides`` does it."""
+        """The run with target fields replaced by ``Target.with_overrides``."""
         return replace(self, target=self.target.with_overrides(**fields))
 
     def lowered(self, **options: Any) -> "Run":
-        """The same run with some options of lowering replaced."""
+        """The run with some lowering options replaced."""
         return replace(self, lowering=replace(self.lowering, **options))
 
     def planned(self, **options: Any) -> "Run":
-        """The same run with some options of planning replaced."""
+        """The run with some planning options replaced."""
         return replace(self, planning=replace(self.planning, **options))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedPlan:
-    """A program, a verified plan of it with its transfers issued, and the timeline of that."""
+    """A program, a plan of it with issue times, and the timeline of the plan."""
 
     program: Program
     plan: Plan
@@ -49,7 +49,7 @@ class PlayedPlan:
 
 
 def terms_of(options: PlanningOptions) -> Terms:
-    """What the options of planning ask of any plan."""
+    """The rules that the planning options set for every plan."""
     return Terms(
         inputs_resident=options.inputs is Inputs.RESIDENT,
         cold=options.start is Start.COLD,

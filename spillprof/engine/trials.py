@@ -1,4 +1,4 @@
-"""Quick trials that choose what runs: the order of steps, and the algorithms of convolutions."""
+"""Quick simulations that choose the order of steps and the algorithms of convolutions."""
 
 from collections.abc import Sequence
 from math import inf
@@ -23,17 +23,17 @@ _INFERENCES = 6
 
 
 def steps_to_judge(program: Program) -> int:
-    """How many steps are simulated to judge one order: of cached weights, more than one inference."""
+    """Steps simulated to judge one order: with cached weights, those of several inferences."""
     return len(program.steps) * (_INFERENCES if program.weights_persist else 1)
 
 
 def memory_order(
     program: Program, target: Target, lowering: LoweringOptions, planning: PlanningOptions
 ) -> tuple[int, ...]:
-    """Positions of the present steps in the order that spills least under ``JUDGE``; never more than the present one.
+    """Permutation of the steps that spills least under ``JUDGE``, and never more than the present order.
 
-    Of orders that spill alike, the one that moves less inside SRAM. An order in which no plan is possible is never
-    taken, unless the present one is such.
+    Ties go to the order that moves fewer bytes inside SRAM. An order without a possible plan is taken only if the
+    present order has none.
     """
 
     def judge(order: Sequence[int]) -> tuple[float, ...]:
@@ -48,9 +48,9 @@ def memory_order(
 
 
 def latency_on_demand_s(program: Program, target: Target, options: LoweringOptions) -> float:
-    """Seconds that an unfitted program takes, transfers on demand, under the faster of two strategies.
+    """Latency of an unfitted program, transfers on demand, under the faster of two strategies.
 
-    Infinite where it cannot run.
+    Infinite if no plan is possible.
     """
     best_s = inf
     try:
@@ -59,7 +59,7 @@ def latency_on_demand_s(program: Program, target: Target, options: LoweringOptio
             plan = make_plan(fitted, target, strategy, PlanningOptions())
             best_s = min(best_s, simulate(fitted, plan, target).makespan_s)
             if not plan.spills and not plan.moves:
-                break  # any other does the same
+                break  # every strategy makes this plan
     except CapacityError:
         pass
     return best_s

@@ -41,7 +41,7 @@ from spillprof.planning.strategies import CHEAP_STRATEGIES, IDEAL, OPTIMAL, STRA
 from spillprof.planning.traffic import count_traffic
 
 SEARCHED_STEPS = 2_000
-"""Steps up to which strategy ``optimal`` is compared without being asked for."""
+"""Most steps of a program for which ``optimal`` is among the default strategies."""
 
 
 def analyze(
@@ -57,10 +57,9 @@ def analyze(
 ) -> Profile:
     """Simulates every strategy on the target, compares it with infinite SRAM, and explains.
 
-    ``engine``: what answers the questions and remembers them; a new one if none is given.
-    ``smaller_batch``: the same model for fewer samples, if that can be had: something to try. ``why``: a tensor or an
-    operator whose story to tell. ``stage`` is told what is about to be done. ``CapacityError`` if no plan is possible
-    at all; a strategy that alone fails becomes an infeasible result.
+    ``engine``: its caches are used; by default a new one. ``smaller_batch``: the same model with a smaller batch, to
+    try as a what-if. ``why``: a tensor or operator to explain. ``stage``: progress callback. ``CapacityError`` if the
+    program cannot be fitted; a strategy without a plan becomes an infeasible result.
     """
     for strategy in options.strategies:
         check_strategy(strategy)
@@ -72,10 +71,10 @@ def analyze(
     if not options.strategies:
         affordable = STRATEGIES if len(program.steps) <= SEARCHED_STEPS else CHEAP_STRATEGIES
         options = replace(options, strategies=affordable)
-    planned_ones = [s for s in options.strategies if s != IDEAL]
-    total = len(planned_ones) + 3
+    finite = [s for s in options.strategies if s != IDEAL]
+    total = len(finite) + 3
     played = {}
-    for done, s in enumerate(planned_ones, start=1):
+    for done, s in enumerate(finite, start=1):
         stage(done, total, f"strategy {s}")
         played[s] = _played(engine, run, s)
     if why is not None:
@@ -93,9 +92,9 @@ def analyze(
     results = [against_ideal(ideal_s, r) if r.feasible else r for r in simulated]
     traffic = count_traffic(ideal.program, ideal.plan)
     model = model_facts(graph, program, target, options.lowering, options.planning)
-    asked = Comparison(engine=engine, run=run, results=results, plans=plans)
+    comparison = Comparison(engine=engine, run=run, results=results, plans=plans)
     stage(total - 1, total, "what would help" if options.what_if else "the profile")
-    tried = what_would_help(asked, lambda: causes.better_order, smaller_batch) if options.what_if else Tried()
+    tried = what_would_help(comparison, lambda: causes.better_order, smaller_batch) if options.what_if else Tried()
     return Profile(
         spillprof_version=__version__,
         model=replace(model, notes=(*model.notes, *cold_notes(fitted, options.planning))),
@@ -120,8 +119,8 @@ def analyze(
         bounds=bounds_facts(engine, run, results, causes),
         suggestions=tried.suggestions,
         untried=tried.untried,
-        size_curve=over_sizes(asked) if options.what_if else None,
-        why=None if why is None else story_of(why, asked),
+        size_curve=over_sizes(comparison) if options.what_if else None,
+        why=None if why is None else story_of(why, comparison),
         recompute=None if recomputation is None else recompute_facts(recomputation),
         recomputed=() if recomputation is None else recomputation.copies,
         command=command,
@@ -130,13 +129,13 @@ def analyze(
 
 
 def tensor_ranks(engine: Engine, run: Run) -> dict[str, int]:
-    """The step that writes each tensor, in the order that the options ask for; without those inside of fused steps."""
+    """Index of the step that writes each tensor, in the selected order; tensors inside fused steps are left out."""
     program = engine.ordered(run)
     return {name: i for i, step in enumerate(program.steps) for b in step.writes for name in program.buffers[b].tensors}
 
 
 def _played(engine: Engine, run: Run, strategy: str) -> PlayedPlan | CapacityError:
-    """The plan of a strategy and its timeline, or why there is none."""
+    """The plan of a strategy and its timeline, or the error if it has no plan."""
     try:
         return engine.play(engine.fitted(run), run, strategy)
     except CapacityError as error:
@@ -146,7 +145,7 @@ def _played(engine: Engine, run: Run, strategy: str) -> PlayedPlan | CapacityErr
 def _simulated(
     engine: Engine, run: Run, strategy: str, played: PlayedPlan | CapacityError, causes: Counterfactuals
 ) -> Result:
-    """The result of a strategy, with what a dedicated slot would change for the buffers that oscillate."""
+    """The result of a strategy, with its oscillating buffers re-simulated in dedicated slots."""
     if isinstance(played, CapacityError):
         return Result(strategy=strategy, feasible=False, reason=played.message)
     fitted, plan = played.program, played.plan
@@ -162,14 +161,14 @@ def _simulated(
 
 
 OSCILLATES_FROM = 3
-"""A buffer that is spilled and reloaded so often oscillates."""
+"""Reloaded spills from which a buffer oscillates."""
 
 _SLOT_TRIALS = ((700, 3), (20_000, 1))
-"""(most steps, oscillating buffers a strategy that are re-simulated with a dedicated slot): each is a whole run."""
+"""(most steps, oscillating buffers per strategy to re-simulate with a dedicated slot, each a whole run)."""
 
 
 def oscillations(engine: Engine, run: Run, strategy: str, charged: Sequence[Charge]) -> tuple[Oscillation, ...]:
-    """Buffers that go and come back again and again, dearest first; the dearest are tried in a dedicated slot."""
+    """Buffers that oscillate, most spill bytes first; the first ones are re-simulated in a dedicated slot."""
     program = engine.program(run)
     count: dict[int, int] = {}
     moved: dict[int, int] = {}
@@ -179,7 +178,7 @@ def oscillations(engine: Engine, run: Run, strategy: str, charged: Sequence[Char
             moved[c.spill.buffer] = moved.get(c.spill.buffer, 0) + c.total_bytes
     found = sorted((b for b, n in count.items() if n >= OSCILLATES_FROM), key=lambda b: (-moved[b], b))
     trials = next((n for most, n in _SLOT_TRIALS if len(program.steps) <= most), 0)
-    if strategy == OPTIMAL:  # a search each
+    if strategy == OPTIMAL:  # each trial would be a search
         trials = 0
     listed = []
     for rank, b in enumerate(found):
@@ -200,7 +199,7 @@ def oscillations(engine: Engine, run: Run, strategy: str, charged: Sequence[Char
 
 
 def _pinned(engine: Engine, run: Run, strategy: str, buffer: int) -> tuple[int, Timeline] | None:
-    """(spill bytes, timeline) of the whole run with the buffer in a dedicated slot; None if it cannot be done."""
+    """(spill bytes, timeline) of the whole run with the buffer in a dedicated slot; None if no plan is possible."""
     try:
         played = engine.play(engine.fit(with_slots(engine.program(run), [buffer]), run), run, strategy)
     except CapacityError:
@@ -209,9 +208,9 @@ def _pinned(engine: Engine, run: Run, strategy: str, buffer: int) -> tuple[int, 
 
 
 def bounds_facts(engine: Engine, run: Run, results: Sequence[Result], causes: Counterfactuals) -> Bounds | None:
-    """The proven bounds beside the least that a strategy reached; None where no plan is possible.
+    """The proven bounds and the fewest spill bytes of a strategy; None if no plan is possible.
 
-    The run in infinite SRAM is no plan of the fitted program.
+    The run in infinite SRAM does not count, as it is no plan of the fitted program.
     """
     fitted, planning = engine.fitted(run), run.planning
     searched = any(r.feasible and r.strategy == OPTIMAL for r in results)

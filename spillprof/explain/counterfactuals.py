@@ -1,4 +1,4 @@
-"""Re-simulations that tell why a strategy spills: without addresses, released in time, planned and ordered better."""
+"""Counterfactual plans that show why a strategy spills: no fragmentation, prompt release, a better policy or order."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +18,13 @@ from spillprof.planning.strategies import CHEAP_STRATEGIES
 from spillprof.planning.traffic import count_traffic
 
 MOST_EXPLAINED_STEPS = 20_000
-"""Longer programs are not re-simulated for causes: every rung is a run of its own."""
+"""Longer programs are not re-simulated for causes: every rung is a plan of its own."""
 
 MOST_STEPS_TO_ORDER = 1_200
-"""Where it takes more steps to judge one order, none is searched for unless it is asked for."""
+"""If judging one order takes more steps, a better one is searched for only if the options select that."""
 
 MOST_STEPS_IN_ANY_ORDER = 3_000
-"""For longer programs nothing is proven about every order."""
+"""Longer programs get no lower bound over all orders."""
 
 _POLICIES = tuple(name for name in CHEAP_STRATEGIES if name != "lru")  # which looks at neither size nor next use
 _NEVER = 1 << 62  # bytes: more than any plan spills
@@ -32,18 +32,18 @@ _NEVER = 1 << 62  # bytes: more than any plan spills
 
 @dataclass(frozen=True, kw_only=True)
 class Counterfactuals:
-    """What a fitted program would spill under other circumstances. Each is simulated once, when first asked for."""
+    """What a fitted program would spill under other conditions; each is planned once, when first read."""
 
     engine: Engine
     run: Run
-    program: Program  # what runs, not fitted
+    program: Program  # not fitted
     fitted: Program
-    plans: tuple[Plan, ...]  # known plans of the fitted program: none of them beats the best policy
+    plans: tuple[Plan, ...]  # of the fitted program: the best policy is at least as good
 
     def ladder(self, strategy: str | None, spill_bytes: int) -> tuple[Rung, ...] | None:
-        """Rungs below the plan of a strategy (None: of somebody else, who cannot be asked what else they would do).
+        """Rungs below the plan of a strategy (None: of another planner, which cannot be run again).
 
-        Empty where nothing is spilled; None where the program is too long to be simulated again.
+        Empty if nothing is spilled; None if the program is too long to re-simulate.
         """
         if not spill_bytes:
             return ()
@@ -64,13 +64,13 @@ class Counterfactuals:
 
     @cached_property
     def best_policy(self) -> Rung:
-        """The least that is known in this order, without addresses and released in time."""
+        """The fewest spill bytes known in this order, without fragmentation and with prompt release."""
         known = [_rung(POLICY, self.fitted, plan) for plan in self.plans]
         return min((*known, *self._policies(POLICY, self.fitted)), key=lambda rung: rung.spill_bytes)
 
     @cached_property
     def best_order(self) -> Rung | None:
-        """The least that is known in the best order found; None if that is this one."""
+        """The fewest spill bytes known in the best order found; None if that is this order."""
         if self.better_order is None:
             return None
         fitted = self.engine.fit(reordered(self.program, self.better_order), self.run)
@@ -78,7 +78,7 @@ class Counterfactuals:
 
     @cached_property
     def better_order(self) -> tuple[int, ...] | None:
-        """Positions of the steps in an order that spills less; None if none was found, or none is looked for."""
+        """Permutation of the steps that spills less; None if none was found or searched for."""
         if not self.order_is_searched or self.run.planning.order is not Order.FILE:
             return None
         if self.best_policy.spill_bytes <= (self.unavoidable_bytes or 0):
@@ -88,12 +88,12 @@ class Counterfactuals:
 
     @property
     def order_is_searched(self) -> bool:
-        """Whether what a better order would save is known: looked for here, or because the options asked for one."""
+        """Whether a better order was searched for, here or for the run itself."""
         return self.run.planning.order is not Order.FILE or steps_to_judge(self.program) <= MOST_STEPS_TO_ORDER
 
     @cached_property
     def unavoidable_bytes(self) -> int | None:
-        """Proven: what every policy spills in every order, streamed operands left out. None if it is not known."""
+        """Lower bound on spill bytes over all policies and orders, without streamed operands; None if not computed."""
         if len(self.program.steps) > MOST_STEPS_IN_ANY_ORDER:
             return None
         return any_order_bytes(self.fitted, self.run.planning)

@@ -1,4 +1,4 @@
-"""What analyze simulates: strategies, lowering, planning; and the names under which results show it."""
+"""Options of analyze: strategies, lowering and planning, and their names in results."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,12 @@ if TYPE_CHECKING:  # the command line imports this module to show its help
 _FIRST = (
     "op_times", "strategies", "placement", "weights", "inputs", "order", "recompute", "recompute_tensor", "oversized"
 )  # fmt: skip
-"""What results list before all other options, which come in the order of their fields."""
+"""Options that results list first; the others follow in the order of their fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyzeOptions:
-    """What to simulate."""
+    """Options of ``analyze``."""
 
     strategies: tuple[str, ...] = option_field(  # empty: all, but "optimal" only for models of few steps
         (), "--strategy", "Strategies to simulate.", json_name="strategies",
@@ -37,7 +37,7 @@ class AnalyzeOptions:
 
 
 def configuration(options: AnalyzeOptions) -> dict[str, Any]:
-    """The options under the names that results show."""
+    """The options by their names in results."""
     found = config_json((options, options.lowering, options.planning))
     if OPTIMAL not in options.strategies and options.planning.recompute is Recomputing.OFF:
         found.pop("optimize_seconds", None)  # nothing is searched

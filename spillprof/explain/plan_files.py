@@ -1,4 +1,4 @@
-"""Plans and certificates as files: ours written; anybody's checked, and plans costed."""
+"""Plan and certificate files: writes plans, and checks and costs those of any planner."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -35,15 +35,15 @@ def plan_file(engine: Engine, run: Run, strategy: str) -> dict[str, Any]:
 
 
 def check_plan(engine: Engine, run: Run, plan_json: Mapping[str, Any]) -> PlanCheck:
-    """Verify a plan, whoever made it, and cost it. ``PlanError`` if it cannot be read as a plan of this model."""
+    """Verify and cost a plan of any planner. ``PlanError`` if it cannot be read as a plan of this model."""
     fitted, terms = engine.fitted(run), terms_of(run.planning)
     plan = plan_from_json(fitted, plan_json, inputs_resident=terms.inputs_resident, steady_state=not terms.cold)
     violations = verify(fitted, plan, terms)
     if violations:
         return PlanCheck(violations=violations, result=None)
-    ours = plan.strategy if plan.strategy in STRATEGIES else None
+    strategy = plan.strategy if plan.strategy in STRATEGIES else None
     causes = Counterfactuals(engine=engine, run=run, program=engine.program(run), fitted=fitted, plans=(plan,))
-    ladder = causes.ladder(ours, count_traffic(fitted, plan).spill_bytes)
+    ladder = causes.ladder(strategy, count_traffic(fitted, plan).spill_bytes)
     charged = charges(fitted, plan, run.planning)
     result = result_of(fitted, run.target, plan, simulate(fitted, plan, run.target), charged, ladder)
     result = replace(result, order_searched=causes.order_is_searched)
@@ -51,7 +51,7 @@ def check_plan(engine: Engine, run: Run, plan_json: Mapping[str, Any]) -> PlanCh
 
 
 def check_bound(engine: Engine, run: Run, certificate: Certificate) -> int:
-    """The lower bound on spill bytes that a certificate proves. ``PlanError`` if it does not prove what it claims."""
+    """The lower bound on spill bytes that a certificate proves. ``PlanError`` if it does not hold."""
     wrong = check_certificate(engine.fitted(run), certificate, terms_of(run.planning))
     if wrong:
         hint = "give the options with which it was made; otherwise its bound is not proven"

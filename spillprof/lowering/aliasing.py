@@ -7,7 +7,7 @@ from spillprof.ir.program import Buffer, BufferKind
 from spillprof.ir.target import Target
 from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.operators.facts import ViewKind
-from spillprof.lowering.operators.table import facts_of, is_type
+from spillprof.lowering.operators.table import is_type
 
 _REPLACEABLE = frozenset({BufferKind.ACTIVATION, BufferKind.INPUT})
 
@@ -19,7 +19,7 @@ def share_views(draft: Draft, target: Target) -> Draft:
     Transpose too on a target that reads strided views. Concat always copies. Chains of views resolve to the tensor that
     was written first. A Dropout whose mask is read writes only the mask, and reads nothing.
     """
-    if all(facts_of(task.lead).view is None for task in draft.tasks):
+    if all(task.facts.view is None for task in draft.tasks):
         return draft
     views: dict[str, str] = dict(draft.views)
     strided: set[str] = set(draft.strided)
@@ -29,7 +29,7 @@ def share_views(draft: Draft, target: Target) -> Draft:
         if not _is_view(task, draft, target):
             tasks.append(task)
             continue
-        source, kind = task.inputs[0], facts_of(task.lead).view
+        source, kind = task.inputs[0], task.facts.view
         renamed = task.outputs if kind is ViewKind.STRIDED else task.outputs[:1]
         written = tuple(name for name in task.outputs[len(renamed) :] if name in used)
         if written:
@@ -49,7 +49,7 @@ def overwritable(task: LoweringTask, operands: Iterable[Buffer], written: Buffer
     ``operands`` are the distinct buffers that it reads. Graph outputs, weights, dedicated buffers and buffers of
     another size are never overwritten, nor is one that the task reads through a strided view.
     """
-    facts = facts_of(task.lead)
+    facts = task.facts
     if not (facts.in_place or facts.stacks) or written.dedicated or written.payload_bytes == 0:
         return ()
     takes = (written.size_bytes, written.moved_bytes, written.payload_bytes)
@@ -67,7 +67,7 @@ def overwritable(task: LoweringTask, operands: Iterable[Buffer], written: Buffer
 
 
 def _is_view(task: LoweringTask, draft: Draft, target: Target) -> bool:
-    kind = facts_of(task.lead).view
+    kind = task.facts.view
     if kind is None or not task.inputs or not task.outputs:
         return False
     is_dropout = is_type(task.lead, "Dropout")

@@ -7,21 +7,14 @@ from fractions import Fraction
 
 from spillprof.ir.dtypes import is_float
 from spillprof.ir.graph import Assumption
-from spillprof.ir.program import (
-    Buffer,
-    BufferKind,
-    Program,
-    Step,
-    Update,
-)
+from spillprof.ir.program import Buffer, BufferKind, Program, Step, Update
 from spillprof.ir.target import Target
 from spillprof.lowering.algorithms import RunTime, with_algorithms
 from spillprof.lowering.aliasing import overwritable
 from spillprof.lowering.convolution import convolution_notes
 from spillprof.lowering.draft import Draft, LoweringTask
-from spillprof.lowering.folding import folds_where_inputs_do
 from spillprof.lowering.operand_reads import WeightReads, part_of, parts_read, weight_reads
-from spillprof.lowering.operators.table import MacCount, count_macs, facts_of, stated_assumptions
+from spillprof.lowering.operators.table import MacCount, count_macs, facts_of, is_known, stated_assumptions
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.storing import buffers_of
 from spillprof.lowering.transforms import Touched, updates_of
@@ -60,7 +53,7 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions, run_s: RunT
         control_flow=draft.control_flow,
         notes=draft.notes,
     )
-    if draft.control_steps or any(facts_of(task.lead).leads for task in draft.tasks):
+    if draft.control_steps or any(task.facts.leads for task in draft.tasks):
         program = with_algorithms(program, draft, target, options, run_s)
     notes = convolution_notes(program)
     return replace(program, notes=(*program.notes, *notes)) if notes else program
@@ -97,7 +90,7 @@ def _operands(
     else:
         read_bytes = sum([buffer.payload_bytes for buffer in read.values() if buffer.kind is not WEIGHT])
     written = [by_name[views.get(name, name)] for name in task.outputs]
-    is_in_place = len(written) == 1 and (options.inplace or facts_of(task.lead).stacks)
+    is_in_place = len(written) == 1 and (options.inplace or task.facts.stacks)
     may_overwrite = overwritable(task, read.values(), written[0], draft) if is_in_place else ()
     if options.weights is CACHED:
         read |= {name: by_name[name] for name in weights.whole}
@@ -163,14 +156,14 @@ def _is_repeatable(task: LoweringTask, draft: Draft) -> bool:
     """Whether it can be recomputed: no randomness, no side effects, no operand overwritten, no control flow inside."""
     for op in task.members:
         facts = facts_of(op)
-        if op.name in draft.control_steps or facts.stacks or facts.random is not None or not folds_where_inputs_do(op):
+        if op.name in draft.control_steps or facts.stacks or facts.random is not None or not is_known(op):
             return False
     return True
 
 
 def _written_bytes(task: LoweringTask, touched: Touched, buffers: Sequence[Buffer], draft: Draft) -> int:
     """Payload bytes written by a task; one that stacks slices writes only the new slice."""
-    if facts_of(task.lead).stacks:
+    if task.facts.stacks:
         return draft.graph.tensors[task.inputs[-1]].nbytes if task.inputs else 0
     return sum([buffers[b].payload_bytes for b in touched.writes])
 

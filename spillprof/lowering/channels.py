@@ -41,7 +41,7 @@ class _Axes:
     def _stated(self, task: LoweringTask) -> Iterator[tuple[str, int]]:
         """Tensors whose channel axis the task's operator defines."""
         op, image = task.lead, task.inputs[:1]
-        rule = facts_of(op).channel_rule
+        rule = task.facts.channel_rule
         if rule is Channels.MAP:
             last = holds_channels_last(op)
             for name in (*image, *task.outputs):
@@ -73,7 +73,7 @@ class _Axes:
                 self._hold(other, axis)
             for i in tasks_of[name]:
                 task = self._draft.tasks[i]
-                any_number = facts_of(task.lead).channel_rule is Channels.RESIZED
+                any_number = task.facts.channel_rule is Channels.RESIZED
                 key = i, axis, -1 if any_number else shape[axis]
                 if key in done:
                     continue

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from spillprof.ir.graph import Graph, Operator, TensorKind
 from spillprof.lowering.bodies import Choices
 from spillprof.lowering.operators.classical import attribute_bytes
-from spillprof.lowering.operators.facts import Randomness
-from spillprof.lowering.operators.table import facts_of, is_known, stated_assumptions
+from spillprof.lowering.operators.table import is_pure, stated_assumptions
 
 _LONGEST_PREFIX = 200
 
@@ -51,7 +50,7 @@ def control_step(op: Operator, choices: Choices) -> ControlStep:
         weights=weights,
         captures=tuple(own),
         stated=tuple(text for inner in operators for text in stated_assumptions(inner)),
-        is_pure=all(is_known(inner) and facts_of(inner).random is not Randomness.ALWAYS for inner in operators),
+        is_pure=all(map(is_pure, operators)),
     )
 
 

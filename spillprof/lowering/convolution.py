@@ -13,7 +13,6 @@ from spillprof.ir.units import format_size
 from spillprof.lowering.channels import holds_channels_last
 from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.layout import align
-from spillprof.lowering.operators.table import facts_of
 from spillprof.lowering.options import ConvAlgorithm
 
 _WINOGRAD_IN = 16  # elements of a transformed tile of F(2x2, 3x3): 4 x 4
@@ -114,7 +113,7 @@ def _least_bytes(form: Form) -> int:
 
 def _conv_operands(task: LoweringTask, draft: Draft) -> tuple[Tensor, Tensor, Tensor] | None:
     """Image (as it is stored), kernel and result, channels on axis 1; None if it has no choice of algorithms."""
-    op, facts = task.lead, facts_of(task.lead)
+    op, facts = task.lead, task.facts
     kernel_at = facts.kernel_input
     if kernel_at is None or len(op.inputs) <= kernel_at:
         return None
@@ -163,7 +162,7 @@ def workspaces(task: LoweringTask, draft: Draft, target: Target, form: Form | No
     The accumulator of a convolution or matrix product, if the target keeps accumulators in SRAM, and what the
     algorithm of a convolution needs besides. (The matrix of im2col comes later: see ``im2col``.)
     """
-    if not facts_of(task.lead).leads:
+    if not task.facts.leads:
         return ()
     found = (*(() if form is None else form.spaces), *_accumulator(task, draft, target))
     return tuple(

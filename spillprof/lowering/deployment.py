@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from spillprof.ir.dtypes import DTYPE_BITS, is_float
 from spillprof.ir.graph import Graph, Operator, TensorKind
-from spillprof.lowering.folding import folds_whatever_it_reads, folds_where_inputs_do
-from spillprof.lowering.operators.table import facts_of
+from spillprof.lowering.operators.facts import Randomness
+from spillprof.lowering.operators.table import facts_of, is_known
 from spillprof.lowering.options import LoweringOptions
 
 _NARROW_BITS = 16
@@ -65,13 +65,13 @@ def _weights(graph: Graph, options: LoweringOptions, captured: Mapping[str, bool
     missing: list[int] = []  # by operator: distinct operands that are not weights
     for i, op in enumerate(graph.operators):
         operands = {name for name in (*op.inputs, *op.captures) if name and name not in found}
-        missing.append(0 if folds_whatever_it_reads(op) else len(operands))
+        missing.append(0 if facts_of(op).reads_shape else len(operands))
         for name in operands if missing[i] else ():
             readers[name].append(i)
     ready = [i for i, count in enumerate(missing) if count == 0]
     while ready:
         op = graph.operators[ready.pop()]
-        if not folds_where_inputs_do(op):
+        if not is_known(op) or _is_random(op):
             continue
         for name in op.outputs:
             if not name or name in found:
@@ -82,6 +82,11 @@ def _weights(graph: Graph, options: LoweringOptions, captured: Mapping[str, bool
                 if missing[i] == 0:
                     ready.append(i)
     return found
+
+
+def _is_random(op: Operator) -> bool:
+    inside = (inner for body in op.subgraphs for inner in body.operators)
+    return facts_of(op).random is Randomness.ALWAYS or any(map(_is_random, inside))
 
 
 def _notes(options: LoweringOptions, counts: Mapping[str, int]) -> Iterable[str]:

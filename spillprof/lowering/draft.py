@@ -1,5 +1,6 @@
 """Draft: a Graph on its way to a Program. Every pass takes a Draft and returns one; the first sorts the operators."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -10,6 +11,8 @@ from spillprof.ir.fast_init import fast_init
 from spillprof.ir.graph import Graph, Operator, TensorKind
 from spillprof.ir.program import ControlFlow
 from spillprof.lowering.control_step import ControlStep
+from spillprof.lowering.operators.facts import OperatorFacts
+from spillprof.lowering.operators.table import facts_of
 
 
 @fast_init
@@ -18,6 +21,7 @@ class LoweringTask:
     """Operators that run as one step, and the tensors that it reads and writes."""
 
     lead: Operator  # gives the step its name and type
+    facts: OperatorFacts  # the row of ``lead``
     members: tuple[Operator, ...]  # all that run in it, in order
     inputs: tuple[str, ...]  # those present, in operand order, then captures and held tensors; may repeat
     outputs: tuple[str, ...]  # those present
@@ -55,6 +59,27 @@ class Draft:
         return self.views.get(tensor, tensor) in self.weights
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uses:
+    """The writer and readers of each storage, as positions in ``draft.tasks``, and the storages of graph outputs."""
+
+    draft: Draft
+    writer: Mapping[str, int]
+    readers: Mapping[str, Sequence[int]]
+    outputs: frozenset[str]
+
+
+def uses_in(draft: Draft) -> Uses:
+    """The uses of each storage of the draft."""
+    readers: dict[str, list[int]] = defaultdict(list)
+    for i, task in enumerate(draft.tasks):
+        for storage in dict.fromkeys(map(draft.storage, task.inputs)):
+            readers[storage].append(i)
+    writer = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.outputs}
+    outputs = frozenset(map(draft.storage, draft.graph.outputs))
+    return Uses(draft=draft, writer=writer, readers=readers, outputs=outputs)
+
+
 def first_draft(graph: Graph) -> Draft:
     """One task an operator, in file order made topological; nothing folded, fused or shared yet.
 
@@ -62,9 +87,7 @@ def first_draft(graph: Graph) -> Draft:
     tensor is written twice, read but never written, or needs itself.
     """
     weights = {name: tensor.nbytes for name, tensor in graph.tensors.items() if tensor.kind is TensorKind.WEIGHT}
-    tasks = [_task_of(op) for op in graph.operators]
-    if weights:
-        tasks = [task for task in tasks if not task.outputs or not all(name in weights for name in task.outputs)]
+    tasks = [_task_of(op) for op in graph.operators if not (weights and _defines_weights(op, weights))]
     present = {*graph.inputs, *(name for name, t in graph.tensors.items() if t.kind is not TensorKind.ACTIVATION)}
     if _runs_as_it_is(graph, tasks, present):
         return Draft(graph=graph, tasks=tuple(tasks), weights=weights, notes=graph.notes)
@@ -147,10 +170,16 @@ def _on_cycle(start: int, needs: Sequence[set[int]], missing: Sequence[int]) -> 
     return start
 
 
+def _defines_weights(op: Operator, weights: Mapping[str, int]) -> bool:
+    written = _present(op.outputs)
+    return bool(written) and written[0] in weights and all(name in weights for name in written)
+
+
 def _task_of(op: Operator) -> LoweringTask:
     """A task of one operator."""
     inputs = (*op.inputs, *op.captures, *op.holds)
-    return LoweringTask(lead=op, members=(op,), inputs=_present(inputs), outputs=_present(op.outputs))
+    facts = facts_of(op)
+    return LoweringTask(lead=op, facts=facts, members=(op,), inputs=_present(inputs), outputs=_present(op.outputs))
 
 
 def _present(names: tuple[str, ...]) -> tuple[str, ...]:

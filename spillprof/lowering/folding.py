@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
-from spillprof.ir.graph import Graph, Operator
+from spillprof.ir.graph import Graph
 from spillprof.lowering.draft import Draft, LoweringTask
-from spillprof.lowering.operators.facts import CONTROL_DOMAIN, LoopKind, Randomness, ViewKind
-from spillprof.lowering.operators.table import facts_of, is_known
+from spillprof.lowering.operators.facts import CONTROL_DOMAIN, LoopKind, ViewKind
+from spillprof.lowering.operators.table import is_pure
 from spillprof.lowering.options import Fuse, LoweringOptions, Views
+
+_WHOLE, _STRIDED = _MOVES = ViewKind.WHOLE, ViewKind.STRIDED  # module names are looked up faster than enum members
 
 
 def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
@@ -38,20 +40,10 @@ def fold_constants(draft: Draft, options: LoweringOptions) -> Draft:
     return replace(draft, tasks=tuple(tasks), weights=weights, views=views, folded_operators=folded)
 
 
-def folds_where_inputs_do(op: Operator) -> bool:
-    """Whether the operator is a pure function of its inputs, as far as known."""
-    return is_known(op) and not _is_random(op)
-
-
-def folds_whatever_it_reads(op: Operator) -> bool:
-    """Whether the result depends on shapes alone."""
-    return facts_of(op).reads_shape
-
-
 def _reads_weights_alone(task: LoweringTask, weights: Mapping[str, int], views: Mapping[str, str]) -> bool:
     for name in task.operands:
         if name not in weights and views.get(name, name) not in weights:
-            return folds_whatever_it_reads(task.lead)
+            return task.facts.reads_shape
     return True
 
 
@@ -60,23 +52,17 @@ def _may_fold(task: LoweringTask, draft: Draft) -> bool:
         return False
     if task.lead.name in draft.control_steps and not draft.control_steps[task.lead.name].is_pure:
         return False
-    return all(map(folds_where_inputs_do, task.members))
+    return all(map(is_pure, task.members))
 
 
 def _rearranges(task: LoweringTask, graph: Graph) -> bool:
     """Whether the only output has the elements of the first input, unchanged but for their order."""
-    facts = facts_of(task.lead)
-    reorders = facts.view is ViewKind.WHOLE or (facts.view is ViewKind.STRIDED and facts.loop is LoopKind.TRANSPOSE)
+    facts = task.facts
+    reorders = facts.view is _WHOLE or (facts.view is _STRIDED and facts.loop is LoopKind.TRANSPOSE)
     if not reorders or len(task.members) > 1 or len(task.outputs) > 1 or not task.inputs:
         return False
     source, result = graph.tensors[task.inputs[0]], graph.tensors[task.outputs[0]]
     return (source.dtype, source.nbytes) == (result.dtype, result.nbytes)
-
-
-def _is_random(op: Operator) -> bool:
-    if facts_of(op).random is Randomness.ALWAYS:
-        return True
-    return bool(op.subgraphs) and any(_is_random(inner) for body in op.subgraphs for inner in body.operators)
 
 
 def _stored_bytes(
@@ -86,12 +72,12 @@ def _stored_bytes(
     if fuse is Fuse.NONE or len(task.members) > 1 or not task.inputs:
         return result.nbytes
     sources = [graph.tensors[i] for i in dict.fromkeys(task.inputs)]
-    facts = facts_of(task.lead)
+    facts = task.facts
     if facts.in_place and any(prod(s.shape) == prod(result.shape) for s in sources):
         return min(result.nbytes, sum(weights[views.get(s.name, s.name)] for s in sources))
     source = sources[0]
     storage = views.get(source.name, source.name)
-    if facts.view in (ViewKind.WHOLE, ViewKind.STRIDED) and storage in weights and source.dtype == result.dtype:
+    if facts.view in _MOVES and storage in weights and source.dtype == result.dtype:
         # The share of the stored form that the result is of the source: all of it, or a slice.
         return -(-weights[storage] * result.nbytes // source.nbytes) if source.nbytes > 0 else result.nbytes
     return result.nbytes

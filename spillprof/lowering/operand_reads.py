@@ -19,9 +19,9 @@ def parts_read(task: LoweringTask, graph: Graph) -> Mapping[str, Fraction]:
 
     Repeated rows are counted, up to the size of the tensor: a share is at most 1.
     """
-    elements = elements_read(task.lead, graph)
-    if elements is None:
+    if task.facts.reads is None:
         return _ALL_WHOLE
+    elements = elements_read(task.facts.reads, task.lead, graph)
     shares: dict[str, Fraction] = {}
     present = [i for i, name in enumerate(task.lead.inputs) if name]
     for position, name in enumerate(task.inputs):

@@ -1,7 +1,7 @@
 """The fingerprint of a result: every setting that shapes its figures and differs from its default.
 
 A gate's baseline stores it; a sweep's rows are keyed by a digest of it. A field or option that a later version adds at
-its default changes neither. A default that changes makes other figures, and with them another simulator revision.
+its default changes neither. Changing a default changes figures, and so takes a new simulator revision.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from spillprof.ir.target import Target
 Fingerprint = dict[str, str | int | bool | None]
 
 _ALWAYS = ("simulator", "strategy")
-"""Settings that a fingerprint names whatever they are."""
+"""Settings that are in every fingerprint, even at their defaults."""
 _NOT_COMPARED = ("name", "sources")
 """Fields of a target that shape no figure."""
 
@@ -29,9 +29,9 @@ _NOT_COMPARED = ("name", "sources")
 def fingerprint(
     target: Target, config: Mapping[str, Any], bindings: Bindings, *, without: Collection[str] = ()
 ) -> Fingerprint:
-    """Everything besides the model that shapes the figures. Numbers that are not whole are texts.
+    """Everything except the model that shapes the figures. Numbers that are not whole become strings.
 
-    ``config``: the options, as ``configuration`` names them. ``without``: target fields to be left out.
+    ``config``: the options, as ``configuration`` names them. ``without``: target fields to omit.
     """
     machine = changed_fields(target, without=(*_NOT_COMPARED, *without))
     return without_defaults(
@@ -45,7 +45,7 @@ def fingerprint(
 
 
 def without_defaults(config: Mapping[str, str | int | bool | None]) -> Fingerprint:
-    """A fingerprint less the settings at their default, which baselines made earlier name too."""
+    """The fingerprint without settings at their defaults, which older baselines contain."""
     return {
         key: value for key, value in config.items() if key in _ALWAYS or value != default_setting(key, otherwise=_OTHER)
     }
@@ -105,10 +105,7 @@ def digest(value: Any) -> str:
 
 
 def source_digest() -> str:
-    """A digest of the code that figures come from: a row of other code, a changed strategy say, is never reused.
-
-    Empty where the package has no source files.
-    """
+    """Digest of the code that computes figures: rows of other code, such as a changed strategy, are never reused."""
     root = files("spillprof")
     found = hashlib.sha256()
     for room in _SIMULATING:

@@ -65,12 +65,15 @@ def test_no_two_rows_share_a_flag_or_a_name() -> None:
 def test_results_name_every_option_in_the_order_that_baselines_have() -> None:
     planning = PlanningOptions(recompute=Recomputing.JOINT, recompute_tensor=("t",), optimize_seconds=1.0)
     options = AnalyzeOptions(lowering=LoweringOptions(fuse_tensor=("t",)), planning=planning)
-    assert list(configuration(options)) == [
+    names = iter(configuration(options))
+    baseline = [
         "strategies", "placement", "weights", "inputs", "order", "recompute", "recompute_tensor", "oversized", "fuse",
         "fuse_tensor", "conv", "inplace", "views", "fold", "control_flow", "pin", "act_dtype", "weight_dtype",
         "prefetch", "writeback", "release", "start", "optimize_seconds",
     ]  # fmt: skip
-    assert {row.json_name for row in ROWS} == {*configuration(options), "op_times", ""}
+    assert all(name in names for name in baseline)  # in this order; options that came later stand between them
+    unset = {row.json_name for row in ROWS if row.json_if_changed}
+    assert {row.json_name for row in ROWS} - unset - {""} <= {*configuration(options), "op_times"}
 
 
 def test_a_time_limit_is_named_only_where_something_is_searched() -> None:

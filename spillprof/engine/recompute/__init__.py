@@ -1,1 +1,1 @@
-"""Which spilled buffers to compute again: by rules, and jointly with what is spilled."""
+"""Selects buffers to recompute instead of spilling: by rules, or jointly with what is spilled."""

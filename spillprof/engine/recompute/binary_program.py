@@ -1,4 +1,4 @@
-"""A linear program whose columns are 0 or 1, built row by row and solved by HiGHS."""
+"""A 0-1 integer program, built row by row and solved by HiGHS."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ _CLOSE_ENOUGH = 1e-3  # share of the cost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Whether each column is 1, and what that costs."""
+    """Whether each column is 1, and the total cost."""
 
     values: tuple[bool, ...]
     cost: float
-    stopped: str  # "budget" or "nodes", if that ended the search before it was done
+    stopped: str  # "budget" or "nodes" if that limit cut the search short, else empty
 
 
 class BinaryProgram:
@@ -29,26 +29,26 @@ class BinaryProgram:
         self._rows: list[tuple[Mapping[int, int], int]] = []
 
     def column(self, cost: float = 0.0) -> int:
-        """A new column."""
+        """Add a column and return its index."""
         self._costs.append(cost)
         return len(self._costs) - 1
 
     def add_cost(self, column: int, cost: float) -> None:
-        """Make a column dearer."""
+        """Add to the cost of a column."""
         self._costs[column] += cost
 
     def at_most(self, coefficients: Mapping[int, int], most: int) -> None:
-        """A new row, unless it always holds."""
+        """Add a row, unless it always holds."""
         if sum(c for c in coefficients.values() if c > 0) > most:
             self._rows.append((dict(coefficients), most))
 
     @property
     def entries(self) -> int:
-        """Coefficients of all rows."""
+        """Number of coefficients in all rows."""
         return sum(len(coefficients) for coefficients, _ in self._rows)
 
     def solve(self, budget: Budget) -> Solution | None:
-        """The cheapest solution found with the node limit, and within the budget; None if there is none."""
+        """The cheapest solution found within the node limit and the budget; None if none was found."""
         import highspy
 
         solver = quiet_solver()
@@ -66,7 +66,7 @@ class BinaryProgram:
         return Solution(values=tuple(values.tolist()), cost=float(np.array(self._costs) @ values), stopped=stopped)
 
     def _model(self) -> object:
-        """Costs in units of the median, each row in units of its largest coefficient: solvers want numbers near 1."""
+        """The model for HiGHS, scaled to numbers near 1: costs by their median, each row by its largest coefficient."""
         import highspy
 
         costs = np.array(self._costs)

@@ -1,4 +1,4 @@
-"""What may be computed again: proposals, what they cost, and tensors that the user names."""
+"""Candidates for recomputation: proposals, costs, and tensors that the user names."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from spillprof.planning.liveness import Lifetime, lifetimes
 
 
 class GapVerdict(StrEnum):
-    """What the rules say of a gap that a plan spends off-chip."""
+    """Verdict of the rules on a gap that a plan spends off-chip."""
 
     RECOMPUTE = "cheaper to compute again"
     SPILL = "dearer to compute again"  # although its operands are on-chip
@@ -22,28 +22,28 @@ class GapVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A buffer that could be computed again before a use, in place of being moved."""
+    """A buffer that could be recomputed before a use instead of being spilled."""
 
     choice: Recompute
     verdict: GapVerdict
-    saves_s: float  # transfers alone, less the second computing and what its operands cost
-    saves_bytes: int  # of the transfers that would not be made
+    saves_s: float  # transfer time without contention, less the time of recomputing and of fetching operands
+    saves_bytes: int  # bytes of the transfers avoided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Seconds that things take alone on a target."""
+    """Seconds of steps and transfers on a target, without contention."""
 
-    step_s: Sequence[float]  # computing of each step
-    read_s: Callable[[int], float]  # of a transfer of so many bytes
+    step_s: Sequence[float]  # compute time of each step
+    read_s: Callable[[int], float]  # by bytes of the transfer
     write_s: Callable[[int], float]
 
 
-_HINT = "it must be the one result of an operator that gives it again, and be read once more after a while"
+_HINT = "it must be the only result of a deterministic operator, and other steps must run between two of its uses"
 
 
-def asked_choices(program: Program, tensors: Iterable[str]) -> tuple[Recompute, ...]:
-    """Each tensor right before the use that ends its longest gap, of equal ones the first; a view means its buffer.
+def named_choices(program: Program, tensors: Iterable[str]) -> tuple[Recompute, ...]:
+    """Recompute each tensor before the use that ends its longest gap (the first of equals); a view means its buffer.
 
     ``UsageError`` for a tensor that is not stored, cannot be computed again, or has no gap.
     """
@@ -66,9 +66,10 @@ def asked_choices(program: Program, tensors: Iterable[str]) -> tuple[Recompute, 
 
 
 def longest_gap_end(program: Program, buffer: int, life: Lifetime) -> int | None:
-    """The use after the longest stretch of steps between two uses of a buffer; None if nothing runs between any.
+    """The step that ends the longest gap between two uses of a buffer; None if no step runs between uses.
 
-    Its first use is left out: to compute it only then is another order. A graph output is wanted from the start.
+    Gaps before the first use do not count: computing the buffer later is a reordering, not recomputation. Writing a
+    graph output counts as its first use.
     """
     uses: Sequence[int] = life.read_steps
     if program.buffers[buffer].kind is BufferKind.OUTPUT and life.write_step is not None:
@@ -78,12 +79,12 @@ def longest_gap_end(program: Program, buffer: int, life: Lifetime) -> int | None
 
 
 def _obstacle(program: Program, buffer: int) -> str:
-    """Why there is nothing to compute."""
+    """Why the buffer cannot be recomputed."""
     found = program.buffers[buffer]
     if found.kind in (BufferKind.INPUT, BufferKind.WEIGHT):
         return "no operator makes it"
     if found.dedicated:
         return "it has a slot of its own"
     if buffer not in producers(program):
-        return "its operator has other results too, or could give another one"
+        return "its operator has other results too, or is not deterministic"
     return "nothing runs between its uses, or it has but one"

@@ -1,11 +1,11 @@
-"""Recompute or spill, by three rules for each gap that a plan spends off-chip.
+"""Recompute or spill: three rules for each gap that a plan spends off-chip.
 
-1. If computing again takes clearly less time than the transfers, and what it reads is at hand: compute again.
-2. If it takes longer, but what it reads is on-chip: spill.
-3. If it takes longer, and what it reads has left too: spill, and with care, as little will hide such transfers.
+1. Recompute if that takes clearly less time than the transfers of the spill.
+2. Otherwise spill, if all operands are available.
+3. Otherwise spill carefully: operands have been evicted too, and little can hide such transfers.
 
-At hand is what is on-chip at the use, or can be at no cost: it fits between its last use and this one. What is not
-counts with the transfers that would bring it back.
+An operand is available if it is on-chip at the use, or if it fits free space from its last use up to this one. The
+transfers of an unavailable operand count towards the time of recomputing.
 """
 
 from bisect import bisect_right
@@ -20,14 +20,14 @@ from spillprof.lowering.transforms import Recompute, producers
 from spillprof.planning.liveness import Lifetime, lifetimes
 from spillprof.planning.range_max import RangeMax
 
-CLEARLY = 0.5
-"""Times the transfers' time: what computing again may take at most."""
+_MOST_TIME_SHARE = 0.5
+"""Of the transfers' time: recomputing must take less."""
 
 
 def judged_gaps(program: Program, plan: Plan, costs: Costs) -> list[Proposal]:
-    """The verdict on every spilled gap whose buffer can be computed again; the most time saved first.
+    """Proposals for all spilled gaps whose buffers can be recomputed, most time saved first.
 
-    A buffer's first use is left out: to compute it only then is another order of operators, not recomputing.
+    Gaps before a first use are left out: computing the buffer only then is a reordering, not recomputation.
     """
     plan_of = _Residency(program, plan)
     found = [_judged(program, costs, plan_of, gap) for gap in _gaps(program, plan, plan_of.lives)]
@@ -38,13 +38,13 @@ def judged_gaps(program: Program, plan: Plan, costs: Costs) -> list[Proposal]:
 class _Gap:
     buffer: int
     use_step: int
-    made_by: int  # the step that computes it
-    written: bool  # for this gap, and not anyway
+    made_by: int  # the step that writes the buffer
+    written: bool  # a write-back for this gap that is not compulsory
 
 
 def _gaps(program: Program, plan: Plan, lives: tuple[Lifetime, ...]) -> Iterator[_Gap]:
     made_by, n = producers(program), len(program.steps)
-    due = {b.index for b in program.buffers if b.kind is BufferKind.OUTPUT}  # their first write is made in any case
+    due = {b.index for b in program.buffers if b.kind is BufferKind.OUTPUT}  # their first write is compulsory
     for spill in plan.spills:
         b, use = spill.buffer, spill.needed_step
         written = spill.written and b not in due
@@ -52,15 +52,10 @@ def _gaps(program: Program, plan: Plan, lives: tuple[Lifetime, ...]) -> Iterator
             due.discard(b)
         if b not in made_by or use is None or use >= n or not spill.reloaded:
             continue
-        step = program.steps[made_by[b]]
-        if step.streamed_reads or step.streamed_writes or (lives[b].read_steps[0] == use and not _wanted(program, b)):
+        step, is_output = program.steps[made_by[b]], program.buffers[b].kind is BufferKind.OUTPUT
+        if step.streamed_reads or step.streamed_writes or (lives[b].read_steps[0] == use and not is_output):
             continue
         yield _Gap(b, use, made_by[b], written)
-
-
-def _wanted(program: Program, buffer: int) -> bool:
-    """Whether it is wanted even if no step reads it."""
-    return program.buffers[buffer].kind is BufferKind.OUTPUT
 
 
 def _judged(program: Program, costs: Costs, plan: "_Residency", gap: _Gap) -> Proposal:
@@ -68,21 +63,21 @@ def _judged(program: Program, costs: Costs, plan: "_Residency", gap: _Gap) -> Pr
     move_s = costs.read_s(size) + (costs.write_s(size) if gap.written else 0.0)
     producer = program.steps[gap.made_by]
     again_s = costs.step_s[gap.made_by] + costs.read_s(producer.weight_stream_bytes)
-    missing = [r for r in producer.reads if not plan.at_hand(r, gap.use_step)]
+    missing = [r for r in producer.reads if not plan.is_available(r, gap.use_step)]
     for r in missing:
         nbytes = program.buffers[r].moved_bytes
         again_s += costs.read_s(nbytes) + (0.0 if plan.in_dram(r, gap.use_step) else costs.write_s(nbytes))
     dear = GapVerdict.SPILL_CAREFULLY if missing else GapVerdict.SPILL
     return Proposal(
         choice=Recompute(buffer=gap.buffer, use_step=gap.use_step),
-        verdict=GapVerdict.RECOMPUTE if again_s < CLEARLY * move_s else dear,
+        verdict=GapVerdict.RECOMPUTE if again_s < _MOST_TIME_SHARE * move_s else dear,
         saves_s=move_s - again_s,
         saves_bytes=size * (2 if gap.written else 1) - producer.weight_stream_bytes,
     )
 
 
 class _Residency:
-    """Where a plan has each buffer, and how much space it leaves at each step."""
+    """When a plan has each buffer on-chip, and its free bytes at each step."""
 
     def __init__(self, program: Program, plan: Plan) -> None:
         self._program = program
@@ -106,8 +101,8 @@ class _Residency:
             if not transfer.kind.is_read:
                 self._written_from.setdefault(transfer.buffer, transfer.issue_step)
 
-    def at_hand(self, buffer: int, step: int) -> bool:
-        """On-chip when the step starts, or brought by the step itself, or kept so long in space that is free."""
+    def is_available(self, buffer: int, step: int) -> bool:
+        """Whether the buffer is on-chip at the step, is an operand of it, or fits free space since its last use."""
         if buffer in self._program.steps[step].reads or self._program.buffers[buffer].dedicated:
             return True
         stays = self._stays[buffer]
@@ -117,17 +112,17 @@ class _Residency:
         end = stays[k][1]
         if end > PHASES_PER_STEP * step:
             return True
-        idle_from = end // PHASES_PER_STEP  # it may have been written over in that step
+        idle_from = end // PHASES_PER_STEP  # that step may have overwritten it
         if idle_from == step:
             return True
         return self._missing.max(idle_from, step) + self._program.buffers[buffer].size_bytes <= 0
 
     def in_dram(self, buffer: int, step: int) -> bool:
-        """Whether DRAM holds a copy by then."""
+        """Whether DRAM holds a copy before the step."""
         return self._program.buffers[buffer].in_dram_at_start or self._written_from.get(buffer, step) < step
 
 
 def _add(change: list[int], start: int, end: int, nbytes: int) -> None:
-    """``nbytes`` in every step that ticks ``[start, end)`` touch."""
+    """Add ``nbytes`` to every step that the ticks ``[start, end)`` overlap."""
     change[start // PHASES_PER_STEP] += nbytes
     change[-(-end // PHASES_PER_STEP)] -= nbytes

@@ -1,58 +1,73 @@
-"""Which buffers a program computes again in place of moving them: proposed on plans, judged by re-simulation."""
+"""Search for buffers to recompute instead of spilling: proposed from plans, judged by simulation."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from spillprof.engine.recompute.choices import Costs, GapVerdict, Proposal, asked_choices
+from spillprof.engine.recompute.choices import Costs, GapVerdict, Proposal, named_choices
 from spillprof.engine.recompute.joint import joint_choice
 from spillprof.engine.recompute.rules import judged_gaps
-from spillprof.engine.run import Run
+from spillprof.engine.run import PlayedPlan, Run
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import BY_CLOCK, BY_WORK, COMPLETE, Plan
 from spillprof.ir.profile import RecomputedOperator, RecomputeFacts
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.lowering.transforms import Recompute, moved_to, producers, with_recomputed
+from spillprof.planning.optimal.search import Optimum
 from spillprof.planning.options import Recomputing
 from spillprof.planning.strategies import OPTIMAL
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link, write_link
 
-if TYPE_CHECKING:
-    from spillprof.engine.engine import Engine
+
+class Simulator(Protocol):
+    """What the search asks of the engine."""
+
+    def fit(self, program: Program, run: Run) -> Program:
+        """See ``Engine.fit``."""
+
+    def plans(self, fitted: Program, run: Run, strategy: str) -> tuple[tuple[Plan, ...], int]:
+        """See ``Engine.plans``."""
+
+    def optimum(self, fitted: Program, run: Run) -> Optimum:
+        """See ``Engine.optimum``."""
+
+    def issue(self, fitted: Program, run: Run, on_demand: Plan) -> PlayedPlan:
+        """See ``Engine.issue``."""
+
 
 JUDGES = {
-    Recomputing.OFF: ("cost", "interval"),  # of tensors that were asked for by name
+    Recomputing.OFF: ("cost", "interval"),  # for tensors that the user names
     Recomputing.RULES: ("cost", "interval"),
     Recomputing.JOINT: ("interval", "optimal"),
 }
-"""Strategies of which the faster judges a program."""
+"""Strategies that judge a program: the faster one counts."""
 
 _TRIALS: Mapping[Recomputing, tuple[tuple[int, int], ...]] = {
     Recomputing.OFF: (),
     Recomputing.RULES: ((300, 40), (1_000, 24), (3_000, 10), (20_000, 3)),
     Recomputing.JOINT: ((300, 12), (1_000, 8), (3_000, 4)),
 }
-"""(most steps, programs that are planned and played)."""
+"""(most steps, programs that a search plans and plays)."""
 
 _WORK, _SECONDS = 2_000_000, 2.0
-"""Most that a search for the optimum may take as a judge: work, or seconds where the user gives a time."""
+"""Budget of ``optimal`` as a judge: work, and seconds if the user limits them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a program costs under the faster of the judges."""
+    """Cost of a program under its faster judge."""
 
     strategy: str
-    spill_bytes: int  # weights that cross the bus again included
+    spill_bytes: int  # and weights streamed again
     latency_s: float
-    alone_s: float  # computing, spill transfers and weights that cross again, one after another
+    alone_s: float  # serial time of computing, spill transfers and weights streamed again
 
     def is_better_than(self, other: "Judgement") -> bool:
-        """Less is moved, and nothing takes longer: neither the run, nor what it does without any overlap."""
+        """Whether it spills fewer bytes in less serial time, at no higher latency."""
         return (
             self.spill_bytes < other.spill_bytes and self.latency_s <= other.latency_s and self.alone_s < other.alone_s
         )
@@ -60,37 +75,37 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recomputation:
-    """The (not yet fitted) program with its copies, and what they change."""
+    """A program with recomputed steps, not fitted, and its cost before and after."""
 
     program: Program
     copies: tuple[RecomputedOperator, ...]  # in program order
-    before: Judgement | None  # None: it cannot be planned, or not without the copies that were asked for
+    before: Judgement | None  # None, as is ``after``: one of the two cannot be planned
     after: Judgement | None
-    spilled: Mapping[GapVerdict, int]  # gaps that the last plan still spends off-chip, by what the rules say
+    spilled: Mapping[GapVerdict, int]  # gaps that the last plan still spends off-chip, by verdict
     search: str  # "complete", or what cut it short; empty: nothing was searched
 
 
-def recomputed(program: Program, run: Run, engine: "Engine") -> Recomputation | None:
-    """The (not yet fitted) program of a run with what its options ask for computed again.
+def recomputed(program: Program, run: Run, engine: Simulator) -> Recomputation | None:
+    """The program of a run, not fitted, with the recomputation that its options select.
 
-    None if they ask for nothing. Where they name no tensor it is None too if no plan is possible, nothing spills, or
-    the program is too long to be searched. ``UsageError`` for a tensor that cannot be computed again.
+    None if they select none. Unless they name tensors, also None if no plan is possible, nothing spills, or the
+    program is too long to search. ``UsageError`` for a named tensor that cannot be recomputed.
     """
     trials = most_trials(run.planning.recompute, len(program.steps))
-    asked = asked_choices(program, run.planning.recompute_tensor)
-    if not trials and not asked:
+    named = named_choices(program, run.planning.recompute_tensor)
+    if not trials and not named:
         return None
     search = _Search(run, engine)
     start = found = search.judged(program)
-    if asked:
+    if named:
         twice, saved = _with(
-            program, {}, _as_proposals(asked, program, [] if start is None else search.proposals(start))
+            program, {}, _as_proposals(named, program, [] if start is None else search.proposals(start))
         )
         found = search.judged(twice, saved)
         if start is None or found is None:
             copies = _copies(twice, saved, run.target)
             return Recomputation(program=twice, copies=copies, before=None, after=None, spilled={}, search="")
-    if start is None or found is None or not (start.judgement.spill_bytes or asked):
+    if start is None or found is None or not (start.judgement.spill_bytes or named):
         return None
     left = trials
     if run.planning.recompute is Recomputing.JOINT:
@@ -107,12 +122,12 @@ def recomputed(program: Program, run: Run, engine: "Engine") -> Recomputation | 
 
 
 def most_trials(how: Recomputing, n_steps: int) -> int:
-    """Programs that are planned and played at most to find what to compute again."""
+    """Most programs that a search for recomputation plans and plays."""
     return next((n for most, n in _TRIALS[how] if n_steps <= most), 0)
 
 
 def recompute_facts(found: Recomputation) -> RecomputeFacts | None:
-    """What a Profile says of it; None if it was not judged."""
+    """The facts for a Profile; None if the recomputation was not judged."""
     if found.before is None or found.after is None:
         return None
     return RecomputeFacts(
@@ -132,8 +147,8 @@ def recompute_facts(found: Recomputation) -> RecomputeFacts | None:
     )
 
 
-def _as_proposals(asked: Sequence[Recompute], program: Program, judged: Sequence[Proposal]) -> list[Proposal]:
-    """What was asked for by name, with what it saves of the transfers of a plan on which gaps were judged."""
+def _as_proposals(named: Sequence[Recompute], program: Program, judged: Sequence[Proposal]) -> list[Proposal]:
+    """Proposals for named tensors, with the savings of the judged gaps of a plan."""
     known, made_by = {p.choice: p for p in judged}, producers(program)
     return [
         known.get(choice)
@@ -143,13 +158,13 @@ def _as_proposals(asked: Sequence[Recompute], program: Program, judged: Sequence
             saves_s=0.0,
             saves_bytes=-program.steps[made_by[choice.buffer]].weight_stream_bytes,
         )
-        for choice in asked
+        for choice in named
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A program that was planned and played."""
+    """A program, its plan, and the cost of that."""
 
     program: Program
     fitted: Program
@@ -159,7 +174,7 @@ class _Candidate:
 
 
 def _improved(search: "_Search", start: _Candidate, trials: int) -> _Candidate:
-    """Take proposals together, most saving first; if that makes nothing better, the better half of them, and so on."""
+    """Apply all proposals at once; if that is no better, only the half that saves most, and so on."""
     best, share = start, 1.0
     refused: set[Recompute] = set()
     while trials:
@@ -181,7 +196,7 @@ def _improved(search: "_Search", start: _Candidate, trials: int) -> _Candidate:
 
 
 def _with(once: Program, saved: Mapping[str, int], taken: Sequence[Proposal]) -> tuple[Program, dict[str, int]]:
-    """The program with the proposals too, and what each copy of it saves."""
+    """The program with the proposals applied, and the bytes that each of its copies saves."""
     program = with_recomputed(once, [p.choice for p in taken])
     made_by = producers(once)
     in_order = sorted(taken, key=lambda p: (p.choice.use_step, made_by[p.choice.buffer]))
@@ -191,25 +206,25 @@ def _with(once: Program, saved: Mapping[str, int], taken: Sequence[Proposal]) ->
 
 
 class _Search:
-    """Programs on one machine."""
+    """Plans and judges candidate programs of one run."""
 
-    def __init__(self, run: Run, engine: "Engine") -> None:
+    def __init__(self, run: Run, engine: Simulator) -> None:
         self._engine, self._run, self._target = engine, run, run.target
         seconds = run.planning.optimize_seconds
         self._judging = run.planned(
             optimize_work=min(_WORK, run.planning.optimize_work),
             optimize_seconds=None if seconds is None else min(_SECONDS, seconds),
         )
-        self._ends: list[str] = []  # of the searches that it took, in order
+        self._ends: list[str] = []  # how each search ended, in order
 
     @property
     def end(self) -> str:
-        """``complete``, or what cut the searches short, each once."""
+        """``complete``, or the distinct reasons that cut searches short."""
         short = dict.fromkeys(end for end in self._ends if end not in ("", COMPLETE))
         return "; ".join(short) or COMPLETE
 
     def with_joint_choice(self, start: _Candidate, trials: int) -> tuple[_Candidate, int]:
-        """The program with what the integer program chooses, or the better part of it; trials that are left."""
+        """The candidate with the integer program's choice, or the better part of it; and the trials left."""
         costs = _costs(start.fitted, self._target)
         joint = joint_choice(start.fitted, self._run.planning, costs)
         taken = () if joint is None else joint.proposals
@@ -224,12 +239,12 @@ class _Search:
         return start, trials
 
     def judged(self, program: Program, saved: Mapping[str, int] | None = None) -> _Candidate | None:
-        """The program under the faster judge; None if it cannot be planned."""
+        """The program under its faster judge; None if it cannot be planned."""
         planned = self._planned(program)
         return None if planned is None else self._faster(program, *planned, saved or {})
 
     def better(self, than: Judgement, program: Program, saved: Mapping[str, int]) -> _Candidate | None:
-        """As ``judged``; None if that is no better, which is often seen before all plans are played."""
+        """As ``judged``, but None if that is no better than ``than``: often decided before all plans are played."""
         planned = self._planned(program)
         if planned is None:
             return None
@@ -241,7 +256,7 @@ class _Search:
         return tried if tried.judgement.is_better_than(than) else None
 
     def _planned(self, program: Program) -> tuple[Program, tuple[Plan, ...]] | None:
-        """The program fitted, and the plans of all judges; None if there is none."""
+        """The fitted program and the plans of all judges; None if no plan is possible."""
         found: list[Plan] = []
         try:
             fitted = self._engine.fit(program, self._run)
@@ -255,7 +270,7 @@ class _Search:
         return fitted, tuple(found)
 
     def _faster(self, program: Program, fitted: Program, plans: Sequence[Plan], saved: Mapping[str, int]) -> _Candidate:
-        """The program under the plan that is played faster."""
+        """The candidate with the faster of the plans."""
         found = [(self._judgement(fitted, plan), plan) for plan in plans]
         judgement, plan = min(found, key=lambda each: (each[0].latency_s, each[0].spill_bytes))
         return _Candidate(program=program, fitted=fitted, plan=plan, judgement=judgement, saved=saved)
@@ -271,17 +286,17 @@ class _Search:
             strategy=plan.strategy,
             spill_bytes=_moved_bytes(fitted, plan),
             latency_s=timeline.makespan_s,
-            alone_s=timeline.compute_s + timeline.serial_cost_s + sum(map(link.alone_s, _again_bytes(fitted))),
+            alone_s=timeline.compute_s + timeline.serial_cost_s + sum(map(link.alone_s, _restreamed_bytes(fitted))),
         )
 
 
 def _moved_bytes(fitted: Program, plan: Plan) -> int:
-    """Spill bytes, and weights that cross the bus again."""
-    return count_traffic(fitted, plan).spill_bytes + sum(_again_bytes(fitted))
+    """Spill bytes, and bytes of weights streamed again."""
+    return count_traffic(fitted, plan).spill_bytes + sum(_restreamed_bytes(fitted))
 
 
-def _again_bytes(fitted: Program) -> list[int]:
-    """Weights of the steps that run again."""
+def _restreamed_bytes(fitted: Program) -> list[int]:
+    """Streamed weights of each recomputed step."""
     return [step.weight_stream_bytes for step in fitted.steps if step.recomputes]
 
 

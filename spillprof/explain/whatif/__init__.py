@@ -1,1 +1,1 @@
-"""What would change if something were different: every answer is a run of its own, never a phrase."""
+"""What-if questions: each answer comes from a simulation of the changed run."""

@@ -1,4 +1,4 @@
-"""Questions about a whole comparison of strategies: what would help its leading result, and why something left."""
+"""What-if questions on analyzed strategies: suggestions, the curve over SRAM sizes, the story of a tensor."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,44 +26,44 @@ from spillprof.planning.strategies import CHEAP_STRATEGIES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What was compared."""
+    """Strategies analyzed on one run."""
 
     engine: Engine
     run: Run
     results: Sequence[Result]
-    plans: Mapping[str, Plan]  # by strategy, of those that have one
+    plans: Mapping[str, Plan]  # by strategy, if it has one
 
 
 def what_would_help(
-    asked: Comparison, better_order: Callable[[], tuple[int, ...] | None], smaller_batch: SmallerBatch | None
+    comparison: Comparison, better_order: Callable[[], tuple[int, ...] | None], smaller_batch: SmallerBatch | None
 ) -> Tried:
-    """Changes that help the leading result, tried under the best of the strategies that are quick to plan."""
-    lead = main_result(asked.results)
-    if lead is None:
+    """Changes that improve the main result, simulated under the best strategy that is quick to plan."""
+    main = main_result(comparison.results)
+    if main is None:
         return Tried()
-    base = main_result([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
+    quick = main_result([r for r in comparison.results if r.strategy in CHEAP_STRATEGIES]) or main
     now = Situation(
-        trial=_trial(asked, base.strategy),
-        program=asked.engine.program(asked.run),
-        spill_bytes=base.spill_bytes,
-        moved_bytes=base.compaction_bytes,
-        buffers=_moved(asked, base),
-        strategies=tuple(r.strategy for r in asked.results),
-        pinned=_pinned(base, asked.run.planning),
+        trial=_trial(comparison, quick.strategy),
+        program=comparison.engine.program(comparison.run),
+        spill_bytes=quick.spill_bytes,
+        moved_bytes=quick.compaction_bytes,
+        buffers=_moved(comparison, quick),
+        strategies=tuple(r.strategy for r in comparison.results),
+        pinned=_pinned(quick, comparison.run.planning),
         better_order=better_order,
         smaller_batch=smaller_batch,
     )
-    return suggestions(now, _outcome(lead))
+    return suggestions(now, _outcome(main))
 
 
-def _moved(asked: Comparison, base: Result) -> tuple[BufferCost, ...]:
-    """What moved most first: buffers that spill, or, where none does, those that are moved inside SRAM."""
-    if base.buffers or base.strategy not in asked.plans:
-        return base.buffers
+def _moved(comparison: Comparison, quick: Result) -> tuple[BufferCost, ...]:
+    """Buffers that spill or, if none does, that are moved inside SRAM; most bytes first."""
+    if quick.buffers or quick.strategy not in comparison.plans:
+        return quick.buffers
     moved = Counter[int]()
-    for move in asked.plans[base.strategy].moves:
+    for move in comparison.plans[quick.strategy].moves:
         moved[move.buffer] += move.size_bytes
-    program = asked.engine.fitted(asked.run)
+    program = comparison.engine.fitted(comparison.run)
     lives = lifetimes(program)
     return tuple(
         BufferCost(
@@ -80,54 +80,56 @@ def _moved(asked: Comparison, base: Result) -> tuple[BufferCost, ...]:
     )
 
 
-def over_sizes(asked: Comparison) -> SizeCurve:
-    """Other sizes of memory under the best strategy that is quick to plan, and one that spills differently here."""
-    cheap = [r for r in asked.results if r.strategy in CHEAP_STRATEGIES and r.feasible]
-    base = main_result(cheap)
-    first = _trial(asked, JUDGE if base is None else base.strategy)
-    others = [r.strategy for r in cheap if base is not None and r.spill_bytes != base.spill_bytes]
-    return size_curve(first, asked.engine.program(asked.run), [first.strategy, *others])
+def over_sizes(comparison: Comparison) -> SizeCurve:
+    """Curve over SRAM sizes of the best strategy that is quick to plan, and of one that spills differently here."""
+    cheap = [r for r in comparison.results if r.strategy in CHEAP_STRATEGIES and r.feasible]
+    quick = main_result(cheap)
+    first = _trial(comparison, JUDGE if quick is None else quick.strategy)
+    others = [r.strategy for r in cheap if quick is not None and r.spill_bytes != quick.spill_bytes]
+    return size_curve(first, comparison.engine.program(comparison.run), [first.strategy, *others])
 
 
-def story_of(name: str, asked: Comparison) -> Story | None:
-    """The story of what has the name, under the leading strategy; None if no strategy can be planned.
+def story_of(name: str, comparison: Comparison) -> Story | None:
+    """The story of a tensor or operator under the main strategy; None if no strategy has a plan.
 
-    ``UsageError`` if nothing has the name, or nothing can leave.
+    ``UsageError`` if the name is unknown, or the memory infinite.
     """
-    lead = main_result(asked.results)
-    if lead is None:
+    main = main_result(comparison.results)
+    if main is None:
         return None
-    if lead.strategy not in asked.plans:
+    if main.strategy not in comparison.plans:
         raise UsageError("nothing leaves a memory without limit", hint="ask for a strategy that spills")
-    plan = asked.plans[lead.strategy]
-    base = main_result([r for r in asked.results if r.strategy in CHEAP_STRATEGIES]) or lead
-    fitted = asked.engine.fitted(asked.run)
-    evidence = StoryContext(
-        graph=asked.run.graph,
+    plan = comparison.plans[main.strategy]
+    quick = main_result([r for r in comparison.results if r.strategy in CHEAP_STRATEGIES]) or main
+    fitted = comparison.engine.fitted(comparison.run)
+    context = StoryContext(
+        graph=comparison.run.graph,
         program=fitted,
         plan=plan,
-        charged=charges(fitted, plan, asked.run.planning),
-        result=lead,
-        again=_trial(asked, (lead if lead.strategy in CHEAP_STRATEGIES else base).strategy),
-        before=_outcome(lead),
+        charged=charges(fitted, plan, comparison.run.planning),
+        result=main,
+        again=_trial(comparison, (main if main.strategy in CHEAP_STRATEGIES else quick).strategy),
+        before=_outcome(main),
     )
-    return story(name, evidence)
+    return story(name, context)
 
 
-def _trial(asked: Comparison, strategy: str) -> Trial:
-    """How to run it again, under the strategy if that is quick to plan."""
-    return Trial(engine=asked.engine, run=asked.run, strategy=strategy if strategy in CHEAP_STRATEGIES else JUDGE)
+def _trial(comparison: Comparison, strategy: str) -> Trial:
+    """The run under the strategy if that is quick to plan, else under ``JUDGE``."""
+    return Trial(
+        engine=comparison.engine, run=comparison.run, strategy=strategy if strategy in CHEAP_STRATEGIES else JUDGE
+    )
 
 
-def _pinned(base: Result, planning: PlanningOptions) -> dict[str, TrialTotals]:
-    """Runs in which a buffer that oscillates had a slot, by buffer; none where a slot changes what runs, or when."""
+def _pinned(quick: Result, planning: PlanningOptions) -> dict[str, TrialTotals]:
+    """Totals with an oscillating buffer in a slot, by buffer; empty if a slot changes the order or recomputation."""
     if planning.order is not Order.FILE or planning.recompute is not Recomputing.OFF or planning.recompute_tensor:
         return {}
     return {
         each.buffer: TrialTotals(
             spill_bytes=each.pinned_spill_bytes, latency_s=each.pinned_latency_s, energy_j=each.pinned_energy_j
         )
-        for each in base.oscillations
+        for each in quick.oscillations
         if each.pinned_spill_bytes is not None
         and each.pinned_latency_s is not None
         and each.pinned_energy_j is not None

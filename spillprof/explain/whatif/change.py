@@ -1,4 +1,4 @@
-"""A change to the command line, its words as a shell takes them, and the situation that it starts from."""
+"""A what-if change, its command-line argument quoted for a shell, and the run that it changes."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -12,44 +12,44 @@ from spillprof.ir.result import BufferCost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing done differently."""
+    """One change to a run."""
 
     kind: str  # "pin", "sram", ...
-    argument: str  # what to add to the command line, as a shell takes it
-    costs: str  # its price in words
-    trial: Trial  # with the change made
-    runs: int = 1  # how many such runs do the work of one run before the change
-    made: TrialTotals | None = None  # of the run, if it was made already
+    argument: str  # to add to the command line, quoted for a shell
+    costs: str  # what it costs, in words
+    trial: Trial  # the changed run
+    runs: int = 1  # changed runs that do the work of one unchanged run
+    made: TrialTotals | None = None  # totals of the trial, if known already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallerBatch:
-    """The same model with fewer samples a run."""
+    """The same model with fewer samples per run."""
 
     argument: str
-    runs: int  # that do the same work
+    runs: int  # that do the work of one run of the whole batch
     read: Callable[[], Graph]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What was run, and what is known about it."""
+    """The run that changes start from, and its figures."""
 
     trial: Trial
-    program: Program  # in the order that was asked for, not fitted
+    program: Program  # in the order that the options select, not fitted
     spill_bytes: int  # under the strategy of the trial
-    buffers: tuple[BufferCost, ...]  # what that moved, dearest first
-    strategies: tuple[str, ...]  # compared already
+    buffers: tuple[BufferCost, ...]  # that it moved, most bytes first
+    strategies: tuple[str, ...]  # analyzed already
     moved_bytes: int = 0  # inside SRAM
-    pinned: Mapping[str, TrialTotals] = field(default_factory=dict)  # by buffer: runs with a slot for it, made already
+    pinned: Mapping[str, TrialTotals] = field(default_factory=dict)  # by buffer: known totals with a slot for it
     better_order: Callable[[], tuple[int, ...] | None] = field(default=lambda: None)  # one that spills less, if any
     smaller_batch: SmallerBatch | None = None
 
 
 def shell_word(text: str) -> str | None:
-    r"""``text`` as one word of a shell; None if no command line can carry it.
+    r"""``text`` quoted as one shell word; None if it cannot be part of a command line.
 
-    Names come from models. What could steer a terminal is written as ``$'\x1b'``, which bash, zsh and ksh understand.
+    Names from models are untrusted: control characters become ``$'\x1b'``, which bash, zsh and ksh understand.
     """
     try:
         encoded = text.encode()
@@ -64,13 +64,13 @@ def shell_word(text: str) -> str | None:
 
 
 def option_words(option: str, names: Sequence[str]) -> str | None:
-    """``--pin a --pin b``; None if a name is empty, or no command line can carry it."""
+    """``--pin a --pin b``; None if a name is empty or cannot be part of a command line."""
     words = [shell_word(name) if name else None for name in names]
     return None if None in words else " ".join(f"{option} {word}" for word in words)
 
 
 def rate_word(bytes_per_s: float) -> str | None:
-    """``120GB/s`` or ``1234567B/s``; None for a rate that is not whole, as few are."""
+    """``120GB/s`` or ``1234567B/s``; None for a rate that is not a whole number."""
     if not bytes_per_s.is_integer() or bytes_per_s >= 1e18:
         return None
     whole = int(bytes_per_s)

@@ -1,6 +1,6 @@
-"""Changes of the machine: more SRAM, bandwidth, channels, and where workspaces lie."""
+"""Changes of the machine: more SRAM, bandwidth or channels, and separate workspaces."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from spillprof.explain.whatif.change import Change, Situation, rate_word
@@ -10,65 +10,65 @@ from spillprof.ir.units import LARGEST_SIZE, format_size, size_word
 from spillprof.lowering.layout import align
 
 _FINENESS = 32
-"""Sizes that are tried are whole multiples of about this share of the present size."""
-LARGER = (1.0, 1.125, 1.25, 1.5)
-"""Of the size that the ideal run uses: fragmentation can ask for more."""
+"""Reciprocal of the grid of sizes, as a share of the present size."""
+_LARGER = (1.0, 1.125, 1.25, 1.5)
+"""Multiples of the ideal run's peak to try: fragmentation can take more than the peak."""
 _KNEE_SHARES = (0.25, 0.5, 0.75)
-"""Of the way to the size at which nothing spills."""
+"""Sizes to try for a knee, as shares of the way to the size at which nothing spills."""
 
 PROBES = 12
-"""Most plans that are made to find the sizes."""
+"""Most plans made to find the sizes."""
 
 
 def larger_sram(now: Situation) -> Iterator[Change]:
-    """The smallest size found at which nothing spills, and the next knee before it if a byte saves more there.
+    """The smallest size found at which nothing spills, and a knee below it if each added byte saves more there.
 
-    Where nothing spills as it is: at which nothing has to move inside SRAM.
+    If nothing spills already: the smallest size at which nothing moves inside SRAM.
     """
     probe = _Probe(now.trial, moves=not now.spill_bytes)
-    enough = _smallest_enough(now.trial, probe)
+    enough = smallest_sram(now.trial, probe.is_enough, lambda: probe.left > len(_KNEE_SHARES))
     if enough is None:
         yield from twice_the_sram(now)
         return
-    yield _with_sram(now, probe.trials[enough])
+    yield with_sram(now.trial, enough)
     knee = _knee(now, enough, probe)
     if knee is not None:
-        yield _with_sram(now, probe.trials[knee])
+        yield with_sram(now.trial, knee)
 
 
 def twice_the_sram(now: Situation) -> Iterator[Change]:
-    """Double the size: what a long program affords."""
-    yield _with_sram(now, now.trial.at(min(2 * now.trial.run.target.sram_bytes, LARGEST_SIZE)))
+    """Double the size: one run, for long programs."""
+    yield with_sram(now.trial, min(2 * now.trial.run.target.sram_bytes, LARGEST_SIZE))
 
 
-def grid(target: Target) -> int:
-    """Sizes that are tried are whole multiples of this: a round number of bytes."""
+def _grid(target: Target) -> int:
+    """Granularity of the sizes to try, in bytes: a power of two, aligned."""
     return align(1 << max(0, (target.sram_bytes // _FINENESS).bit_length() - 1), target.alignment_bytes)
 
 
 class _Probe:
-    """What a run loses by size, each planned once; no more than ``PROBES`` sizes.
+    """Lost bytes of a run by SRAM size, planning at most ``PROBES`` sizes once each.
 
-    Spill bytes; with ``moves``, bytes that are moved inside SRAM too.
+    Lost are spill bytes and, with ``moves``, bytes moved inside SRAM.
     """
 
     def __init__(self, trial: Trial, *, moves: bool = False) -> None:
         self._trial, self._known, self._moves = trial, dict[int, int | None](), moves
-        self.trials: dict[int, Trial] = {}  # by size, of those that were asked for
+        self.trials: dict[int, Trial] = {}  # by size
 
     @property
     def left(self) -> int:
-        """Sizes that may still be asked for."""
+        """How many more sizes may be planned."""
         return PROBES - len(self.trials)
 
     def is_affordable(self, sram_bytes: int) -> bool:
-        """Whether the size may be asked for."""
+        """Whether the size was planned or may still be."""
         if sram_bytes not in self.trials and self.left:
             self.trials[sram_bytes] = self._trial.at(sram_bytes)
         return sram_bytes in self.trials
 
     def lost_bytes(self, sram_bytes: int) -> int | None:
-        """What is lost at a size; None if nothing can be planned there, or nothing more is affordable."""
+        """Lost bytes at a size; None if no plan is possible there, or the size is not affordable."""
         if sram_bytes not in self._known and self.is_affordable(sram_bytes):
             found = self.trials[sram_bytes].traffic()
             moved = found.moved_bytes if found is not None and self._moves else 0
@@ -76,35 +76,34 @@ class _Probe:
         return self._known.get(sram_bytes)
 
     def is_enough(self, sram_bytes: int) -> bool:
-        """Whether nothing is lost at a size. Where something must, no plan is made to see that."""
+        """Whether nothing is lost at a size. No plan is made if the lower bound is above zero."""
         if not self.is_affordable(sram_bytes) or self.trials[sram_bytes].has_to_spill():
             return False
         return self.lost_bytes(sram_bytes) == 0
 
 
-def _smallest_enough(trial: Trial, probe: _Probe) -> int | None:
-    """By bisection, as if more memory never spilled more: where it does, a size that is enough, but not the least."""
-    target = trial.run.target
+def smallest_sram(trial: Trial, is_enough: Callable[[int], bool], may_go_on: Callable[[], bool]) -> int | None:
+    """The smallest size found, by bisection, that is enough; None if none is found.
+
+    Bisection assumes that a larger memory is enough too; otherwise the size found may not be the smallest.
+    """
     _, ideal_bytes = trial.engine.sram_limits(trial.run)
-    unit = grid(target)
-    low = target.sram_bytes // unit  # too small, as something spills
-    sizes = (-(-int(ideal_bytes * larger) // unit) for larger in LARGER)
-    high = next((n for n in sizes if low < n <= LARGEST_SIZE // unit and probe.is_enough(n * unit)), None)
+    unit = _grid(trial.run.target)
+    low = trial.run.target.sram_bytes // unit  # not enough
+    sizes = (-(-int(ideal_bytes * larger) // unit) for larger in _LARGER)
+    high = next((n for n in sizes if low < n <= LARGEST_SIZE // unit and is_enough(n * unit)), None)
     if high is None:
         return None
-    while high - low > 1 and probe.left > len(_KNEE_SHARES):
+    while high - low > 1 and may_go_on():
         middle = (low + high) // 2
-        if probe.is_enough(middle * unit):
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if is_enough(middle * unit) else (middle, high)
     return high * unit
 
 
 def _knee(now: Situation, enough: int, probe: _Probe) -> int | None:
-    """The size on the way to ``enough`` at which each added byte saves most, if it saves more than there."""
+    """The size below ``enough`` at which each added byte saves most, if more than at ``enough``."""
     present = now.trial.run.target.sram_bytes
-    unit = grid(now.trial.run.target)
+    unit = _grid(now.trial.run.target)
     lost = now.spill_bytes or now.moved_bytes
     best, most = None, lost / (enough - present)
     for share in _KNEE_SHARES:
@@ -115,19 +114,18 @@ def _knee(now: Situation, enough: int, probe: _Probe) -> int | None:
     return best
 
 
-def _with_sram(now: Situation, trial: Trial) -> Change:
-    sram_bytes = trial.run.target.sram_bytes
-    more = sram_bytes - now.trial.run.target.sram_bytes
+def with_sram(trial: Trial, sram_bytes: int) -> Change:
+    """The trial with a larger SRAM."""
     return Change(
         kind="sram",
         argument=f"--sram {size_word(sram_bytes)}",
-        costs=f"hardware: {format_size(more)} more SRAM",
-        trial=trial,
+        costs=f"hardware: {format_size(sram_bytes - trial.run.target.sram_bytes)} more SRAM",
+        trial=trial.at(sram_bytes),
     )
 
 
 def twice_the_bandwidth(now: Situation) -> Iterator[Change]:
-    """Both directions, and the bus that carries them. Not where times are measured points: nobody measured these."""
+    """Twice the bandwidth of both directions and the bus; none if transfer times are measured curves."""
     target = now.trial.run.target
     if target.dram_read_curve or target.dram_write_curve:
         return
@@ -146,7 +144,7 @@ def twice_the_bandwidth(now: Situation) -> Iterator[Change]:
 
 
 def more_channels(now: Situation) -> Iterator[Change]:
-    """One more DMA channel in each direction, or one more of those that serve both."""
+    """One more DMA channel in each direction, or one more shared channel."""
     target = now.trial.run.target
     if target.dma_shared_channels:
         more = target.dma_shared_channels + 1
@@ -160,7 +158,7 @@ def more_channels(now: Situation) -> Iterator[Change]:
 
 
 def own_workspaces(now: Situation) -> Iterator[Change]:
-    """Workspaces that are there only while their operator runs, in place of a block for the largest one."""
+    """Workspaces allocated only while their operator runs, instead of one reserved block for the largest."""
     if now.trial.run.target.shared_workspace and any(step.workspaces for step in now.program.steps):
         argument = "--set shared-workspace=false"
         costs = "a runtime that allocates workspaces one by one"

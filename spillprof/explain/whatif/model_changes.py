@@ -1,4 +1,4 @@
-"""Changes of what runs: fusion, algorithms of convolutions, where weights live, element types, the batch."""
+"""Changes of lowering and of the model: fusion, convolution algorithms, weights, element types, the batch."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,11 +13,11 @@ from spillprof.lowering.lower import make_draft
 from spillprof.lowering.options import ConvAlgorithm, Fuse, Views, WeightsPolicy
 
 _NARROWER = (("fp16", "float16"), ("int8", "int8"))
-"""Element types as options name them, and as models do."""
+"""(name in options, name in models)."""
 
 
 def leaner_lowering(now: Situation) -> Iterator[Change]:
-    """What was switched off although it saves memory."""
+    """Memory-saving options of lowering that are switched off."""
     lowering = now.trial.run.lowering
     if lowering.fuse is Fuse.NONE:
         costs = "kernels for operators with their bias, norm and activation"
@@ -31,7 +31,7 @@ def leaner_lowering(now: Situation) -> Iterator[Change]:
 
 
 def other_convolutions(now: Situation) -> Iterator[Change]:
-    """Direct convolution, which needs no workspace; the fastest that fits, where the target knows a faster one."""
+    """Direct convolution, which needs no workspace; ``auto`` if the target times a faster algorithm."""
     factors, conv = now.trial.run.target.conv_time_factors, now.trial.run.lowering.conv
     if not any("Conv" in step.op_type for step in now.program.steps):
         return
@@ -43,7 +43,7 @@ def other_convolutions(now: Situation) -> Iterator[Change]:
 
 
 def other_weights(now: Situation) -> Iterator[Change]:
-    """Weights that stay, in place of weights that pass; and the other way round."""
+    """The other weights policies, as far as the weights fit."""
     lowering, weight_bytes = now.trial.run.lowering, now.program.weight_bytes
     if not weight_bytes:
         return
@@ -60,14 +60,14 @@ def other_weights(now: Situation) -> Iterator[Change]:
 
 
 def narrower_types(now: Situation) -> Iterator[Change]:
-    """Float activations in fewer bits."""
+    """Narrower element types of float activations."""
     for word, dtype in _NARROWER:
         if DTYPE_BITS[dtype] < _activation_bits(now.trial.run.graph, now.trial.run.lowering.act_dtype):
             yield _lowered(now, "dtype", f"--act-dtype {word}", f"accuracy: activations in {word}", act_dtype=dtype)
 
 
 def smaller_batch(now: Situation) -> Iterator[Change]:
-    """Fewer samples a run, and more runs; figures are those of all of them."""
+    """A smaller batch; figures are those of all runs together."""
     batch = now.smaller_batch
     if batch is not None:
         yield Change(
@@ -79,14 +79,14 @@ def smaller_batch(now: Situation) -> Iterator[Change]:
         )
 
 
-def _activation_bits(graph: Graph, asked_for: str | None) -> int:
+def _activation_bits(graph: Graph, act_dtype: str | None) -> int:
     """Bits of the widest float activation; 0 if there is none."""
     bits = [
         DTYPE_BITS[t.dtype] for t in graph.tensors.values() if t.kind is not TensorKind.WEIGHT and is_float(t.dtype)
     ]
     if not bits:
         return 0
-    return max(bits) if asked_for is None else DTYPE_BITS[asked_for]
+    return max(bits) if act_dtype is None else DTYPE_BITS[act_dtype]
 
 
 def _lowered(now: Situation, kind: str, argument: str, costs: str, **changes: Any) -> Change:
@@ -97,7 +97,7 @@ _MOST_PAIRS = 3
 
 
 def fused_pairs(now: Situation) -> Iterator[Change]:
-    """One pair at a time, those first whose tensor moves most, then the larger: beside those that are fused already."""
+    """One more fused pair each: most spill bytes of the tensor between them first, then the largest."""
     run = now.trial.run
     draft = make_draft(run.graph, run.target, run.lowering)
     moved = {buffer.name: buffer.spill_bytes for buffer in now.buffers}

@@ -1,4 +1,4 @@
-"""Changes of planning alone: strategy, order, addresses, transfers, release, slots, and what is computed again."""
+"""Changes of planning: strategy, order, placement, transfers, release, dedicated slots, recomputation."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ _NOTHING = "none: another policy"
 
 
 def other_strategies(now: Situation) -> Iterator[Change]:
-    """Those that nobody compared yet and that plan in one pass; first those that win most often: runs may be few."""
+    """Strategies that plan in one pass and are not analyzed yet; the most frequent winners first."""
     for strategy in sorted(CHEAP_STRATEGIES, key=lambda name: name not in ("cost", "interval")):
         if strategy not in now.strategies:
             yield Change(
@@ -32,10 +32,10 @@ def other_strategies(now: Situation) -> Iterator[Change]:
 
 
 def better_order(now: Situation) -> Iterator[Change]:
-    """The order of operators that was found to spill less."""
+    """The order of operators found to spill less."""
     planning = now.trial.run.planning
-    again = planning.recompute is not Recomputing.OFF or planning.recompute_tensor
-    if planning.order is Order.MEMORY or again:  # of other steps than the model's
+    recomputes = planning.recompute is not Recomputing.OFF or planning.recompute_tensor
+    if planning.order is Order.MEMORY or recomputes:  # the order found is of the model's own steps
         return
     if now.better_order() is not None:
         costs = "operators run in another order than the file's"
@@ -43,7 +43,7 @@ def better_order(now: Situation) -> Iterator[Change]:
 
 
 def recomputing(now: Situation) -> Iterator[Change]:
-    """Operators that run a second time in place of moving their results: those that the rules find."""
+    """Recomputation instead of spilling, where the rules find any."""
     planning = now.trial.run.planning
     if planning.recompute is not Recomputing.OFF or planning.recompute_tensor:
         return
@@ -56,7 +56,7 @@ def recomputing(now: Situation) -> Iterator[Change]:
 
 
 def prompter_planning(now: Situation) -> Iterator[Change]:
-    """What was switched to the slower side."""
+    """Options of planning that are set to their slower value."""
     planning = now.trial.run.planning
     if planning.release is not Release.LAST_USE:
         yield _planned(now, "release", "--release last-use", "a runtime that frees early", release=Release.LAST_USE)
@@ -71,7 +71,7 @@ def prompter_planning(now: Situation) -> Iterator[Change]:
 
 
 def other_placements(now: Situation) -> Iterator[Change]:
-    """Every other rule for addresses, where a rule gives them: ``interval`` lays out all blocks at once."""
+    """Every other placement; none for ``interval``, which lays out all blocks at once."""
     if now.trial.strategy == "interval":
         return
     for placement in PLACEMENTS:
@@ -87,7 +87,7 @@ _MOST_SLOTS = 3
 
 
 def dedicated_slots(now: Situation) -> Iterator[Change]:
-    """One buffer at a time, dearest first, beside those that have a slot already; without those that were tried."""
+    """One more dedicated slot each, most bytes first; not for buffers whose totals with a slot are known."""
     for buffer in now.buffers[:_MOST_SLOTS]:
         change = None if buffer.name in now.pinned else slot(buffer.name, buffer.size_bytes, now.trial)
         if change is not None:
@@ -95,7 +95,7 @@ def dedicated_slots(now: Situation) -> Iterator[Change]:
 
 
 def tried_slots(now: Situation) -> Iterator[Change]:
-    """Slots for buffers that oscillate, whose runs were made to say so."""
+    """Slots for oscillating buffers, whose totals with a slot are known."""
     for buffer in now.buffers:
         change = slot(buffer.name, buffer.size_bytes, now.trial) if buffer.name in now.pinned else None
         if change is not None:
@@ -103,7 +103,7 @@ def tried_slots(now: Situation) -> Iterator[Change]:
 
 
 def slot(buffer: str, size_bytes: int, trial: Trial) -> Change | None:
-    """The run with a slot for a buffer; None if no command line can name it."""
+    """The run with a slot for a buffer; None if its name cannot be part of a command line."""
     pins = (*trial.run.lowering.pin, buffer)
     argument = option_words("--pin", pins)
     if argument is None:
@@ -120,16 +120,16 @@ _MOST_TENSORS = 3
 
 
 def recomputed_tensors(now: Situation) -> Iterator[Change]:
-    """One tensor at a time, those first that move most: beside those that are computed again already."""
+    """One more recomputed tensor each, most bytes first."""
     run, planning = now.trial.run, now.trial.run.planning
     if planning.recompute is not Recomputing.OFF or (planning.recompute_tensor and planning.order is Order.MEMORY):
-        return  # what it would start from takes a search
+        return  # the program to start from takes a search
     once = now.trial.engine.lowered(run) if planning.recompute_tensor else now.program
     made_by, lives, step_s = producers(once), lifetimes(once), step_times_s(once, run.target)
     number = {buffer.name: buffer.index for buffer in once.buffers if buffer.index in made_by}
     moving = [b.name for b in now.buffers if b.name in number and b.name not in planning.recompute_tensor]
-    able = (name for name in moving if longest_gap_end(once, number[name], lives[number[name]]) is not None)
-    for _, name in zip(range(_MOST_TENSORS), able, strict=False):
+    candidates = (name for name in moving if longest_gap_end(once, number[name], lives[number[name]]) is not None)
+    for _, name in zip(range(_MOST_TENSORS), candidates, strict=False):
         tensors = (*planning.recompute_tensor, name)
         argument = option_words("--recompute-tensor", tensors)
         if argument is None:

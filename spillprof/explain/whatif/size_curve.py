@@ -1,11 +1,11 @@
-"""The run in larger and smaller memories: from where tiling is long needed to where nothing spills, densest at bends.
+"""Curve over SRAM sizes, from where operators are tiled to where nothing spills, with most points at its bends.
 
-How many runs are made depends on the number of steps alone, never on the speed of the machine.
+The number of runs depends on the number of steps alone, never on the speed of the machine.
 """
 
 from collections.abc import Callable, Sequence
 
-from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
+from spillprof.analysis.size_grid import coarse_sizes, refining_sizes, sharpest_bends
 from spillprof.engine.trials import steps_to_judge
 from spillprof.explain.whatif.trial import Trial, runs_in_one
 from spillprof.ir.errors import SpillprofError
@@ -17,22 +17,22 @@ from spillprof.planning.bounds.methods import quick_bound
 from spillprof.planning.traffic import count_traffic
 
 MOST_CURVE_STEPS = 18_000
-"""Steps that are simulated at most: about so many divided by those of the program are the runs."""
+"""Most steps to simulate: about this over the program's steps is the number of runs."""
 PLENTY_STEPS = 3_500
-"""Steps up to which there are more sizes than the least."""
+"""Most steps to simulate for more than the fewest sizes."""
 LEAST_SIZES = 9
 MOST_SIZES = 18
 _FIRST_SIZES = 5
-_A_ROUND = 3  # sizes that are added at once
-_ROOM = 1.25  # of what the ideal run uses: fragmentation can ask for more
-_EDGE = 0.85  # of the size below which operators are tiled: what happens there is seen from within
-_FINENESS = 5  # binary digits of a size: round numbers are easier to read, and to buy
+_A_ROUND = 3  # sizes added at once
+_ROOM = 1.25  # largest size over the ideal run's peak: fragmentation can take more
+_EDGE = 0.85  # smallest size over the one below which operators are tiled: shows the effect of tiling
+_FINENESS = 5  # significant binary digits of a size
 
 
 def size_curve(trial: Trial, program: Program, strategies: Sequence[str]) -> SizeCurve:
-    """As many strategies, the first of them first, and sizes as are affordable; a reason in place of points if none is.
+    """The curve of as many strategies and sizes as the step budget allows, or the reason why there is none.
 
-    ``program``: of the trial, not fitted.
+    ``program``: the trial's, not fitted.
     """
     steps = max(steps_to_judge(program), 1) * runs_in_one(trial.run.planning, program)
     if LEAST_SIZES * steps > MOST_CURVE_STEPS:
@@ -43,7 +43,7 @@ def size_curve(trial: Trial, program: Program, strategies: Sequence[str]) -> Siz
 
 
 def _points(trial: Trial, strategies: Sequence[str], most: int) -> list[SizePoint]:
-    """By size, then strategy: this size and the one that ends tiling in any case, then the others."""
+    """Points by size, then strategy; they include the present size and the smallest one without tiling."""
     here = trial.run.target.sram_bytes
     rounded = _rounding(trial.run.target.alignment_bytes)
     tiles_below, ideal = trial.engine.sram_limits(trial.run)
@@ -56,7 +56,8 @@ def _points(trial: Trial, strategies: Sequence[str], most: int) -> list[SizePoin
     while sizes:
         found |= {sram_bytes: _at(trial.at(sram_bytes), strategies) for sram_bytes in sizes if sram_bytes not in found}
         room = min(_A_ROUND, most - len(found))
-        sizes = refining_sizes(sorted(found), _bends(found, strategies), room, rounded) if room > 0 else []
+        bends = sharpest_bends(_curve(found, strategy) for strategy in strategies)
+        sizes = refining_sizes(sorted(found), bends, room, rounded) if room > 0 else []
     return [point for sram_bytes in sorted(found) for point in found[sram_bytes]]
 
 
@@ -69,18 +70,18 @@ def _rounding(alignment_bytes: int) -> Callable[[float], int]:
 
 
 def _at(trial: Trial, strategies: Sequence[str]) -> list[SizePoint]:
-    """One size under each strategy."""
+    """Points of one size under each strategy."""
     try:
         fitted = trial.fitted()
         lower = quick_bound(fitted, trial.run.planning)
     except SpillprofError as error:
-        return [_cannot(trial, strategy, error) for strategy in strategies]
+        return [_failed(trial, strategy, error) for strategy in strategies]
     points = []
     for strategy in strategies:
         try:
             played = trial.engine.play(fitted, trial.run, strategy)
         except SpillprofError as error:
-            points.append(_cannot(trial, strategy, error))
+            points.append(_failed(trial, strategy, error))
             continue
         points.append(
             SizePoint(
@@ -94,7 +95,7 @@ def _at(trial: Trial, strategies: Sequence[str]) -> list[SizePoint]:
     return points
 
 
-def _cannot(trial: Trial, strategy: str, error: SpillprofError) -> SizePoint:
+def _failed(trial: Trial, strategy: str, error: SpillprofError) -> SizePoint:
     return SizePoint(
         sram_bytes=trial.run.target.sram_bytes,
         strategy=strategy,
@@ -105,13 +106,9 @@ def _cannot(trial: Trial, strategy: str, error: SpillprofError) -> SizePoint:
     )
 
 
-def _bends(found: dict[int, list[SizePoint]], strategies: Sequence[str]) -> dict[int, float]:
-    """By size, the sharpest bend of a strategy's spill bytes there; where some sizes cannot run, the edge is one."""
-    sharpest: dict[int, float] = {}
-    for strategy in strategies:
-        points = [p for size in sorted(found) for p in found[size] if p.strategy == strategy]
-        worst = max((p.spill_bytes for p in points if p.spill_bytes is not None), default=0)
-        values = [2.0 * worst if p.spill_bytes is None else float(p.spill_bytes) for p in points]
-        for size, bend in curvatures([p.sram_bytes for p in points], values):
-            sharpest[size] = max(sharpest.get(size, 0.0), bend)
-    return sharpest
+def _curve(found: dict[int, list[SizePoint]], strategy: str) -> tuple[list[int], list[float]]:
+    """(sizes, spill bytes) of a strategy; a size that cannot run counts twice the maximum."""
+    points = [p for size in sorted(found) for p in found[size] if p.strategy == strategy]
+    worst = max((p.spill_bytes for p in points if p.spill_bytes is not None), default=0)
+    values = [2.0 * worst if p.spill_bytes is None else float(p.spill_bytes) for p in points]
+    return [p.sram_bytes for p in points], values

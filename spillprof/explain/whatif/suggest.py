@@ -1,6 +1,6 @@
-"""Suggestions: changes that were tried, each by a run of its own, and what they save.
+"""Suggestions: simulated changes and what they save.
 
-How many runs are made depends on the number of steps alone, never on the speed of the machine.
+The number of runs depends on the number of steps alone, never on the speed of the machine.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -38,11 +38,11 @@ from spillprof.explain.whatif.trial import TrialTotals, runs_in_one
 from spillprof.ir.story import ANY_CHANGE, Suggestion
 
 STEPS_IN_ALL = 36_000
-"""Steps that are simulated for suggestions: about so many divided by those of the program are the runs."""
+"""Steps to simulate for suggestions: about this over the program's steps is the number of runs."""
 MOST_RUNS = 40
-_FEW_RUNS = 5  # with no more, sizes are not searched for
-_PROBES_A_RUN = 4  # plans that take as long as a run, which is planned and played
-_NOISE = 1e-4  # of the latency: what saves less time saves none
+_FEW_RUNS = 5  # with no more, SRAM sizes are not searched
+_PROBES_A_RUN = 4  # plans that take as long as planning and playing one run
+_NOISE = 1e-4  # share of the latency: smaller savings count as none
 
 ChangeKind = Callable[[Situation], Iterator[Change]]
 
@@ -53,14 +53,14 @@ FOR_LONG: tuple[ChangeKind, ...] = (
     dedicated_slots,
     twice_the_bandwidth,
 )
-"""Kinds of changes of which a long program affords a few, dearest first."""
+"""Kinds of changes for a program so long that few runs are affordable, most useful first."""
 
 FOR_ALL: tuple[ChangeKind, ...] = (
     better_order, recomputing, larger_sram, other_strategies, prompter_planning, leaner_lowering, dedicated_slots,
     other_weights, other_convolutions, own_workspaces, narrower_types, twice_the_bandwidth, more_channels,
     smaller_batch, fused_pairs, recomputed_tensors, other_placements,
 )  # fmt: skip
-"""All kinds of changes: what is most likely to help comes first, in case that runs are few."""
+"""All kinds of changes, those most likely to help first."""
 
 _WORDS: Mapping[ChangeKind, str] = {
     better_order: "another order",
@@ -86,26 +86,26 @@ _WORDS: Mapping[ChangeKind, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What came of the runs that were made."""
+    """Outcome of all trials."""
 
-    suggestions: tuple[Suggestion, ...] = ()  # dearest first
-    untried: tuple[str, ...] = ()  # kinds of changes for all of which no runs were left, in words
+    suggestions: tuple[Suggestion, ...] = ()  # largest saving first
+    untried: tuple[str, ...] = ()  # kinds of changes not all of which were run, in words
 
 
-def suggestions(now: Situation, lead: TrialTotals) -> Tried:
-    """Changes that save time against ``lead``, or bytes in the same time.
+def suggestions(now: Situation, main: TrialTotals) -> Tried:
+    """Changes that save time over ``main``, or save bytes in the same time.
 
-    Nothing is tried if nothing spills and nothing has to move inside SRAM.
+    Nothing is tried if nothing spills and nothing moves inside SRAM.
     """
-    if not lead.spill_bytes and not lead.moved_bytes:
+    if not main.spill_bytes and not main.moved_bytes:
         return Tried()
     runs = affordable_runs(now)
     found, untried = list[Suggestion](), list[ChangeKind]()
 
     def judge(change: Change) -> None:
         after = change.made or change.trial.outcome()
-        tried = None if after is None else suggestion(change, lead, after, now.strategies)
-        if tried is not None and _helps(tried, lead):
+        tried = None if after is None else suggestion(change, main, after, now.strategies)
+        if tried is not None and _helps(tried, main):
             more = change.trial.tiled_operators() - now.trial.tiled_operators()
             tiled = f"; {more:,} more operator{'s' if more > 1 else ''} tiled through DRAM" if more > 0 else ""
             found.append(replace(tried, costs=tried.costs + tiled))
@@ -142,13 +142,13 @@ def _words(untried: Iterable[ChangeKind], now: Situation) -> tuple[str, ...]:
 
 
 def affordable_runs(now: Situation) -> int:
-    """How many runs are made for suggestions; a run that searches first counts as all that it judges."""
+    """Number of runs for suggestions; a run that searches counts as all the runs that it judges."""
     runs = STEPS_IN_ALL // max(steps_to_judge(now.program), 1)
     return min(runs // runs_in_one(now.trial.run.planning, now.program), MOST_RUNS)
 
 
 def suggestion(change: Change, before: TrialTotals, after: TrialTotals, compared: Collection[str]) -> Suggestion:
-    """What a change saves, or costs. ``compared``: strategies that need not be named on the command line."""
+    """The change and its savings. ``compared``: strategies that need not be named on the command line."""
     argument = change.argument
     if change.kind != "strategy" and change.trial.strategy not in compared:
         argument += f" --strategy {change.trial.strategy}"
@@ -166,5 +166,5 @@ def suggestion(change: Change, before: TrialTotals, after: TrialTotals, compared
     )
 
 
-def _helps(tried: Suggestion, lead: TrialTotals) -> bool:
-    return tried.saves_s >= _NOISE * lead.latency_s or (tried.saves_s >= 0 and tried.saves_bytes > 0)
+def _helps(tried: Suggestion, main: TrialTotals) -> bool:
+    return tried.saves_s >= _NOISE * main.latency_s or (tried.saves_s >= 0 and tried.saves_bytes > 0)

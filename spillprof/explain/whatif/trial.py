@@ -1,4 +1,4 @@
-"""One trial: a run under one strategy, and what it comes to."""
+"""Trial: a run under one strategy, and its totals."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,27 +37,27 @@ class Trial:
     strategy: str
 
     def at(self, sram_bytes: int) -> "Trial":
-        """The same in another size of SRAM."""
+        """The trial with another SRAM size."""
         return replace(self, run=self.run.at(sram_bytes))
 
     def on(self, **fields: Any) -> "Trial":
-        """The same with fields of the target replaced."""
+        """The trial with target fields replaced."""
         return replace(self, run=self.run.on(**fields))
 
     def lowered(self, **options: Any) -> "Trial":
-        """The same with options of lowering replaced."""
+        """The trial with lowering options replaced."""
         return replace(self, run=self.run.lowered(**options))
 
     def planned(self, **options: Any) -> "Trial":
-        """The same with options of planning replaced."""
+        """The trial with planning options replaced."""
         return replace(self, run=self.run.planned(**options))
 
     def fitted(self) -> Program:
-        """The program fitted to the memory. ``SpillprofError`` where there is none."""
+        """The program fitted to the memory. ``SpillprofError`` if it cannot be read, lowered or fitted."""
         return self.engine.fitted(self.run)
 
     def outcome(self) -> TrialTotals | None:
-        """The run, planned, verified and played; None if it cannot be done."""
+        """Totals of the run, planned, verified and played; None if no plan is possible."""
         try:
             played = self.engine.play(self.fitted(), self.run, self.strategy)
         except SpillprofError:
@@ -71,11 +71,11 @@ class Trial:
         )
 
     def tiled_operators(self) -> int:
-        """Operators of a run that can be done, whose operands do not fit at once and are tiled through DRAM."""
+        """Number of operators tiled through DRAM because their operands do not fit at once."""
         return sum(1 for step in self.fitted().steps if step.stream_staging_bytes)
 
     def traffic(self) -> Traffic | None:
-        """Bytes of the run, which is planned but not played: a fraction of the work. None if it cannot be done."""
+        """Traffic of the run, planned but not played, which is cheaper; None if no plan is possible."""
         try:
             fitted = self.fitted()
             return count_traffic(fitted, self.engine.plans(fitted, self.run, self.strategy)[0][0])
@@ -83,7 +83,7 @@ class Trial:
             return None
 
     def has_to_spill(self) -> bool:
-        """Whether every plan of the run spills something, or none can be made."""
+        """Whether every plan of the run spills, or no plan is possible."""
         try:
             problem = covering(self.fitted(), self.run.planning)
         except SpillprofError:
@@ -92,9 +92,9 @@ class Trial:
 
 
 def runs_in_one(planning: PlanningOptions, program: Program) -> int:
-    """How many runs every run of this kind takes: it may search first, for an order or for what to compute again.
+    """Simulations per run, including its searches for an order or for recomputation.
 
-    The joint choice is never affordable: each run would solve integer programs.
+    The joint choice counts as unaffordable, as each run would solve integer programs.
     """
     if planning.recompute is Recomputing.JOINT:
         return _NEVER

@@ -7,7 +7,7 @@ from functools import cached_property
 from spillprof.analysis.attribution import Charge
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
 from spillprof.explain.whatif.change import Change
-from spillprof.explain.whatif.machine_changes import LARGER, grid
+from spillprof.explain.whatif.machine_changes import smallest_sram, with_sram
 from spillprof.explain.whatif.planning_changes import slot
 from spillprof.explain.whatif.suggest import STEPS_IN_ALL, suggestion
 from spillprof.explain.whatif.trial import Trial, TrialTotals, runs_in_one
@@ -18,28 +18,27 @@ from spillprof.ir.plan import Plan
 from spillprof.ir.program import PHASES_PER_STEP, Buffer, Phase, Program
 from spillprof.ir.result import Result
 from spillprof.ir.story import Absence, Bystander, Operand, OperatorStory, Relocation, Story, Suggestion, TensorStory
-from spillprof.ir.units import format_size, size_word
 from spillprof.planning.liveness import held_until, lifetimes, step_demand_bytes
 
 MOST_STORIES = 20
-"""A name may stand for every trip of a loop."""
+"""Most tensors or operators in one story: a name may stand for every trip of a loop."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoryContext:
-    """One strategy's run, and how to run it again."""
+    """Plan and result of one strategy, and the trial that what-ifs change."""
 
     graph: Graph
     program: Program  # fitted
     plan: Plan
     charged: Sequence[Charge]
     result: Result
-    again: Trial  # how it is run with a change: the same, but under a strategy that is quick to plan
-    before: TrialTotals  # of that without a change
+    again: Trial  # the run under a strategy that is quick to plan
+    before: TrialTotals  # totals without a change
 
     @cached_property
     def absences(self) -> tuple[Absence, ...]:
-        """One for each spill, in the order of ``plan.spills``."""
+        """One absence per spill, in the order of ``plan.spills``."""
         names = [step.name for step in self.program.steps]
         causes = {cost.step: cost.cause for cost in self.result.operators}
         waits = {(arc.buffer, arc.last_use_step): arc.wait_s for arc in self.result.arcs}
@@ -67,29 +66,29 @@ class StoryContext:
 
     @cached_property
     def streamed(self) -> dict[tuple[int, int], int]:
-        """Streamed bytes beyond the compulsory by (buffer, step)."""
+        """Streamed bytes beyond the compulsory ones, by (buffer, step)."""
         return streamed_beyond_compulsory(self.program, self.plan)
 
 
-def story(name: str, evidence: StoryContext) -> Story:
-    """All that has the name. ``UsageError`` if nothing has."""
-    buffers, steps = resolve(name, evidence.graph, evidence.program)
+def story(name: str, context: StoryContext) -> Story:
+    """The stories of all tensors and operators of a name. ``UsageError`` if there are none."""
+    buffers, steps = resolve(name, context.graph, context.program)
     return Story(
         asked=name,
-        strategy=evidence.result.strategy,
-        tensors=tuple(_of_tensor(b, evidence) for b in buffers[:MOST_STORIES]),
-        operators=tuple(_of_operator(i, evidence) for i in steps[:MOST_STORIES]),
+        strategy=context.result.strategy,
+        tensors=tuple(_of_tensor(b, context) for b in buffers[:MOST_STORIES]),
+        operators=tuple(_of_operator(i, context) for i in steps[:MOST_STORIES]),
     )
 
 
-def _of_tensor(b: int, evidence: StoryContext) -> TensorStory:
-    program, buffer = evidence.program, evidence.program.buffers[b]
+def _of_tensor(b: int, context: StoryContext) -> TensorStory:
+    program, buffer = context.program, context.program.buffers[b]
     life, held = lifetimes(program)[b], held_until(program)[b]
-    own = [a for a, c in zip(evidence.absences, evidence.charged, strict=True) if c.spill.buffer == b]
-    streamed = sum(nbytes for (other, _), nbytes in evidence.streamed.items() if other == b)
-    moves = tuple(_relocations(b, evidence))
+    own = [a for a, c in zip(context.absences, context.charged, strict=True) if c.spill.buffer == b]
+    streamed = sum(nbytes for (other, _), nbytes in context.streamed.items() if other == b)
+    moves = tuple(_relocations(b, context))
     leaves = bool(own) or streamed > 0 or bool(moves)
-    again, before = evidence.again, evidence.before
+    again, before = context.again, context.before
     return TensorStory(
         buffer=buffer.name,
         tensors=buffer.tensors,
@@ -112,28 +111,28 @@ def _of_tensor(b: int, evidence: StoryContext) -> TensorStory:
     )
 
 
-def _relocations(b: int, evidence: StoryContext) -> Iterator[Relocation]:
-    """What of a buffer is moved inside SRAM."""
-    name = evidence.program.buffers[b].name
-    own = [move for move in evidence.plan.moves if move.buffer == b]
+def _relocations(b: int, context: StoryContext) -> Iterator[Relocation]:
+    """Moves of a buffer inside SRAM."""
+    name = context.program.buffers[b].name
+    own = [move for move in context.plan.moves if move.buffer == b]
     if not own:
         return
     took = {
-        (e.buffer, e.step): (e.end_s or 0.0) - (e.start_s or 0.0) for e in evidence.result.events if e.kind == "move"
+        (e.buffer, e.step): (e.end_s or 0.0) - (e.start_s or 0.0) for e in context.result.events if e.kind == "move"
     }
     for move in own:
         yield Relocation(
             step=move.step,
-            before=evidence.program.steps[move.step].name,
+            before=context.program.steps[move.step].name,
             from_address=move.from_address,
             to_address=move.to_address,
             took_s=took.get((name, move.step), 0.0),
         )
 
 
-def _of_operator(i: int, evidence: StoryContext) -> OperatorStory:
-    program, step = evidence.program, evidence.program.steps[i]
-    cost = next((c for c in evidence.result.operators if c.step == i), None)
+def _of_operator(i: int, context: StoryContext) -> OperatorStory:
+    program, step = context.program, context.program.steps[i]
+    cost = next((c for c in context.result.operators if c.step == i), None)
     capacity = program.capacity_bytes
     assert capacity is not None
     return OperatorStory(
@@ -144,9 +143,9 @@ def _of_operator(i: int, evidence: StoryContext) -> OperatorStory:
         demand_bytes=step_demand_bytes(program, step),
         pool_bytes=capacity - program.reserved_bytes,
         operands=tuple(_operands(i, program)),
-        bystanders=_bystanders(i, evidence),
-        victims=tuple(a for a in evidence.absences if a.forced_by_step == i),
-        streamed_bytes=sum(nbytes for (_, at), nbytes in evidence.streamed.items() if at == i),
+        bystanders=_bystanders(i, context),
+        victims=tuple(a for a in context.absences if a.forced_by_step == i),
+        streamed_bytes=sum(nbytes for (_, at), nbytes in context.streamed.items() if at == i),
         cause=None if cost is None else cost.cause,
         stall_s=0.0 if cost is None else cost.stall_s,
         stall_buffer=None if cost is None else cost.stall_buffer,
@@ -167,27 +166,27 @@ def _operands(i: int, program: Program) -> list[Operand]:
     return found
 
 
-def _bystanders(i: int, evidence: StoryContext) -> tuple[Bystander, ...]:
-    """Who lies in SRAM while the step computes without being touched by it."""
-    program, moment = evidence.program, PHASES_PER_STEP * i + Phase.COMPUTE
+def _bystanders(i: int, context: StoryContext) -> tuple[Bystander, ...]:
+    """Buffers in SRAM while the step computes that it neither reads nor writes, largest first."""
+    program, moment = context.program, PHASES_PER_STEP * i + Phase.COMPUTE
     step, lives = program.steps[i], lifetimes(program)
-    there = {s.buffer for s in evidence.plan.segments if s.start <= moment < s.end} - {*step.reads, *step.writes}
+    resident = {s.buffer for s in context.plan.segments if s.start <= moment < s.end} - {*step.reads, *step.writes}
     found = [
         Bystander(
             buffer=program.buffers[b].name,
             size_bytes=program.buffers[b].size_bytes,
             next_use_step=next((k for k in lives[b].read_steps if k > i), None),
         )
-        for b in there
+        for b in resident
     ]
     return tuple(sorted(found, key=lambda s: (-s.size_bytes, s.buffer)))
 
 
 def resolve(name: str, graph: Graph, program: Program) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(buffers, steps) that a name of a tensor or an operator stands for; ``#12`` is step 12.
+    """(buffers, steps) of the tensor or operator of a name; ``#12`` is step 12.
 
-    A view means the buffer that it is stored in. A fused operator, and a tensor that exists only inside of one, mean
-    the step. ``UsageError`` if the model has no such name.
+    A view means its buffer. A fused operator, or a tensor that exists only inside one, means the step. ``UsageError``
+    if the model has no such name.
     """
     buffers = tuple(b.index for b in program.buffers if name in b.tensors)
     steps = tuple(i for i, step in enumerate(program.steps) if name == step.name or name in step.operators)
@@ -220,50 +219,38 @@ _MOST_PLANS = 10
 
 
 def in_a_slot(buffer: Buffer, trial: Trial, before: TrialTotals) -> Suggestion | None:
-    """The run with the buffer in a slot of its own, whether it saves anything or not; None if it cannot be done."""
+    """The run with the buffer in a dedicated slot, whether that saves anything or not; None if no plan is possible."""
     change = slot(buffer.name, buffer.size_bytes, trial)
     return None if change is None else _tried(change, before)
 
 
 def with_more_sram(buffer: Buffer, trial: Trial, before: TrialTotals) -> Suggestion | None:
-    """The smallest SRAM found, by bisection, in which the buffer lies still; None in a long program."""
-    present, program = trial.run.target.sram_bytes, trial.fitted()
+    """The smallest SRAM found in which the buffer stays in place; None if none is found, or the program is too long."""
+    program = trial.fitted()
     if len(program.steps) * runs_in_one(trial.run.planning, program) * _MOST_PLANS > STEPS_IN_ALL:
         return None
-    unit = grid(trial.run.target)
-    _, ideal_bytes = trial.engine.sram_limits(trial.run)
     left = _MOST_PLANS
 
-    def stays(n: int) -> bool:
+    def stays(sram_bytes: int) -> bool:
         nonlocal left
         left -= 1
-        return _stays(buffer.name, trial.at(n * unit))
+        return _stays(buffer.name, trial.at(sram_bytes))
 
-    low = present // unit
-    high = next((n for n in (-(-int(ideal_bytes * f) // unit) for f in LARGER) if n > low and stays(n)), None)
-    if high is None:
-        return None
-    while high - low > 1 and left > 0:
-        middle = (low + high) // 2
-        low, high = (low, middle) if stays(middle) else (middle, high)
-    change = Change(
-        kind="sram",
-        argument=f"--sram {size_word(high * unit)}",
-        costs=f"hardware: {format_size(high * unit - present)} more SRAM",
-        trial=trial.at(high * unit),
-    )
-    return _tried(change, before)
+    enough = smallest_sram(trial, stays, lambda: left > 0)
+    return None if enough is None else _tried(with_sram(trial, enough), before)
 
 
 def _stays(name: str, trial: Trial) -> bool:
-    """Whether the buffer never leaves its place between its uses, and is not tiled through DRAM."""
+    """Whether the buffer is never spilled, streamed or moved."""
     try:
         program = trial.fitted()
         plan = trial.engine.plans(program, trial.run, trial.strategy)[0][0]
     except SpillprofError:
         return False
-    gone = {s.buffer for s in plan.spills} | {s.buffer for s in plan.streamed} | {move.buffer for move in plan.moves}
-    return all(b.index not in gone for b in program.buffers if b.name == name)
+    displaced = (
+        {s.buffer for s in plan.spills} | {s.buffer for s in plan.streamed} | {move.buffer for move in plan.moves}
+    )
+    return all(b.index not in displaced for b in program.buffers if b.name == name)
 
 
 def _tried(change: Change, before: TrialTotals) -> Suggestion | None:

@@ -21,6 +21,8 @@ from spillprof.lowering.operators.facts import (
     STANDARD_DOMAINS,
     OperandShapes,
     OperatorFacts,
+    Randomness,
+    ReadRule,
 )
 from spillprof.lowering.operators.movement import COPIES, LOOKUPS, OTHERS, SCANS
 from spillprof.lowering.operators.products import CONVOLUTIONS, PRODUCTS
@@ -49,6 +51,8 @@ class MacCount:
 
 
 _NO_MACS, _UNCOSTED = MacCount(macs=0), MacCount(macs=0, uncosted=1)
+
+_ALWAYS = Randomness.ALWAYS  # module names are looked up faster than enum members
 
 _rows: dict[tuple[str, str], OperatorFacts] = {}
 
@@ -89,6 +93,12 @@ def is_known(op: Operator) -> bool:
     return op.domain in KNOWN_DOMAINS or (op.domain, op.op_type) in _rows
 
 
+def is_pure(op: Operator) -> bool:
+    """Whether the result depends on the operands alone, as far as known; bodies are not looked at."""
+    row = _rows.get((op.domain, op.op_type))
+    return op.domain in KNOWN_DOMAINS if row is None else row.random is not _ALWAYS
+
+
 def is_type(op: Operator, *types: str) -> bool:
     """Whether the operator is of one of these types, in a domain where types mean what they say."""
     return op.op_type in types and op.domain in KNOWN_DOMAINS
@@ -96,7 +106,10 @@ def is_type(op: Operator, *types: str) -> bool:
 
 def cost_class(domain: str, op_type: str) -> CostClass:
     """How the cost of an operator type is known."""
-    row = _rows.get((domain, op_type), _NO_ROW)
+    return _cost_class(_rows.get((domain, op_type), _NO_ROW), domain)
+
+
+def _cost_class(row: OperatorFacts, domain: str) -> CostClass:
     if row.runs_bodies and domain in STANDARD_DOMAINS:
         return CostClass.BODIES
     if row.macs is not None:
@@ -106,31 +119,22 @@ def cost_class(domain: str, op_type: str) -> CostClass:
     return CostClass.UNKNOWN
 
 
-def operator_macs(op: Operator, graph: Graph) -> int | None:
-    """Multiply-accumulates of an operator; None if they cannot be told. Elementwise and data movement have none."""
-    rule = facts_of(op).macs
-    if rule is None:
-        return None if cost_class(op.domain, op.op_type) is CostClass.UNKNOWN else 0
-    try:
-        return rule(OperandShapes(op=op, graph=graph))
-    except _RULE_FAILS:
-        return None
-
-
 def count_macs(op: Operator, graph: Graph) -> MacCount:
-    """Multiply-accumulates of an operator, without those of bodies inside of it."""
-    macs = operator_macs(op, graph)
-    return _NO_MACS if macs == 0 else _UNCOSTED if macs is None else MacCount(macs=macs)
+    """Multiply-accumulates of an operator, without those of its bodies. Elementwise and data movement have none."""
+    row = facts_of(op)
+    if row.macs is None:
+        return _UNCOSTED if _cost_class(row, op.domain) is CostClass.UNKNOWN else _NO_MACS
+    try:
+        return MacCount(macs=row.macs(OperandShapes(op=op, graph=graph)))
+    except _RULE_FAILS:
+        return _UNCOSTED
 
 
-def elements_read(op: Operator, graph: Graph) -> Mapping[int, int] | None:
+def elements_read(rule: ReadRule, op: Operator, graph: Graph) -> Mapping[int, int]:
     """Elements that the operator reads at most, by position of the inputs that it may read in part.
 
-    Of a sequence, its bytes. None for an operator that always reads its inputs whole.
+    Of a sequence, its bytes. ``rule``: the ``reads`` of its row.
     """
-    rule = facts_of(op).reads
-    if rule is None:
-        return None
     try:
         return rule(OperandShapes(op=op, graph=graph))
     except _RULE_FAILS:
