@@ -46,10 +46,17 @@ _RULE_FAILS = (LookupError, ArithmeticError, ValueError, TypeError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskNest:
-    """The loop nest of a task, and the stored tensor that each operand of it is, by position."""
+    """The loop nest of a task, and the stored tensor that each operand of it is, by position.
+
+    Of a normalisation there is a second nest, ``in_two_passes``: the first pass collects statistics, the second
+    normalises. Its axes may all be cut, and what lies along the axes that the first nest has whole is two operands,
+    since it is read twice. Both count as on-chip at once, which is a tile too much; the statistics, a few numbers for
+    each row that is normalised, are not counted.
+    """
 
     nest: LoopNest
     storages: tuple[str, ...]
+    in_two_passes: "TaskNest | None" = None
 
 
 def loop_nests(draft: Draft) -> tuple[LoopNest | None, ...]:
@@ -113,7 +120,7 @@ def _task_nest(task: LoweringTask, draft: Draft) -> TaskNest | None:
         if (nbytes := attribute_bytes(op))
     ]
     kept.sort(key=lambda operand: operand.is_output)
-    return TaskNest(
+    found = TaskNest(
         nest=LoopNest(
             axes=tuple(loops.axes),
             operands=tuple(_nest_operands(kept, draft)),
@@ -121,6 +128,20 @@ def _task_nest(task: LoweringTask, draft: Draft) -> TaskNest | None:
             whole=frozenset(loops.whole),
         ),
         storages=tuple(draft.storage(operand.tensor) for operand in kept),
+    )
+    return replace(found, in_two_passes=_in_two_passes(found)) if loops.two_passes and loops.whole else found
+
+
+def _in_two_passes(found: TaskNest) -> TaskNest:
+    nest = found.nest
+    operands: list[tuple[NestOperand, str]] = []
+    for operand, storage in zip(nest.operands, found.storages, strict=True):
+        operands.append((operand, storage))
+        if not operand.is_output and not operand.is_weight and not nest.whole.isdisjoint(operand.axes):
+            operands.append((replace(operand, name=f"{operand.name}, second pass"), storage))
+    return TaskNest(
+        nest=replace(nest, operands=tuple(operand for operand, _ in operands), whole=frozenset()),
+        storages=tuple(storage for _, storage in operands),
     )
 
 

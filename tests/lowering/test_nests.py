@@ -259,6 +259,26 @@ def test_softmax_of_old_opsets_is_over_all_axes_from_one_on() -> None:
     assert picture(nest_of("Softmax x -> y", *shapes, opset=13))["axes"] == "axis 0 4, axis 1 6, axis 2 8!"
 
 
+def test_normalisations_may_read_their_input_twice() -> None:
+    shape = (1, 4, 8, 8)
+    ops = ["InstanceNormalization x s b -> n", "CumSum n a -> c", "Relu c -> y"]
+    weights = {"s": (4,), "b": (4,), "a": ("int64", ())}
+    g = graph({"x": shape}, ops, "y", weights=weights, tensors=dict.fromkeys("ncy", shape))
+    norm, scan, relu = task_nests(make_draft(g, MACHINE, PLAIN))
+    assert norm is not None
+    assert norm.in_two_passes is not None
+    assert picture(norm.nest)["axes"] == "axis 1 4, axis 2 8!, axis 3 8!"
+    twice = norm.in_two_passes
+    assert picture(twice.nest)["axes"] == "axis 1 4, axis 2 8, axis 3 8"
+    assert [o.name for o in twice.nest.operands] == [
+        "input 0", "input 0, second pass", "input 1", "input 2", "output",
+    ]  # fmt: skip
+    assert twice.storages == ("x", "x", "s", "b", "n")
+    assert scan is not None
+    assert relu is not None
+    assert (scan.in_two_passes, relu.in_two_passes) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("spec", "inputs", "results", "attributes"),
     [
@@ -397,6 +417,8 @@ def test_nests_of_the_corpus_count_the_bytes_and_multiplications_of_their_steps(
         sizes = {buffer.name: buffer.payload_bytes for buffer in program.buffers}
         for task, found, step in zip(draft.tasks, task_nests(draft), program.steps, strict=True):
             steps += 1
+            nests = [] if found is None else [found.nest, *([found.in_two_passes.nest] if found.in_two_passes else [])]
+            assert all(len({o.name for o in nest.operands}) == len(nest.operands) for nest in nests)
             if found is None:
                 without[task.lead.op_type] += 1
                 continue

@@ -22,6 +22,7 @@ def elementwise_loops(o: OperandShapes) -> LoopMap:
     if op_type == "BatchNormalization" and any(map(o.has_output, range(1, len(o.op.outputs)))):
         whole = [i for i in range(rank) if i != parameter_axis(o.op, rank)]  # training: it needs the batch's mean
     loops = LoopMap()
+    loops.two_passes = op_type == "BatchNormalization"
     result = loops.dimensions(shape, whole=whole)
     for index in range(len(o.op.outputs)):
         if o.has_output(index):

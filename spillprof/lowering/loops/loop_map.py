@@ -25,6 +25,7 @@ class LoopMap:
         self.inputs: dict[int, Windows] = {}
         self.outputs: dict[int, Windows] = {}
         self.roles: dict[int, str] = {}  # of inputs, where "input 1" would say too little
+        self.two_passes = False  # whether uncut axes may be cut if inputs are read twice: for statistics, for results
         self.parts: set[int] = set()  # inputs that are read in part: their windows span the part
 
     def axis(self, name: str, size: int, *, whole: bool = False) -> int | None:

@@ -15,8 +15,8 @@ _BY_LAST_AXIS = (
 _BY_ONE_AXIS = ("LpNormalization", "QuickSoftmax")
 _FROM_AXIS = ("LayerNormalization", "RMSNormalization", "QOrderedLayerNormalization")
 _SOFTMAX = ("Softmax", "LogSoftmax", "Hardmax", "QLinearSoftmax")
-_EVERYTHING = ("DynamicQuantizeLinear", "CumSum", "CumProd")
-"""Needs all elements before it writes one, or runs along an axis that a Graph does not name."""
+_SCANS = ("CumSum", "CumProd")  # along an axis that a Graph does not name
+_EVERYTHING = ("DynamicQuantizeLinear", *_SCANS)
 
 _SOFTMAX_OF_ONE_AXIS = 13  # opset; before it, all axes from ``axis`` on
 
@@ -24,7 +24,7 @@ _SOFTMAX_OF_ONE_AXIS = 13  # opset; before it, all axes from ``axis`` on
 def reduction_loops(o: OperandShapes) -> LoopMap:
     """Each axis of the input. A reduction accumulates, so that its reduced axes may be cut.
 
-    Normalisations need their axes whole: each element of the result depends on all others.
+    Normalisations need their axes whole, or read them twice: each element of the result depends on all others.
     """
     op_type, rank = o.op.op_type, len(o.input(0))
     if op_type in _POOLS or op_type in _SUMS or op_type.startswith("Reduce"):
@@ -110,6 +110,7 @@ def _normalising(o: OperandShapes, whole: Sequence[int], parameters: int | None 
         raise Unmapped(o.op.op_type)
     loops = LoopMap()
     loops.write(0, *loops.dimensions(shape, whole=whole))
+    loops.two_passes = o.op.op_type not in _SCANS
     if parameters is not None:
         for index in range(1, len(o.op.inputs)):
             if o.has_input(index) and o.input(index) == (shape[parameters],):
@@ -131,6 +132,7 @@ def _by_group(o: OperandShapes, *, last: bool) -> LoopMap:
     channel = loops.dimension("channels of a group", channels // groups, whole=True)
     positions = shape[1:-1] if last else shape[2:]
     space = [loops.dimension(f"axis {i}", size, whole=True) for i, size in enumerate(positions, start=2 - last)]
+    loops.two_passes = True
     result = (batch, *space, group, channel) if last else (batch, group, channel, *space)
     loops.write(0, *result)
     for index in range(1, len(o.op.inputs)):
