@@ -110,6 +110,9 @@ def _task_nest(task: LoweringTask, draft: Draft) -> TaskNest | None:
         return None
     if not all(operand.is_part or operand.elements == _elements(operand.tensor, draft) for operand in operands):
         return None
+    if any(axis.size == 0 for axis in loops.axes):  # nothing is computed
+        loops = LoopMap()
+        operands = [o._replace(windows=uncut([window.size for window in o.windows])) for o in operands]
     distinct: dict[object, _Operand] = {}
     for operand in operands:
         distinct.setdefault((draft.storage(operand.tensor), operand.windows, operand.is_output), operand)

@@ -137,6 +137,7 @@ CASES = {
     "slice": one(
         "Slice", "x s e a", {"x": (6, 9), **{k: np.array([n], np.int64) for k, n in (("s", 1), ("e", 7), ("a", 1))}}
     ),
+    "center": one("CenterCropPad", "x s", {"x": (10, 4), "s": np.array([7, 9], np.int64)}, opset=18),
     "pad": one("Pad", "x p", {"x": (4, 6), "p": np.array([1, 2, 1, 2], np.int64)}),
     "pad, edge": one("Pad", "x p", {"x": (4, 6), "p": np.array([0, 2, 2, 1], np.int64)}, mode="edge"),
     "pad, reflect": one("Pad", "x p", {"x": (4, 6), "p": np.array([0, 2, 2, 1], np.int64)}, mode="reflect"),
@@ -170,6 +171,10 @@ CASES = {
     "linear": one("Resize", "x - s", {"x": (1, 2, 4, 5), "s": np.array([1, 1, 2, 3], np.float32)}, mode="linear"),
     "linear, corners": one(
         "Resize", "x - - s", {"x": (1, 2, 4, 5), "s": np.array([1, 2, 7, 12], np.int64)},
+        mode="linear", coordinate_transformation_mode="align_corners",
+    ),
+    "linear, corners by scales": one(
+        "Resize", "x - s", {"x": (1, 1, 4, 7), "s": np.array([1, 1, 0.6, 1.5], np.float32)},
         mode="linear", coordinate_transformation_mode="align_corners",
     ),
     "cubic": one("Resize", "x - s", {"x": (1, 1, 6, 6), "s": np.array([1, 1, 2, 2], np.float32)}, mode="cubic"),

@@ -298,6 +298,11 @@ def test_operators_of_unknown_loops_have_no_nest(
     assert nest_of(spec, inputs, results, **attributes) is None
 
 
+def test_an_empty_tensor_has_nothing_to_cut() -> None:
+    found = picture(nest_of("Concat a c -> y", {"a": (0, 3), "c": (0, 5)}, {"y": (0, 8)}, axis=1))
+    assert found == {"axes": "", "input 0": "0, 3", "input 1": "0, 5", "output": "0, 8"}
+
+
 def test_equal_layers_have_equal_nests() -> None:
     shape = (1, 4, 8, 8)
     g = graph(

@@ -179,7 +179,11 @@ def _padded_loops(o: OperandShapes) -> LoopMap:
     read = []
     for i, (size, out) in enumerate(zip(before, result, strict=True)):
         total = out.size - size
-        start = int(pads[i]) if isinstance(pads, tuple) and len(pads) == 2 * len(before) else total // 2
+        start = (
+            int(pads[i])
+            if isinstance(pads, tuple) and len(pads) == 2 * len(before)
+            else (abs(total) // 2) * (1 if total > 0 else -1)
+        )
         offset, extent = -start, 1
         if total > 0 and mode == "edge":
             offset, extent = -total, total + 1
@@ -227,7 +231,7 @@ def _blocks_of_space(o: OperandShapes) -> LoopMap:
     n, c = loops.dimension("batch", batch), loops.dimension("channels", channels // block**2)
     h, w = loops.dimension("rows", height), loops.dimension("columns", width)
     down, right = loops.dimension("block rows", block), loops.dimension("block columns", block)
-    by_channel = to_space and o.text("mode") == "CRD"
+    by_channel = o.text("mode") == "CRD"
     blocked = (n, c, down, right, h, w) if by_channel else (n, down, right, c, h, w)
     plain = (n, c, h, down, w, right)
     loops.read(0, *(blocked if to_space else plain))

@@ -180,8 +180,8 @@ def _interpolation_loops(o: OperandShapes) -> LoopMap:
 def _interpolated(o: OperandShapes, size: int, out: Window) -> Window:
     """Positions of a dimension that an interpolation reads.
 
-    Scales are not in a Graph, so the scale is taken to be the ratio of sizes. Where that is no whole number, the
-    window allows for any scale that gives these sizes.
+    Scales are not in a Graph, so the scale is taken to be the ratio of sizes. Where that is no whole number and the
+    sizes are not given, the window allows for any scale that gives these sizes.
     """
     text = o.text
     mode, place = text("mode") or "nearest", text("coordinate_transformation_mode") or "half_pixel"
@@ -214,8 +214,9 @@ def _interpolated(o: OperandShapes, size: int, out: Window) -> Window:
         if o.integer("antialias", 0) and size > out.size:
             wider = -(-size // out.size)
             before, after = (before + 1) * wider, (after + 1) * wider
-    exact = size % out.size == 0 or out.size % size == 0 or place == "align_corners"
-    slack = 0 if exact else -(-size // (out.size + 1))
+    by_sizes = o.has_input(3) and text("keep_aspect_ratio_policy") in ("", "stretch")
+    exact = by_sizes or out.size % size == 0 or (size % out.size == 0 and place != "align_corners")
+    slack = 0 if exact else -(-size // out.size)
     return Window(
         size=size,
         axis=out.axis,
