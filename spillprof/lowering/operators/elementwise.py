@@ -77,7 +77,7 @@ REDUCTIONS = (
     ),
     _reduction(types="QLinearReduceMean", domains=CONTRIB_DOMAINS, channels=Channels.RESIZED, quantised=True),
     _reduction(types="IsAllFinite ReduceSumInteger", domains=CONTRIB_DOMAINS),
-    _reduction(types="ArgMax ArgMin CumProd CumSum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"),
+    _reduction(types="ArgMax ArgMin CumProd CumSum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss TopK"),
     _reduction(types="GlobalAveragePool GlobalMaxPool", domains=CONTRIB_DOMAINS, channels=Channels.MAP),
     _reduction(types="GlobalLpPool", channels=Channels.MAP),
     _reduction(types="QLinearGlobalAveragePool", domains=CONTRIB_DOMAINS, channels=Channels.MAP, quantised=True),
