@@ -34,6 +34,28 @@ class Request:
     point: GridPoint | None = None
 
 
+def _whole_units(sizes: Figures, unit: int) -> Figures:
+    """Bytes rounded up to multiples of a unit."""
+    return np.ceil(sizes) if unit == 1 else np.ceil(sizes / unit) * unit
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Footprints of a grid's points, but for the tile of the innermost loop."""
+
+    fixed: Figures  # of operands that do not depend on the innermost loop
+    parts: tuple[tuple[Figures, Figures, int], ...]  # tile bytes, innermost loop's figures by its size, how often
+    unit: int
+
+    def footprint(self, inner: int | None) -> Figures:
+        """Footprints, with one size of the innermost loop, or (None) with each, which is then the last dimension."""
+        columns = slice(None) if inner is None else slice(inner, inner + 1)
+        total = self.fixed
+        for tile, figures, times in self.parts:
+            total = total + times * _whole_units(tile * figures[columns], self.unit)
+        return total
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileGrid:
     """One order of loops. Points differ in the tiles of all but the innermost loop, whose tile changes no traffic."""
@@ -45,104 +67,97 @@ class TileGrid:
     loops: tuple[TileLoop, ...]  # in this order
     courses: tuple[Course, ...]  # by operand that is not held
 
-    def improve(self, requests: list[Request]) -> None:
-        """Replaces the points of requests that some point here serves better."""
+    def improve(self, requests: list[Request]) -> float:
+        """Replaces the points of requests that some point here serves better. The smallest footprint here."""
         moved = self._moved()
-        least = float(moved.min())
-        footprints: dict[int, Figures] = {}
+        outer = self._trips(frozenset(self.order[:-1]))
+        least, fewest = float(moved.min()), float(outer.min())
+        room = self._room()
+        footprints = {0: room.footprint(0)}
+        smallest = float(footprints[0].flat[0])
         for request in requests:
-            if least >= request.score:
-                continue
             inner = self._inner_column(request.inner_iterations)
+            price = request.tile_price_bytes * float(self.loops[-1].trips[inner])
+            if least + price * fewest >= request.score or smallest > request.limit_bytes:
+                continue
             if inner not in footprints:
-                footprints[inner] = self.footprint(inner)
-            score = np.where(footprints[inner] <= request.limit_bytes, moved, inf)
-            if request.tile_price_bytes:
-                score = score + request.tile_price_bytes * float(self.loops[-1].trips[inner]) * self._outer_trips()
+                footprints[inner] = room.footprint(inner)
+            score = np.where(footprints[inner] <= request.limit_bytes, moved + price * outer if price else moved, inf)
             best = float(score.min())
             if best < request.score:
                 ties = np.flatnonzero(score == best)
-                place = int(ties[np.broadcast_to(self._outer_trips(), score.shape).ravel()[ties].argmin()])
+                place = int(ties[outer.ravel()[ties].argmin()])
                 request.score, request.point = best, self._point(place, inner)
+        return smallest
 
-    def smallest(self) -> tuple[float, GridPoint]:
-        """The smallest footprint, and its point: the smallest tile of every loop."""
-        elements = TileGrid(
-            nest=self.nest,
-            buffers=self.buffers,
-            fixed=self.fixed,
-            order=self.order,
-            loops=tuple(loop.pick(np.array([0])) for loop in self.loops),
-            courses=self.courses,
-        )
-        return float(elements.footprint(0).item()), self._point(0, 0)
+    def smallest(self) -> GridPoint:
+        """The point of the smallest footprint: the smallest tile of every loop."""
+        return self._point(0, 0)
 
     def grown(self, limit_bytes: int) -> "GridPoint | None":
         """Of the first size of all but the innermost loop: with the largest innermost tile that fits."""
-        fitting = np.flatnonzero(self.footprint(None).ravel() <= limit_bytes)
+        fitting = np.flatnonzero(self._room().footprint(None).ravel() <= limit_bytes)
         return self._point(0, int(fitting[-1])) if len(fitting) else None
 
-    def footprint(self, inner: int | None) -> Figures:
-        """Footprints, with one size of the innermost loop, or (None) with each, which is then the last dimension."""
-        total: Figures = np.zeros((1,) * len(self.order))
-        for (p, _), course in zip(self.fixed.items(), self.courses, strict=True):
+    def _room(self) -> "_Room":
+        """Tiles by operand, but for the innermost loop's share in them."""
+        fixed: Figures = np.zeros(1)
+        parts = []
+        unit = self.buffers.alignment_bytes
+        for p, course in zip(self.fixed, self.courses, strict=True):
             operand = self.nest.operands[p]
             bits = operand.element_bits
-            twice = course.streams and self.buffers.double_buffered
+            times = 2 if course.streams and self.buffers.double_buffered else 1
             if operand.is_output:
                 bits = self.buffers.accumulator_bits or bits
-                twice = course.cut and self.buffers.double_buffer_outputs
-            tile = self._aligned(self._elements(p, LARGEST, course.line, LARGEST, inner) * bits)
-            if twice and course.line is not None:
-                tile = tile + self._aligned(self._elements(p, LARGEST, course.line, LARGEST_NEW, inner) * bits)
-            elif twice:
-                tile = 2 * tile
-            total = total + tile
-        return total
+                times = 2 if course.cut and self.buffers.double_buffer_outputs else 1
+            tile = self._elements(p, LARGEST, LARGEST, None) * (bits / 8)
+            innermost = self.loops[-1].figures[p]
+            if innermost is None:
+                fixed = fixed + times * _whole_units(tile, unit)
+            elif times == 2 and course.line is not None:
+                parts += [(tile, innermost[LARGEST], 1), (tile, innermost[LARGEST_NEW], 1)]
+            else:
+                parts.append((tile, innermost[LARGEST], times))
+        return _Room(fixed, tuple(parts), unit)
 
     def _moved(self) -> Figures:
         """Bytes that move."""
         total: Figures = np.zeros([*(len(loop.tiles) for loop in self.loops[:-1]), 1])
-        for (p, _), course in zip(self.fixed.items(), self.courses, strict=True):
+        for p, course in zip(self.fixed, self.courses, strict=True):
             operand = self.nest.operands[p]
-            elements = self._elements(p, TOTAL, course.line, TOTAL_NEW, 0)
-            times: Figures = np.ones((1,) * len(self.order))
-            for place, (number, loop) in enumerate(zip(self.order, self.loops, strict=True)):
-                if number in course.outside:
-                    times = times * self._along(place, loop.trips)
-            own = np.ceil(elements * operand.element_bits / 8)
+            elements = self._elements(p, TOTAL, TOTAL_NEW, course.line)
+            innermost = self.loops[-1].figures[p]
+            if innermost is not None:
+                elements = elements * innermost[TOTAL_NEW if course.line == self.order[-1] else TOTAL, 0]
+            times = self._trips(course.outside)
+            own = np.ceil(elements * (operand.element_bits / 8))
             if operand.is_output:
-                partial = np.ceil(elements * (self.buffers.accumulator_bits or operand.element_bits) / 8)
-                total = total + own + 2 * (times - 1) * partial
+                partial = np.ceil(elements * ((self.buffers.accumulator_bits or operand.element_bits) / 8))
+                total += own + 2 * (times - 1) * partial
             else:
-                total = total + times * own
+                total += times * own
         return total
 
-    def _elements(self, p: int, row: int, line: int | None, line_row: int, inner: int | None) -> Figures:
-        """Product of one row of an operand's figures over the loops; along its line, of another row."""
-        result: Figures = np.full((1,) * len(self.order), self.fixed[p])
-        for place, (number, loop) in enumerate(zip(self.order, self.loops, strict=True)):
+    def _elements(self, p: int, row: int, line_row: int, line: int | None) -> Figures:
+        """Product of one row of an operand's figures over the outer loops; along its line, of another row."""
+        result: Figures = np.array(self.fixed[p])
+        for place, (number, loop) in enumerate(zip(self.order[:-1], self.loops, strict=False)):
             rows = loop.figures[p]
             if rows is not None:
-                values = rows[line_row if number == line else row]
-                if place == len(self.order) - 1 and inner is not None:
-                    values = values[inner : inner + 1]
-                result = result * self._along(place, values)
+                result = result * self._along(place, rows[line_row if number == line else row])
+        return result
+
+    def _trips(self, numbers: frozenset[int]) -> Figures:
+        """Iterations of some outer loops together."""
+        result: Figures = np.ones(1)
+        for place, (number, loop) in enumerate(zip(self.order, self.loops, strict=True)):
+            if number in numbers:
+                result = result * self._along(place, loop.trips)
         return result
 
     def _along(self, place: int, values: Figures) -> Figures:
-        return values.reshape((1,) * place + (-1,) + (1,) * (len(self.order) - 1 - place))
-
-    def _aligned(self, bits: Figures) -> Figures:
-        sizes = np.ceil(bits / 8)
-        unit = self.buffers.alignment_bytes
-        return sizes if unit == 1 else np.ceil(sizes / unit) * unit
-
-    def _outer_trips(self) -> Figures:
-        result: Figures = np.ones((1,) * len(self.order))
-        for place, loop in enumerate(self.loops[:-1]):
-            result = result * self._along(place, loop.trips)
-        return result
+        return values.reshape((-1,) + (1,) * (len(self.order) - 1 - place))
 
     def _inner_column(self, iterations: int) -> int:
         """The smallest innermost tile of so many iterations, or the largest."""

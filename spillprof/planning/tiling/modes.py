@@ -130,11 +130,9 @@ class _Search:
         """Serves the requests from all grids; gives the point of the smallest footprint among them."""
         least, smallest = inf, GridPoint()
         for grid in self._grids():
-            if requests:
-                grid.improve(requests)
-            footprint, point = grid.smallest()
+            footprint = grid.improve(requests)
             if footprint < least:
-                least, smallest = footprint, point
+                least, smallest = footprint, grid.smallest()
         return smallest
 
     def grown(self, point: GridPoint, limit_bytes: int) -> GridPoint:
