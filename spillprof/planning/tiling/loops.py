@@ -30,7 +30,8 @@ class TileLoop:
 
     axes: tuple[int, ...]
     tiles: tuple[tuple[int, ...], ...]  # tile sizes by axis, smallest block first; never the whole
-    trips: Figures
+    volumes: Figures  # iterations of each block
+    trips: Figures  # blocks of each size
     figures: tuple[Figures | None, ...]  # by operand: its four rows, a column for each size; None: independent
     whole: tuple[float, ...]  # by operand: its elements along the loop where it is not cut
     overlapping: frozenset[int]  # operands whose tiles overlap
@@ -41,6 +42,7 @@ class TileLoop:
         return TileLoop(
             axes=self.axes,
             tiles=tuple(self.tiles[column] for column in columns),
+            volumes=self.volumes[columns],
             trips=self.trips[columns],
             figures=tuple(None if rows is None else rows[:, columns] for rows in self.figures),
             whole=self.whole,
@@ -50,7 +52,7 @@ class TileLoop:
 
     def few(self) -> "TileLoop":
         """Tiles of 1, about 4, 16 and 64 iterations."""
-        columns = np.searchsorted([prod(tile) for tile in self.tiles], (1, 4, 16, 64))
+        columns = np.searchsorted(self.volumes, (1, 4, 16, 64))
         return self.pick(np.unique(columns[columns < len(self.tiles)]))
 
     def at_most(self, count: int) -> "TileLoop":
@@ -137,6 +139,7 @@ def _loop(nest: LoopNest, axes: tuple[int, ...], passing: list[int]) -> TileLoop
     loop = TileLoop(
         axes=axes,
         tiles=tiles,
+        volumes=volumes,
         trips=np.array(trips, dtype=np.float64),
         figures=tuple(figures),
         whole=tuple(
@@ -195,7 +198,7 @@ def loop_orders(
 ) -> tuple[tuple[tuple[int, ...], tuple[Course, ...]], ...]:
     """Orders of the loops that are cut, none of which is worse than another for every operand."""
     first: dict[tuple[Course, ...], tuple[int, ...]] = {}
-    for order in permutations(cut):
+    for order in permutations(reversed(cut)):  # of equal orders, the one that keeps tiles' inner dimensions long
         first.setdefault(tuple(operand.course(order) for operand in operands), order)
     return tuple(
         (order, courses)
