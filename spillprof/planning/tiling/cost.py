@@ -121,11 +121,17 @@ def loops_outside(axes: frozenset[int], order: tuple[int, ...]) -> tuple[int, ..
 def operand_spans(operand: NestOperand, axis: int, size: int, tile: int) -> AxisSpans:
     """Spans of an operand along one axis, in tiles of so many iterations."""
     windows = tuple([window for window in operand.windows if window.axis == axis])
-    window = windows[0]
-    if len(windows) == 1 and window.stride == window.per == window.extent == 1 and not window.offset:
-        reached = min(size, window.size)
-        return AxisSpans(total=reached, largest=min(tile, reached), total_new=reached, largest_new=min(tile, reached))
+    if len(windows) == 1 and is_plain(windows[0]):
+        total = min(size, windows[0].size)
+        return AxisSpans(
+            total=total, largest=min(tile, total), total_new=total, largest_new=min(tile, max(total - tile, 0))
+        )
     return _spans(windows, size, tile)
+
+
+def is_plain(window: Window) -> bool:
+    """Whether each iteration touches the position of its own number, as far as there are any."""
+    return window.stride == window.per == window.extent == 1 and window.shift == window.offset == 0
 
 
 @lru_cache(maxsize=65536)
@@ -152,15 +158,16 @@ def _single(window: Window, size: int, tile: int, trips: int) -> AxisSpans:
     All tiles but the last have the same length before the dimension clips them, so sums are arithmetic series, and
     lengths rise with the first tiles, stay, and fall with the last ones.
     """
+    offset = window.offset + window.shift
     step = tile * window.stride
     reach = (tile - 1) * window.stride + window.extent
 
     def first(index: int) -> int:
-        return min(max(index * step + window.offset, 0), window.size)
+        return min(max(index * step + offset, 0), window.size)
 
     def end(index: int) -> int:
         raw = index * step + reach if index < trips - 1 else (size - 1) * window.stride + window.extent
-        return max(min(raw + window.offset, window.size), 0)
+        return max(min(raw + offset, window.size), 0)
 
     def length(index: int) -> int:
         return end(index) - first(index)
@@ -168,13 +175,13 @@ def _single(window: Window, size: int, tile: int, trips: int) -> AxisSpans:
     def new(index: int) -> int:
         return end(index) - max(first(index), end(index - 1))
 
-    raw = (-window.offset, -reach - window.offset, window.size - window.offset, window.size - reach - window.offset)
+    raw = (-offset, -reach - offset, window.size - offset, window.size - reach - offset)
     bends = [position // step for position in raw]  # where a tile's first or last position meets an end
     tiles = {i for bend in bends for i in range(bend - 1, bend + 3)} | {0, 1, trips - 2, trips - 1}
     inside = [i for i in tiles if 0 <= i < trips]
     total = (
-        _clipped_sum(reach + window.offset, step, trips - 1, window.size)
-        - _clipped_sum(window.offset, step, trips - 1, window.size)
+        _clipped_sum(reach + offset, step, trips - 1, window.size)
+        - _clipped_sum(offset, step, trips - 1, window.size)
         + length(trips - 1)
     )
     return AxisSpans(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spillprof.ir.loop_nest import LoopNest
-from spillprof.planning.tiling.cost import loops_outside, operand_spans
+from spillprof.planning.tiling.cost import is_plain, loops_outside, operand_spans
 
 MOST_LOOPS = 6
 """Loops that are cut; of more, the longest."""
@@ -113,9 +113,7 @@ def whole_elements(nest: LoopNest, operand: int, axis: int) -> int:
 
 def _is_plain(nest: LoopNest, operand: int, axis: int) -> bool:
     windows = [w for w in nest.operands[operand].windows if w.axis == axis]
-    return len(windows) == 1 and all(
-        w.size == nest.axes[axis].size and (w.stride, w.per, w.offset, w.extent) == (1, 1, 0, 1) for w in windows
-    )
+    return len(windows) == 1 and is_plain(windows[0]) and windows[0].size == nest.axes[axis].size
 
 
 def _loop(nest: LoopNest, axes: tuple[int, ...], passing: list[int]) -> TileLoop:
