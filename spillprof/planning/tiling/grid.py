@@ -72,32 +72,35 @@ class TileGrid:
     loops: tuple[TileLoop, ...]  # in this order
     courses: tuple[Course, ...]  # by operand that is not held
 
-    def improve(self, requests: list[Request]) -> float:
-        """Replaces the points of requests that some point here serves better. The smallest footprint here."""
-        moved = self._moved()
+    def improve(self, requests: list[Request]) -> tuple[float, GridPoint]:
+        """Replaces the points of requests that some point here serves better; the smallest footprint, and its point."""
         outer = self._trips(frozenset(self.order[:-1]))
-        least, fewest = float(moved.min()), float(outer.min())
+        fewest = float(outer.min())
         room = self._room()
-        footprints = {0: room.footprint(0)}
-        smallest = float(footprints[0].flat[0])
-        for request in requests:
-            inner = self._inner_column(request.inner_iterations)
-            price = request.tile_price_bytes * float(self.loops[-1].trips[inner])
-            if least + price * fewest >= request.score or smallest > request.limit_bytes:
-                continue
-            if inner not in footprints:
-                footprints[inner] = room.footprint(inner)
-            score = np.where(footprints[inner] <= request.limit_bytes, moved + price * outer if price else moved, inf)
-            best = float(score.min())
-            if best < request.score:
-                ties = np.flatnonzero(score == best)
-                place = int(ties[outer.ravel()[ties].argmin()])
-                request.score, request.point = best, self._point(place, inner)
-        return smallest
-
-    def smallest(self) -> GridPoint:
-        """The point of the smallest footprint: the smallest tile of every loop."""
-        return self._point(0, 0)
+        smallest, point = inf, None
+        for base in self.loops[-1].smallest:
+            moved = self._moved(base)
+            least = float(moved.min())
+            footprints = {base: room.footprint(base)}
+            lowest = float(footprints[base].min())
+            if lowest < smallest:
+                smallest, point = lowest, self._point(int(footprints[base].argmin()), base)
+            for request in requests:
+                inner = max(self._inner_column(request.inner_iterations), base)
+                price = request.tile_price_bytes * float(self.loops[-1].trips[inner])
+                if least + price * fewest >= request.score or lowest > request.limit_bytes:
+                    continue
+                if inner not in footprints:
+                    footprints[inner] = room.footprint(inner)
+                fits = footprints[inner] <= request.limit_bytes
+                score = np.where(fits, moved + price * outer if price else moved, inf)
+                best = float(score.min())
+                if best < request.score:
+                    ties = np.flatnonzero(score == best)
+                    place = int(ties[outer.ravel()[ties].argmin()])
+                    request.score, request.point = best, self._point(place, inner)
+        assert point is not None  # every loop has a size
+        return smallest, point
 
     def grown(self, limit_bytes: int) -> "GridPoint | None":
         """Of the first size of all but the innermost loop: with the largest innermost tile that fits."""
@@ -126,15 +129,15 @@ class TileGrid:
                 parts.append((tile, innermost[LARGEST], times))
         return _Room(fixed, tuple(parts), unit)
 
-    def _moved(self) -> TileFigures:
-        """Bytes that move."""
+    def _moved(self, inner: int) -> TileFigures:
+        """Bytes that move, with one size of the innermost loop."""
         total: TileFigures = np.zeros([*(len(loop.tiles) for loop in self.loops[:-1]), 1])
         for p, course in zip(self.fixed, self.courses, strict=True):
             operand = self.nest.operands[p]
             elements = self._elements(p, TOTAL, TOTAL_NEW, course.line)
             innermost = self.loops[-1].figures[p]
             if innermost is not None:
-                elements = elements * innermost[TOTAL_NEW if course.line == self.order[-1] else TOTAL, 0]
+                elements = elements * innermost[TOTAL_NEW if course.line == self.order[-1] else TOTAL, inner]
             times = self._trips(course.outside)
             own = np.ceil(elements * (operand.element_bits / 8))
             if operand.is_output:

@@ -50,6 +50,13 @@ class TileLoop:
             free=self.free,
         )
 
+    @property
+    def smallest(self) -> tuple[int, ...]:
+        """The smallest size, and each that touches less of some operand: where padding clips tiles."""
+        rows = [LARGEST, LARGEST_NEW, TOTAL_NEW]
+        less = [(rows_of[rows] < rows_of[rows, :1]).any(axis=0) for rows_of in self.figures if rows_of is not None]
+        return (0, *np.flatnonzero(np.logical_or.reduce(less)).tolist())
+
     def few(self) -> "TileLoop":
         """Tiles of 1, about 4, 16 and 64 iterations."""
         columns = np.searchsorted(self.volumes, (1, 4, 16, 64))

@@ -15,8 +15,10 @@ The family of tilings that is searched, the same at every memory size:
   blocks of columns and channels, partial sums.
 - *Line buffers* wherever an input's tiles overlap along the innermost of its loops: it moves less in no more room.
 
-The tile of the innermost loop adds nothing to what moves, so the search gives it the smallest size; then the largest
-that fits, for fewer tiles. What moves the least in the family is found exactly, so it never grows with the memory.
+The size of the innermost loop adds nothing to what moves. So the search gives it the smallest (and larger ones that
+padding clips to less), finds exactly what moves the fewest bytes in the family, which therefore never grows with the
+memory, and then takes the largest size that fits, for fewer tiles. Loops that no operand depends on, and sizes with more
+padding in one tile than in another, are not searched.
 """
 
 from collections.abc import Iterator
@@ -131,9 +133,9 @@ class _Search:
         """Serves the requests from all grids; gives the point of the smallest footprint among them."""
         least, smallest = inf, GridPoint()
         for grid in self._grids():
-            footprint = grid.improve(requests)
+            footprint, point = grid.improve(requests)
             if footprint < least:
-                least, smallest = footprint, grid.smallest()
+                least, smallest = footprint, point
         return smallest
 
     def grown(self, point: GridPoint, limit_bytes: int) -> GridPoint:
