@@ -17,8 +17,8 @@ The family of tilings that is searched, the same at every memory size:
 
 The size of the innermost loop adds nothing to what moves. So the search gives it the smallest (and larger ones that
 padding clips to less), finds exactly what moves the fewest bytes in the family, which therefore never grows with the
-memory, and then takes the largest size that fits, for fewer tiles. Loops that no operand depends on, and sizes with more
-padding in one tile than in another, are not searched.
+memory, and then takes the largest size that fits, for fewer tiles. Not searched: loops that no operand depends on, and
+sizes chosen so that padding lies in the largest tile.
 """
 
 from collections.abc import Iterator
