@@ -460,6 +460,14 @@ def test_axes_of_the_same_operands_are_one_loop_unless_tiles_overlap() -> None:
 
 def test_large_nests_are_thinned() -> None:
     assert len(tile_loops(elementwise(100_000), frozenset())[0].tiles) == MOST_TILE_SIZES
+    parts = tuple(
+        NestOperand(name=f"part {i}", windows=(Window(size=300, axis=0, offset=-300 * i),), element_bits=8)
+        for i in range(90)
+    )
+    whole = NestOperand(name="whole", windows=(on(0, 27000),), element_bits=8, is_output=True)
+    joined = LoopNest(axes=axes(axis0=27000), operands=(*parts, whole))
+    assert len(tile_loops(joined, frozenset())[0].tiles) == 11
+    assert best(joined, 20000).cost.moved_bytes == 2 * 27000
     seven = tuple(on(a, 3 + a) for a in range(7))
     nest = LoopNest(
         axes=axes(**{f"axis{a}": 3 + a for a in range(7)}),

@@ -18,6 +18,8 @@ MOST_LOOPS = 6
 MOST_TILE_SIZES = 160
 """Tile sizes of a loop."""
 
+_MOST_SPANS = 1024  # of the sizes of one loop over all operands of which each position has not just its own iteration
+
 TileFigures = npt.NDArray[np.float64]
 
 TOTAL, LARGEST, TOTAL_NEW, LARGEST_NEW = range(4)
@@ -64,9 +66,12 @@ class TileLoop:
 
     def at_most(self, count: int) -> "TileLoop":
         """Evenly thinned to so many sizes; the smallest and the largest stay."""
-        if len(self.tiles) <= count:
-            return self
-        return self.pick(np.unique(np.linspace(0, len(self.tiles) - 1, max(count, 2)).round().astype(np.intp)))
+        return self if len(self.tiles) <= count else self.pick(_evenly(len(self.tiles), count))
+
+
+def _evenly(count: int, most: int) -> npt.NDArray[np.intp]:
+    """Places in a list of ``count`` entries: at most so many, evenly, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, max(most, 2))).round().astype(np.intp))
 
 
 @lru_cache(maxsize=1024)
@@ -125,10 +130,12 @@ def _is_plain(nest: LoopNest, operand: int, axis: int) -> bool:
 
 def _loop(nest: LoopNest, axes: tuple[int, ...], passing: list[int]) -> TileLoop:
     sizes = tuple(nest.axes[axis].size for axis in axes)
-    tiles = tile_sizes(sizes)
     figures: list[TileFigures | None] = [None] * len(nest.operands)
     overlapping = set()
     users = [p for p in passing if axes[0] in nest.operands[p].axes]
+    others = sum(not _is_plain(nest, p, axes[0]) for p in users)
+    every = tile_sizes(sizes)
+    tiles = tuple(every[place] for place in _evenly(len(every), min(MOST_TILE_SIZES, _MOST_SPANS // max(others, 1))))
     volumes = np.array([prod(tile) for tile in tiles], dtype=np.float64)
     for p in users:
         if all(_is_plain(nest, p, axis) for axis in axes):
@@ -141,7 +148,7 @@ def _loop(nest: LoopNest, axes: tuple[int, ...], passing: list[int]) -> TileLoop
             if any(s.overlaps for s in spans):
                 overlapping.add(p)
     trips = [prod(-(-size // t) for size, t in zip(sizes, tile, strict=True)) for tile in tiles]
-    loop = TileLoop(
+    return TileLoop(
         axes=axes,
         tiles=tiles,
         volumes=volumes,
@@ -154,7 +161,6 @@ def _loop(nest: LoopNest, axes: tuple[int, ...], passing: list[int]) -> TileLoop
         overlapping=frozenset(overlapping),
         free=len(users) == len(passing) and not overlapping,
     )
-    return loop.at_most(MOST_TILE_SIZES)
 
 
 # --- orders

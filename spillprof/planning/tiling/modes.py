@@ -7,9 +7,9 @@ The family of tilings that is searched, the same at every memory size:
   shortest stay whole.
 - *Sizes.* A loop cut into t tiles has the smallest size that gives t, ``ceil(size / t)``, for every t; a loop of
   several axes has those blocks of which no other has both fewer positions and fewer tiles. The list of a loop is
-  thinned evenly to ``MOST_TILE_SIZES``, and the longest lists where they make more than ``GRID_POINTS`` points. A loop
-  that all operands depend on, without overlap, moves the same bytes whatever its tile: if others are cut beside it,
-  its tiles have 1 (or about 4, 16, 64) iterations.
+  thinned evenly to ``MOST_TILE_SIZES`` (to fewer where it joins or splits dozens of operands), and the longest lists
+  where they make more than ``GRID_POINTS`` points. A loop that all operands depend on, without overlap, moves the same
+  bytes whatever its tile: if others are cut beside it, its tiles have 1 (or about 4, 16, 64) iterations.
 - *Orders.* All, without those that are for each operand no better than another: in repeated passes, in tiles kept
   twice, in line buffers. Among them: the output stationary, each input stationary, stripes of rows with line buffers,
   blocks of columns and channels, partial sums.
