@@ -22,14 +22,17 @@ class LoopAxis:
 class Window:
     """One dimension of an operand: the positions that a range of iterations of an axis touches.
 
-    Iterations ``[a, b)`` touch positions from ``a * stride // per + offset`` to
-    ``(b - 1) * stride // per + offset + extent``, end excluded, clipped to ``[0, size)``: padding is not stored.
+    Iterations ``[a, b)`` touch positions from ``(a * stride + shift) // per + offset`` to
+    ``((b - 1) * stride + shift) // per + offset + extent``, end excluded, clipped to ``[0, size)``: padding is not
+    stored. Where ``extent`` is below ``stride / per``, positions between those of two iterations are touched only if
+    both run in one tile: a span is contiguous.
     """
 
     size: int  # positions of the dimension
     axis: int | None = None  # position in LoopNest.axes; None: every tile touches all of it
     stride: int = 1
-    per: int = 1  # iterations that share a stride: of an enlarging interpolation
+    per: int = 1  # iterations that share a stride: of an enlarging interpolation, a transposed convolution
+    shift: int = 0  # added before the division by ``per``: the phase of an interpolation
     offset: int = 0  # of the first position of iteration 0; negative where it lies in padding
     extent: int = 1  # positions from the first to the last of one iteration: (kernel - 1) * dilation + 1
 
@@ -37,16 +40,21 @@ class Window:
         """Positions ``[first, end)`` that iterations ``[start, stop)`` touch."""
         if self.axis is None:
             return 0, self.size
-        first = start * self.stride // self.per + self.offset
-        end = (stop - 1) * self.stride // self.per + self.offset + self.extent
+        first = (start * self.stride + self.shift) // self.per + self.offset
+        end = ((stop - 1) * self.stride + self.shift) // self.per + self.offset + self.extent
         return min(max(first, 0), self.size), max(min(end, self.size), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestOperand:
-    """A tensor that the nest reads or writes. Its elements are the product of its dimensions' sizes."""
+    """A tensor that the nest reads or writes, or the part of it that is read.
 
-    name: str
+    Its elements are the product of its dimensions' sizes. A dimension of the tensor may be split in two (the channels
+    of a grouped convolution), or two joined in one. The name is the operand's role, so that equal steps have equal
+    nests; roles are unique within a nest.
+    """
+
+    name: str  # "image", "kernel", "left", "input 1", "output", ...
     windows: tuple[Window, ...]  # outermost dimension first, as the operand lies in DRAM
     element_bits: int
     is_output: bool = False
