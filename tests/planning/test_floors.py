@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nests import Slide, convolution, elementwise, matmul, pooling, reduction
+from small_nests import Slide, convolution, elementwise, matmul, pooling, reduction
 
 from spillprof.ir.loop_nest import LoopNest, NestOperand, Tiling, Window
 from spillprof.planning.tiling.floors import io_floor

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nests import Slide, axes, convolution, elementwise, matmul, pooling, reduction
+from small_nests import Slide, axes, convolution, elementwise, matmul, pooling, reduction
 
 from spillprof.ir.loop_nest import LoopNest, NestOperand, Tiling, Window
 from spillprof.verify.nest import recount_nest

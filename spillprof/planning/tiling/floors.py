@@ -130,7 +130,7 @@ def _product(nest: LoopNest, factors: tuple[int, int, int]) -> _Product | None:
     if any(len(_windows(operand, axis)) > 1 for operand in operands for axis in operand.axes):
         return None
     plain = (*weight.windows, *operands[2].windows)
-    if any(w.axis is not None and (w.stride, w.per, w.offset, w.extent) != (1, 1, 0, 1) for w in plain):
+    if any(w.axis is not None and (w.stride, w.per, w.shift, w.offset, w.extent) != (1, 1, 0, 0, 1) for w in plain):
         return None
     if any(w.axis is None and w.size > 1 for w in (*image.windows, *operands[2].windows)):
         return None
@@ -167,7 +167,7 @@ def _stored_pairs(window: Window, iterations: int, taps: int) -> int:
     """Pairs of an iteration and a kernel position whose input is stored, not padding."""
     pairs = 0
     for tap in range(taps):
-        start = window.offset + tap * _dilation(window, taps)
+        start = window.shift + window.offset + tap * _dilation(window, taps)
         first = max(-(start // window.stride), 0)  # start + first * stride >= 0
         end = min(-((start - window.size) // window.stride), iterations)  # of those below ``size``
         pairs += max(end - first, 0)
