@@ -100,7 +100,7 @@ REDUCTIONS = (
     ),
     OperatorFacts(types="IsAllFinite ReduceSumInteger", domains=CONTRIB_DOMAINS, loop=LoopKind.REDUCTION),
     OperatorFacts(
-        types="ArgMax ArgMin CumProd CumSum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+        types="ArgMax ArgMin CumProd CumSum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss TopK",
         loop=LoopKind.REDUCTION,
     ),
     OperatorFacts(

@@ -19,7 +19,6 @@ there once, and so are outputs, unless ``TileBuffers.double_buffer_outputs``: th
 begins. Held operands are buffers of their own: neither their bytes nor their transfers are counted here.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -87,14 +86,15 @@ def tiling_cost(nest: LoopNest, tiling: Tiling, buffers: TileBuffers) -> TilingC
         if position in tiling.held:
             times, moved_in, moved_out = 0, 0, 0
         else:
-            times = prod(trips[axis] for axis in loops_outside(operand.axes, tiling.order))
-            lines = position in tiling.line_buffered
-            spans = {
-                axis: operand_spans(operand, axis, nest.axes[axis].size, tiling.tile[axis]) for axis in operand.axes
-            }
-            footprint += _tile_bytes(operand, spans, tiling.order, lines, buffers)
-            kept = _innermost(operand.axes, tiling.order) if lines else None
-            elements = _elements(operand, spans, lambda s: s.total, {kept: lambda s: s.total_new})
+            axes = operand.axes
+            times = prod(trips[axis] for axis in loops_outside(axes, tiling.order))
+            own = next((axis for axis in reversed(tiling.order) if axis in axes), None)
+            line = own if position in tiling.line_buffered else None
+            spans = {axis: operand_spans(operand, axis, nest.axes[axis].size, tiling.tile[axis]) for axis in axes}
+            streams = own is not None and own == tiling.order[-1]
+            footprint += _tile_bytes(operand, spans, own, line, streams, buffers)
+            elements = prod(span.total_new if axis == line else span.total for axis, span in spans.items())
+            elements *= fixed_elements(operand)
             if operand.is_output:
                 partial = (times - 1) * _bytes(elements, buffers.accumulator_bits or operand.element_bits)
                 moved_in, moved_out = partial, partial + operand.bytes_of(elements)
@@ -120,7 +120,18 @@ def loops_outside(axes: frozenset[int], order: tuple[int, ...]) -> tuple[int, ..
 
 def operand_spans(operand: NestOperand, axis: int, size: int, tile: int) -> AxisSpans:
     """Spans of an operand along one axis, in tiles of so many iterations."""
-    return _spans(tuple(window for window in operand.windows if window.axis == axis), size, tile)
+    windows = tuple([window for window in operand.windows if window.axis == axis])
+    if len(windows) == 1 and is_plain(windows[0]):
+        total = min(size, windows[0].size)
+        return AxisSpans(
+            total=total, largest=min(tile, total), total_new=total, largest_new=min(tile, max(total - tile, 0))
+        )
+    return _spans(windows, size, tile)
+
+
+def is_plain(window: Window) -> bool:
+    """Whether each iteration touches the position of its own number, as far as there are any."""
+    return window.stride == window.per == window.extent == 1 and window.shift == window.offset == 0
 
 
 @lru_cache(maxsize=65536)
@@ -147,15 +158,16 @@ def _single(window: Window, size: int, tile: int, trips: int) -> AxisSpans:
     All tiles but the last have the same length before the dimension clips them, so sums are arithmetic series, and
     lengths rise with the first tiles, stay, and fall with the last ones.
     """
+    offset = window.offset + window.shift
     step = tile * window.stride
     reach = (tile - 1) * window.stride + window.extent
 
     def first(index: int) -> int:
-        return min(max(index * step + window.offset, 0), window.size)
+        return min(max(index * step + offset, 0), window.size)
 
     def end(index: int) -> int:
         raw = index * step + reach if index < trips - 1 else (size - 1) * window.stride + window.extent
-        return max(min(raw + window.offset, window.size), 0)
+        return max(min(raw + offset, window.size), 0)
 
     def length(index: int) -> int:
         return end(index) - first(index)
@@ -163,13 +175,13 @@ def _single(window: Window, size: int, tile: int, trips: int) -> AxisSpans:
     def new(index: int) -> int:
         return end(index) - max(first(index), end(index - 1))
 
-    raw = (-window.offset, -reach - window.offset, window.size - window.offset, window.size - reach - window.offset)
+    raw = (-offset, -reach - offset, window.size - offset, window.size - reach - offset)
     bends = [position // step for position in raw]  # where a tile's first or last position meets an end
     tiles = {i for bend in bends for i in range(bend - 1, bend + 3)} | {0, 1, trips - 2, trips - 1}
     inside = [i for i in tiles if 0 <= i < trips]
     total = (
-        _clipped_sum(reach + window.offset, step, trips - 1, window.size)
-        - _clipped_sum(window.offset, step, trips - 1, window.size)
+        _clipped_sum(reach + offset, step, trips - 1, window.size)
+        - _clipped_sum(offset, step, trips - 1, window.size)
         + length(trips - 1)
     )
     return AxisSpans(
@@ -187,41 +199,34 @@ def _clipped_sum(start: int, step: int, count: int, most: int) -> int:
     return (high - low) * start + step * (high - low) * (low + high - 1) // 2 + (count - high) * most
 
 
+def fixed_elements(operand: NestOperand) -> int:
+    """Positions of the dimensions that lie on no axis: every tile has all of them."""
+    return prod(window.size for window in operand.windows if window.axis is None)
+
+
 def _tile_bytes(
-    operand: NestOperand, spans: dict[int, AxisSpans], order: tuple[int, ...], lines: bool, buffers: TileBuffers
-) -> int:
-    """Room of an operand's tiles."""
-    own = _innermost(operand.axes, order)
-    bits = operand.element_bits
-    if operand.is_output:
-        bits = buffers.accumulator_bits or bits
-        twice = own is not None and buffers.double_buffer_outputs
-    else:
-        twice = own is not None and own == order[-1] and buffers.double_buffered
-    tile = _aligned(_bytes(_elements(operand, spans, lambda s: s.largest), bits), buffers)
-    if not twice:
-        return tile
-    if not lines:
-        return 2 * tile
-    fresh = _elements(operand, spans, lambda s: s.largest, {own: lambda s: s.largest_new})
-    return tile + _aligned(_bytes(fresh, bits), buffers)
-
-
-def _elements(
     operand: NestOperand,
     spans: dict[int, AxisSpans],
-    of: Callable[[AxisSpans], int],
-    but: dict[int | None, Callable[[AxisSpans], int]] | None = None,
+    own: int | None,
+    line: int | None,
+    streams: bool,
+    buffers: TileBuffers,
 ) -> int:
-    """Product of one figure of the spans over an operand's axes, and of the dimensions on no axis."""
-    but = but or {}
-    return prod(but.get(axis, of)(span) for axis, span in spans.items()) * prod(
-        window.size for window in operand.windows if window.axis is None
-    )
-
-
-def _innermost(axes: frozenset[int], order: tuple[int, ...]) -> int | None:
-    return next((axis for axis in reversed(order) if axis in axes), None)
+    """Room of an operand's tiles."""
+    if operand.is_output:
+        bits = buffers.accumulator_bits or operand.element_bits
+        twice = own is not None and buffers.double_buffer_outputs
+    else:
+        bits = operand.element_bits
+        twice = streams and buffers.double_buffered
+    fixed = fixed_elements(operand)
+    tile = _aligned(_bytes(fixed * prod(span.largest for span in spans.values()), bits), buffers)
+    if not twice:
+        return tile
+    if line is None:
+        return 2 * tile
+    new = prod(span.largest_new if axis == line else span.largest for axis, span in spans.items())
+    return tile + _aligned(_bytes(fixed * new, bits), buffers)
 
 
 def _bytes(elements: int, bits: int) -> int:

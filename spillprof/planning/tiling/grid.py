@@ -5,7 +5,7 @@ Figures are floats: exact below 2**53, which is what any nest of less than petab
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 
 import numpy as np
 
@@ -32,6 +32,9 @@ class Request:
     tile_price_bytes: int = 0
     score: float = inf
     point: GridPoint | None = None
+
+
+_ONE: Figures = np.ones(1)
 
 
 def _whole_units(sizes: Figures, unit: int) -> Figures:
@@ -150,7 +153,7 @@ class TileGrid:
 
     def _trips(self, numbers: frozenset[int]) -> Figures:
         """Iterations of some outer loops together."""
-        result: Figures = np.ones(1)
+        result = _ONE
         for place, (number, loop) in enumerate(zip(self.order, self.loops, strict=True)):
             if number in numbers:
                 result = result * self._along(place, loop.trips)
@@ -161,8 +164,8 @@ class TileGrid:
 
     def _inner_column(self, iterations: int) -> int:
         """The smallest innermost tile of so many iterations, or the largest."""
-        tiles = self.loops[-1].tiles
-        return next((i for i, tile in enumerate(tiles) if prod(tile) >= iterations), len(tiles) - 1)
+        volumes = self.loops[-1].volumes
+        return min(int(volumes.searchsorted(iterations)), len(volumes) - 1)
 
     def _point(self, place: int, inner: int) -> GridPoint:
         columns = np.unravel_index(place, tuple(len(loop.tiles) for loop in self.loops[:-1])) if self.loops[:-1] else ()

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spillprof.ir.loop_nest import LoopNest
-from spillprof.planning.tiling.cost import loops_outside, operand_spans
+from spillprof.planning.tiling.cost import is_plain, loops_outside, operand_spans
 
 MOST_LOOPS = 6
 """Loops that are cut; of more, the longest."""
@@ -30,7 +30,8 @@ class TileLoop:
 
     axes: tuple[int, ...]
     tiles: tuple[tuple[int, ...], ...]  # tile sizes by axis, smallest block first; never the whole
-    trips: Figures
+    volumes: Figures  # iterations of each block
+    trips: Figures  # blocks of each size
     figures: tuple[Figures | None, ...]  # by operand: its four rows, a column for each size; None: independent
     whole: tuple[float, ...]  # by operand: its elements along the loop where it is not cut
     overlapping: frozenset[int]  # operands whose tiles overlap
@@ -41,6 +42,7 @@ class TileLoop:
         return TileLoop(
             axes=self.axes,
             tiles=tuple(self.tiles[column] for column in columns),
+            volumes=self.volumes[columns],
             trips=self.trips[columns],
             figures=tuple(None if rows is None else rows[:, columns] for rows in self.figures),
             whole=self.whole,
@@ -50,7 +52,7 @@ class TileLoop:
 
     def few(self) -> "TileLoop":
         """Tiles of 1, about 4, 16 and 64 iterations."""
-        columns = np.searchsorted([prod(tile) for tile in self.tiles], (1, 4, 16, 64))
+        columns = np.searchsorted(self.volumes, (1, 4, 16, 64))
         return self.pick(np.unique(columns[columns < len(self.tiles)]))
 
     def at_most(self, count: int) -> "TileLoop":
@@ -111,9 +113,7 @@ def whole_elements(nest: LoopNest, operand: int, axis: int) -> int:
 
 def _is_plain(nest: LoopNest, operand: int, axis: int) -> bool:
     windows = [w for w in nest.operands[operand].windows if w.axis == axis]
-    return len(windows) == 1 and all(
-        w.size == nest.axes[axis].size and (w.stride, w.per, w.offset, w.extent) == (1, 1, 0, 1) for w in windows
-    )
+    return len(windows) == 1 and is_plain(windows[0]) and windows[0].size == nest.axes[axis].size
 
 
 def _loop(nest: LoopNest, axes: tuple[int, ...], passing: list[int]) -> TileLoop:
@@ -137,6 +137,7 @@ def _loop(nest: LoopNest, axes: tuple[int, ...], passing: list[int]) -> TileLoop
     loop = TileLoop(
         axes=axes,
         tiles=tiles,
+        volumes=volumes,
         trips=np.array(trips, dtype=np.float64),
         figures=tuple(figures),
         whole=tuple(
@@ -195,7 +196,7 @@ def loop_orders(
 ) -> tuple[tuple[tuple[int, ...], tuple[Course, ...]], ...]:
     """Orders of the loops that are cut, none of which is worse than another for every operand."""
     first: dict[tuple[Course, ...], tuple[int, ...]] = {}
-    for order in permutations(cut):
+    for order in permutations(reversed(cut)):  # of equal orders, the one that keeps tiles' inner dimensions long
         first.setdefault(tuple(operand.course(order) for operand in operands), order)
     return tuple(
         (order, courses)

@@ -15,7 +15,8 @@ The family of tilings that is searched, the same at every memory size:
   blocks of columns and channels, partial sums.
 - *Line buffers* wherever an input's tiles overlap along the innermost of its loops: it moves less in no more room.
 
-The tile of the innermost loop changes nothing that moves: the search gives it the smallest, then the largest that fits.
+The tile of the innermost loop adds nothing to what moves, so the search gives it the smallest size; then the largest
+that fits, for fewer tiles. What moves the least in the family is found exactly, so it never grows with the memory.
 """
 
 from collections.abc import Iterator
@@ -29,14 +30,14 @@ import numpy as np
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.loop_nest import LoopNest, Tiling
 from spillprof.ir.units import format_size
-from spillprof.planning.tiling.cost import TileBuffers, TilingCost, tiling_cost
+from spillprof.planning.tiling.cost import TileBuffers, TilingCost, fixed_elements, tiling_cost
 from spillprof.planning.tiling.grid import GridPoint, Request, TileGrid
 from spillprof.planning.tiling.loops import Course, Dependence, TileLoop, loop_orders, tile_loops, whole_elements
 
-MOST_MODES = 16
+MOST_MODES = 20
 """Modes of a nest in one memory."""
 
-GRID_POINTS = 32768
+GRID_POINTS = 16384
 """Combinations of tile sizes of the loops outside of the innermost one."""
 
 _HALVINGS = 6  # of the memory: the fewest bytes within each are a mode
@@ -72,9 +73,12 @@ def modes(
             for least in _INNER_ITERATIONS
         ),
     ]
-    smallest = search.run(requests)
-    points = {search.grown(r.point, r.limit_bytes): None for r in requests if r.point is not None}
-    found = [uncut, *(search.mode(point) for point in (*points, smallest))]
+    found = [uncut, search.mode(search.run(requests))]
+    for request in requests:
+        if request.point is not None:
+            found.append(search.mode(search.grown(request.point, request.limit_bytes)))
+            if not request.tile_price_bytes and found[-1].cost.moved_bytes > request.score:  # it skips less
+                found.append(search.mode(request.point))
     return _not_worse([mode for mode in found if mode.cost.footprint_bytes <= sram_bytes])
 
 
@@ -110,10 +114,7 @@ class _Search:
         self._loops = tile_loops(nest, held)
         cut = {axis for loop in self._loops for axis in loop.axes}
         self._fixed = {
-            p: float(
-                prod(window.size for window in operand.windows if window.axis is None)
-                * prod(whole_elements(nest, p, axis) for axis in operand.axes - cut)
-            )
+            p: float(fixed_elements(operand) * prod(whole_elements(nest, p, axis) for axis in operand.axes - cut))
             for p, operand in enumerate(nest.operands)
             if p not in held
         }
@@ -190,4 +191,4 @@ def _not_worse(found: list[Mode]) -> tuple[Mode, ...]:
             k.cost.footprint_bytes <= mode.cost.footprint_bytes and k.cost.tiles <= mode.cost.tiles for k in kept
         ):
             kept.append(mode)
-    return tuple(kept[:MOST_MODES])
+    return tuple(kept)
