@@ -9,7 +9,7 @@ from spillprof.ir.graph import Graph
 from spillprof.ir.loop_nest import LoopNest, Tiling
 from spillprof.ir.target import Target
 from spillprof.lowering.lower import make_draft
-from spillprof.lowering.nests import loop_nests
+from spillprof.lowering.nests import task_nests
 from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.tiling.cost import TileBuffers
 from spillprof.planning.tiling.floors import IoFloor, io_floor
@@ -87,21 +87,27 @@ def tile_operators(graph: Graph, target: Target, options: LoweringOptions) -> Ti
     """
     draft = make_draft(graph, target, options)
     operators, unknown = [], Counter[str]()
-    for step, (task, nest) in enumerate(zip(draft.tasks, loop_nests(draft), strict=True)):
-        if nest is None:
+    for step, (task, found) in enumerate(zip(draft.tasks, task_nests(draft), strict=True)):
+        if found is None:
             unknown[task.lead.op_type] += 1
             continue
+        nest = found.nest
         buffers = TileBuffers.of(target, nest)
-        found = modes(nest, target.sram_bytes, buffers)
+        best = next(iter(modes(nest, target.sram_bytes, buffers)), None)
         operators.append(
             OperatorTiling(
                 step=step,
                 name=task.lead.name,
                 op_type=task.lead.op_type,
                 nest=nest,
-                mode=found[0] if found else None,
+                mode=best,
                 smallest=_smallest(nest, buffers),
-                floor=io_floor(nest, target.sram_bytes, accumulator_bits=buffers.accumulator_bits),
+                floor=io_floor(
+                    nest,
+                    target.sram_bytes,
+                    accumulator_bits=buffers.accumulator_bits,
+                    storages=found.storages,
+                ),
             )
         )
     return Tilings(sram_bytes=target.sram_bytes, operators=tuple(operators), unknown=tuple(unknown.most_common()))

@@ -26,7 +26,9 @@ from spillprof.lowering.options import LoweringOptions
 @options_of(LoweringOptions, without=("op_times",))
 @target_options
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Rows of each table.")
-@option("--tiling", is_flag=True, help="Each operator alone in the SRAM: its best tiling, what it moves, and the floor.")
+@option(
+    "--tiling", is_flag=True, help="Each operator alone in the SRAM: its best tiling, what it moves, and the floor."
+)
 @option("--json", "as_json", is_flag=True, help="Every tensor and operator as JSON.")
 @config_options()
 @verbosity_options
@@ -35,7 +37,8 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
     """Show MODEL (an ONNX file, '-' for stdin) as it is read and lowered, before any memory is planned.
 
     Its largest tensors and operators, the peak of live bytes, and the smallest SRAM in which no operator must be
-    tiled. With --fuse none --inplace off --views copy --fold off it is plain liveness in file order.
+    tiled. With --tiling, also what each operator moves alone in the SRAM, and the least that any execution of it
+    moves. With --fuse none --inplace off --views copy --fold off it is plain liveness in file order.
     """
     from spillprof.analysis.inspection import inspect_graph
 

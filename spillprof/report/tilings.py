@@ -27,8 +27,8 @@ def tiling_section(found: Tilings, *, top: int, strong: Callable[[str], str] = s
     ]
     if len(fit) < len(found.operators):
         most = max(o.smallest.cost.footprint_bytes for o in found.operators if o.mode is None)
-        left = count_of(len(found.operators) - len(fit), "operator")
-        facts.append(("does not fit", f"{left}, however tiled; {most:,} B of SRAM is the least for all"))
+        misfits = count_of(len(found.operators) - len(fit), "operator")
+        facts.append(("does not fit", f"{misfits}, however tiled; {most:,} B of SRAM is the least for all"))
     if found.unknown:
         named = [f"{label(op_type, 24)} ({count:,})" for op_type, count in found.unknown[:_MAX_TYPES]]
         left = [f"{len(found.unknown) - _MAX_TYPES:,} more types"] if len(found.unknown) > _MAX_TYPES else []
@@ -83,4 +83,6 @@ def _loops(nest: LoopNest, tiling: Tiling) -> str:
     """``m 4096 by 216, n 4096 by 293``: sizes and tiles of the loops, outermost first."""
     if not tiling.order:
         return "whole"
-    return ", ".join(f"{label(nest.axes[a].name, 24)} {nest.axes[a].size:,} by {tiling.tile[a]:,}" for a in tiling.order)
+    return ", ".join(
+        f"{label(nest.axes[a].name, 24)} {nest.axes[a].size:,} by {tiling.tile[a]:,}" for a in tiling.order
+    )

@@ -58,6 +58,14 @@ def test_operands_beside_a_product_are_moved_once_more():
     assert io_floor(fused, 4096).nbytes == io_floor(plain, 4096).nbytes + 4 * 512
 
 
+def test_a_tensor_that_is_two_operands_is_read_once():
+    """Times itself, an element serves for two: what is proven of two operands does not hold."""
+    nest = matmul(512, 512, 512)
+    found = io_floor(nest, 1024, storages=("x", "x", "y"))
+    assert (found.nbytes, found.product_bytes) == (2 * 512**2, None)
+    assert io_floor(nest, 1024, storages=("x", "w", "y")) == io_floor(nest, 1024)
+
+
 def test_what_is_no_product_is_moved_once():
     for nest in (
         elementwise((8, 9), frozenset(), frozenset({0})), pooling(3, Slide(size=8, kernel=2, stride=2), Slide(size=5)),

@@ -67,23 +67,31 @@ class IoFloor:
         return "Loomis and Whitney over kernel positions; order by Chen et al. 2020"
 
 
-def io_floor(nest: LoopNest, sram_bytes: int, *, accumulator_bits: int = 0) -> IoFloor:
+def io_floor(nest: LoopNest, sram_bytes: int, *, accumulator_bits: int = 0, storages: tuple[str, ...] = ()) -> IoFloor:
     """The floor of a nest alone in a memory of ``sram_bytes`` (positive).
 
-    ``accumulator_bits`` is the width of partial sums that lie in SRAM; 0: the output's own.
+    ``accumulator_bits`` is the width of partial sums that lie in SRAM; 0: the output's own. ``storages`` names the
+    tensor that each operand is, where two may be the same: it is then read once, and its product with itself has no
+    floor of a product, as one element serves for two.
     """
-    once = tuple(_touched_bytes(nest, operand) for operand in nest.operands)
+    once = [_touched_bytes(nest, operand) for operand in nest.operands]
     found = _product_of(nest)
+    for i, storage in enumerate(storages):
+        first = storages.index(storage)
+        if first < i and not nest.operands[i].is_output and not nest.operands[first].is_output:
+            once[first], once[i] = max(once[first], once[i]), 0
+            if found is not None and {storages[factor] for factor in found.factors[:2]} == {storage}:
+                found = None
     if found is None:
         return IoFloor(once_bytes=sum(once), product_bytes=None)
-    first, second, result = (nest.operands[i] for i in found.factors)
+    left, right, result = (nest.operands[i] for i in found.factors)
     sum_bits = accumulator_bits or result.element_bits
     # 2 F sqrt(a b c / (R S)) in integers, rounded down; widths are bits, of which 8^3 make a byte each
-    widths = first.element_bits * second.element_bits * sum_bits
+    widths = left.element_bits * right.element_bits * sum_bits
     leading = isqrt(4 * found.macs**2 * widths // (512 * found.kernel_positions * sram_bytes))
     results = prod(window.size for window in result.windows)
     widened = -(-results * (sum_bits - result.element_bits) // 8)
-    others = sum(bytes_ for i, bytes_ in enumerate(once) if i not in found.factors)
+    others = sum(nbytes for i, nbytes in enumerate(once) if i not in found.factors)
     return IoFloor(
         once_bytes=sum(once),
         product_bytes=max(leading - 2 * sram_bytes - widened + others, 0),
