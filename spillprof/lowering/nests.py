@@ -39,6 +39,7 @@ _RULES: Mapping[LoopKind, Callable[[OperandShapes], LoopMap]] = {
     LoopKind.LOOKUP: lookup_loops,
     LoopKind.TRANSPOSE: transpose_loops,
 }
+_WIDTHS = sorted({*DTYPE_BITS.values()})
 _RULE_FAILS = (LookupError, ArithmeticError, ValueError, TypeError)
 """What a rule raises for operands that it does not foresee, among them ``Unmapped``."""
 
@@ -134,7 +135,7 @@ def _as_stored(operand: _Operand, draft: Draft) -> Iterator[_Operand]:
     if stored is None or not elements or stored == draft.graph.tensors[operand.tensor].nbytes:
         yield operand
         return
-    bits = stored * 8 // elements
+    bits = max((width for width in _WIDTHS if elements * width <= stored * 8), default=0)
     part = part_of(stored, Fraction(operand.elements, elements)) if operand.is_part else stored
     yield operand._replace(bits=bits)
     if scales := part - -(-operand.elements * bits // 8):

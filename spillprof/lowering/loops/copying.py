@@ -207,7 +207,7 @@ def transpose_loops(o: OperandShapes) -> LoopMap:
     if sorted(order) != list(range(rank)) or len(after) != rank:
         raise Unmapped(op_type)
     result = loops.dimensions(after)
-    read = {axis: window for axis, window in zip(order, result, strict=True)}
+    read = dict(zip(order, result, strict=True))
     loops.read(0, *(replace(read[i], size=size) for i, size in enumerate(before)))
     loops.write(0, *result)
     return loops

@@ -79,8 +79,8 @@ class AxisSpans:
 
 def tiling_cost(nest: LoopNest, tiling: Tiling, buffers: TileBuffers) -> TilingCost:
     """Counts a tiling. ``ValueError`` if it is none of this nest."""
+    _check(nest, tiling)
     trips = tiling.trips(nest)
-    _check(nest, tiling, trips)
     footprint, read, written, passes = 0, [], [], []
     for position, operand in enumerate(nest.operands):
         if position in tiling.held:
@@ -237,10 +237,10 @@ def _aligned(size: int, buffers: TileBuffers) -> int:
     return -(-size // buffers.alignment_bytes) * buffers.alignment_bytes
 
 
-def _check(nest: LoopNest, tiling: Tiling, trips: tuple[int, ...]) -> None:
+def _check(nest: LoopNest, tiling: Tiling) -> None:
     if any(not 1 <= tile <= axis.size for axis, tile in zip(nest.axes, tiling.tile, strict=True)):
         raise ValueError(f"tiles {tiling.tile} outside of 1 to the size of their axes")
-    cut = {position for position, count in enumerate(trips) if count > 1}
+    cut = {position for position, axis in enumerate(nest.axes) if tiling.tile[position] < axis.size}
     if len(tiling.order) != len(cut) or set(tiling.order) != cut:
         raise ValueError(f"loops {tiling.order} are not the axes that are cut: {sorted(cut)}")
     if cut & nest.whole:

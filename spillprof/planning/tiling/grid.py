@@ -1,6 +1,6 @@
 """All tile sizes of the loops in one order at once: what moves, and the footprint, as arrays over the sizes.
 
-Figures are floats: exact below 2**53, which is what any nest of less than petabytes moves.
+TileFigures are floats: exact below 2**53, which is what any nest of less than petabytes moves.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import numpy as np
 
 from spillprof.ir.loop_nest import LoopNest
 from spillprof.planning.tiling.cost import TileBuffers
-from spillprof.planning.tiling.loops import LARGEST, LARGEST_NEW, TOTAL, TOTAL_NEW, Course, Figures, TileLoop
+from spillprof.planning.tiling.loops import LARGEST, LARGEST_NEW, TOTAL, TOTAL_NEW, Course, TileFigures, TileLoop
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Request:
     point: GridPoint | None = None
 
 
-_ONE: Figures = np.ones(1)
+_ONE: TileFigures = np.ones(1)
 
 
-def _whole_units(sizes: Figures, unit: int) -> Figures:
+def _whole_units(sizes: TileFigures, unit: int) -> TileFigures:
     """Bytes rounded up to multiples of a unit."""
     return np.ceil(sizes) if unit == 1 else np.ceil(sizes / unit) * unit
 
@@ -46,11 +46,13 @@ def _whole_units(sizes: Figures, unit: int) -> Figures:
 class _Room:
     """Footprints of a grid's points, but for the tile of the innermost loop."""
 
-    fixed: Figures  # of operands that do not depend on the innermost loop
-    parts: tuple[tuple[Figures, Figures, int], ...]  # tile bytes, innermost loop's figures by its size, how often
+    fixed: TileFigures  # of operands that do not depend on the innermost loop
+    parts: tuple[
+        tuple[TileFigures, TileFigures, int], ...
+    ]  # tile bytes, innermost loop's figures by its size, how often
     unit: int
 
-    def footprint(self, inner: int | None) -> Figures:
+    def footprint(self, inner: int | None) -> TileFigures:
         """Footprints, with one size of the innermost loop, or (None) with each, which is then the last dimension."""
         columns = slice(None) if inner is None else slice(inner, inner + 1)
         total = self.fixed
@@ -104,7 +106,7 @@ class TileGrid:
 
     def _room(self) -> "_Room":
         """Tiles by operand, but for the innermost loop's share in them."""
-        fixed: Figures = np.zeros(1)
+        fixed: TileFigures = np.zeros(1)
         parts = []
         unit = self.buffers.alignment_bytes
         for p, course in zip(self.fixed, self.courses, strict=True):
@@ -124,9 +126,9 @@ class TileGrid:
                 parts.append((tile, innermost[LARGEST], times))
         return _Room(fixed, tuple(parts), unit)
 
-    def _moved(self) -> Figures:
+    def _moved(self) -> TileFigures:
         """Bytes that move."""
-        total: Figures = np.zeros([*(len(loop.tiles) for loop in self.loops[:-1]), 1])
+        total: TileFigures = np.zeros([*(len(loop.tiles) for loop in self.loops[:-1]), 1])
         for p, course in zip(self.fixed, self.courses, strict=True):
             operand = self.nest.operands[p]
             elements = self._elements(p, TOTAL, TOTAL_NEW, course.line)
@@ -142,16 +144,16 @@ class TileGrid:
                 total += times * own
         return total
 
-    def _elements(self, p: int, row: int, line_row: int, line: int | None) -> Figures:
+    def _elements(self, p: int, row: int, line_row: int, line: int | None) -> TileFigures:
         """Product of one row of an operand's figures over the outer loops; along its line, of another row."""
-        result: Figures = np.array(self.fixed[p])
+        result: TileFigures = np.array(self.fixed[p])
         for place, (number, loop) in enumerate(zip(self.order[:-1], self.loops, strict=False)):
             rows = loop.figures[p]
             if rows is not None:
                 result = result * self._along(place, rows[line_row if number == line else row])
         return result
 
-    def _trips(self, numbers: frozenset[int]) -> Figures:
+    def _trips(self, numbers: frozenset[int]) -> TileFigures:
         """Iterations of some outer loops together."""
         result = _ONE
         for place, (number, loop) in enumerate(zip(self.order, self.loops, strict=True)):
@@ -159,7 +161,7 @@ class TileGrid:
                 result = result * self._along(place, loop.trips)
         return result
 
-    def _along(self, place: int, values: Figures) -> Figures:
+    def _along(self, place: int, values: TileFigures) -> TileFigures:
         return values.reshape((-1,) + (1,) * (len(self.order) - 1 - place))
 
     def _inner_column(self, iterations: int) -> int:

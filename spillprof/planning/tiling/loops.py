@@ -15,10 +15,10 @@ from spillprof.planning.tiling.cost import is_plain, loops_outside, operand_span
 MOST_LOOPS = 6
 """Loops that are cut; of more, the longest."""
 
-MOST_SIZES = 160
+MOST_TILE_SIZES = 160
 """Tile sizes of a loop."""
 
-Figures = npt.NDArray[np.float64]
+TileFigures = npt.NDArray[np.float64]
 
 TOTAL, LARGEST, TOTAL_NEW, LARGEST_NEW = range(4)
 """Rows of a loop's figures, for one operand."""
@@ -30,9 +30,9 @@ class TileLoop:
 
     axes: tuple[int, ...]
     tiles: tuple[tuple[int, ...], ...]  # tile sizes by axis, smallest block first; never the whole
-    volumes: Figures  # iterations of each block
-    trips: Figures  # blocks of each size
-    figures: tuple[Figures | None, ...]  # by operand: its four rows, a column for each size; None: independent
+    volumes: TileFigures  # iterations of each block
+    trips: TileFigures  # blocks of each size
+    figures: tuple[TileFigures | None, ...]  # by operand: its four rows, a column for each size; None: independent
     whole: tuple[float, ...]  # by operand: its elements along the loop where it is not cut
     overlapping: frozenset[int]  # operands whose tiles overlap
     free: bool  # all operands depend on it, and none overlaps
@@ -119,7 +119,7 @@ def _is_plain(nest: LoopNest, operand: int, axis: int) -> bool:
 def _loop(nest: LoopNest, axes: tuple[int, ...], passing: list[int]) -> TileLoop:
     sizes = tuple(nest.axes[axis].size for axis in axes)
     tiles = tile_sizes(sizes)
-    figures: list[Figures | None] = [None] * len(nest.operands)
+    figures: list[TileFigures | None] = [None] * len(nest.operands)
     overlapping = set()
     users = [p for p in passing if axes[0] in nest.operands[p].axes]
     volumes = np.array([prod(tile) for tile in tiles], dtype=np.float64)
@@ -147,7 +147,7 @@ def _loop(nest: LoopNest, axes: tuple[int, ...], passing: list[int]) -> TileLoop
         overlapping=frozenset(overlapping),
         free=len(users) == len(passing) and not overlapping,
     )
-    return loop.at_most(MOST_SIZES)
+    return loop.at_most(MOST_TILE_SIZES)
 
 
 # --- orders

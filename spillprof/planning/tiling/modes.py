@@ -7,7 +7,7 @@ The family of tilings that is searched, the same at every memory size:
   shortest stay whole.
 - *Sizes.* A loop cut into t tiles has the smallest size that gives t, ``ceil(size / t)``, for every t; a loop of
   several axes has those blocks of which no other has both fewer positions and fewer tiles. The list of a loop is
-  thinned evenly to ``MOST_SIZES``, and the longest lists where they make more than ``GRID_POINTS`` points. A loop
+  thinned evenly to ``MOST_TILE_SIZES``, and the longest lists where they make more than ``GRID_POINTS`` points. A loop
   that all operands depend on, without overlap, moves the same bytes whatever its tile: if others are cut beside it,
   its tiles have 1 (or about 4, 16, 64) iterations.
 - *Orders.* All, without those that are for each operand no better than another: in repeated passes, in tiles kept
@@ -41,7 +41,7 @@ GRID_POINTS = 16384
 """Combinations of tile sizes of the loops outside of the innermost one."""
 
 _HALVINGS = 6  # of the memory: the fewest bytes within each are a mode
-_INNER_ITERATIONS = (4, 16, 64, 256)  # of the innermost loop's tile, for modes of fewer tiles
+_INNER_ITERATIONS = (4, 32, 256)  # of the innermost loop's tile, for modes of fewer tiles
 _TILE_PRICE_BYTES = 4096  # that such a mode moves to have a tile less: 100 ns at 40 GB/s
 
 
