@@ -99,7 +99,8 @@ def test_the_command_adds_a_section_and_a_key(capsys: pytest.CaptureFixture[str]
 @needs_models
 @pytest.mark.slow
 def test_no_operator_of_a_real_model_moves_less_than_its_floor():
-    tiled = 0
+    """And walking the tiles gives the bytes and the footprint that the search counted."""
+    tiled, walked = 0, set()
     for file in MODELS:
         try:
             g = graph_of(file)
@@ -112,4 +113,11 @@ def test_no_operator_of_a_real_model_moves_less_than_its_floor():
                     cost = operator.mode.cost
                     assert operator.floor.nbytes <= cost.moved_bytes, (file, operator.name)
                     assert cost.footprint_bytes <= sram_bytes
+                    case = (operator.nest, operator.mode.tiling)
+                    if cost.tiles <= 1000 and case not in walked:
+                        walked.add(case)
+                        count = recount_nest(*case, alignment_bytes=MACHINE.alignment_bytes)
+                        assert (count.read_bytes, count.written_bytes) == (cost.read_bytes, cost.written_bytes)
+                        assert count.footprint_bytes == cost.footprint_bytes
     assert tiled > 10_000
+    assert len(walked) > 1_000

@@ -51,7 +51,7 @@ slides = st.builds(
 )  # fmt: skip
 windows = st.builds(
     Window, size=st.integers(1, 9), axis=st.none() | st.integers(0, 2), stride=st.integers(1, 4),
-    per=st.integers(1, 3), offset=st.integers(-3, 2), extent=st.integers(1, 5),
+    per=st.integers(1, 3), shift=st.integers(-4, 4), offset=st.integers(-3, 2), extent=st.integers(1, 5),
 )  # fmt: skip
 operands = st.builds(
     NestOperand, name=st.just("operand"), windows=st.lists(windows, max_size=4).map(tuple),
