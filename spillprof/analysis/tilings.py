@@ -91,9 +91,14 @@ def tile_operators(graph: Graph, target: Target, options: LoweringOptions) -> Ti
         if found is None:
             unknown[task.lead.op_type] += 1
             continue
-        nest = found.nest
-        buffers = TileBuffers.of(target, nest)
+        nest, buffers = found.nest, TileBuffers.of(target, found.nest)
         best = next(iter(modes(nest, target.sram_bytes, buffers)), None)
+        floor = io_floor(
+            nest, target.sram_bytes, accumulator_bits=buffers.accumulator_bits, storages=found.storages
+        )  # of any execution, in two passes or not
+        if best is None and found.in_two_passes is not None:
+            nest = found.in_two_passes.nest
+            best = next(iter(modes(nest, target.sram_bytes, buffers)), None)
         operators.append(
             OperatorTiling(
                 step=step,
@@ -102,12 +107,7 @@ def tile_operators(graph: Graph, target: Target, options: LoweringOptions) -> Ti
                 nest=nest,
                 mode=best,
                 smallest=_smallest(nest, buffers),
-                floor=io_floor(
-                    nest,
-                    target.sram_bytes,
-                    accumulator_bits=buffers.accumulator_bits,
-                    storages=found.storages,
-                ),
+                floor=floor,
             )
         )
     return Tilings(sram_bytes=target.sram_bytes, operators=tuple(operators), unknown=tuple(unknown.most_common()))
