@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("docs/tutorial.md", "docs/explanation.md")
+PAGES = ("docs/tutorial.md", "docs/explanation.md", "docs/tiling.md")
 
 _PART = re.compile(
     r"<!-- (?P<key>folder|save|show|exit): (?P<value>.+?) -->\n"

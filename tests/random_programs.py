@@ -7,16 +7,7 @@ from hypothesis import strategies as st
 from programs import target
 
 from spillprof.ir.errors import CapacityError
-from spillprof.ir.program import (
-    Buffer,
-    BufferKind,
-    Phase,
-    Program,
-    Reservation,
-    Step,
-    Update,
-    Workspace,
-)
+from spillprof.ir.program import Buffer, BufferKind, Phase, Program, Reservation, Step, Update, Workspace
 from spillprof.ir.target import Target
 from spillprof.lowering.fitting import fit
 from spillprof.lowering.options import LoweringOptions

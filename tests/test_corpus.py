@@ -55,12 +55,7 @@ def test_every_model_is_analysed_at_8_mib(file: str) -> None:
 
 @needs_models
 @pytest.mark.parametrize(
-    "file",
-    [
-        "mobilenet_v2_int8_qdq_perchannel.onnx",
-        "mobilenet_v2_int8_qoperator.onnx",
-        "resnet50_int8_qdq.onnx",
-    ],
+    "file", ["mobilenet_v2_int8_qdq_perchannel.onnx", "mobilenet_v2_int8_qoperator.onnx", "resnet50_int8_qdq.onnx"]
 )
 def test_quantised_networks_hold_bytes_between_their_layers(file: str) -> None:
     """All but the float image at the start and the float result at the end, in 8 bits; and as much for weights."""

@@ -42,7 +42,7 @@ def test_pictures_are_light_and_shown() -> None:
         for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
         for link in re.findall(r"!\[[^]]+\]\(([^)]+)\)", page.read_text("utf-8"))
     }
-    pictures = {path.resolve() for path in (ROOT / "docs").rglob("*.png")}
+    pictures = {path.resolve() for kind in ("*.png", "*.svg") for path in (ROOT / "docs").rglob(kind)}
     assert pictures == shown
     assert [path.name for path in pictures if path.stat().st_size > 250_000] == []
 

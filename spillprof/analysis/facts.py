@@ -77,11 +77,7 @@ def cold_notes(fitted: Program, planning: PlanningOptions) -> tuple[str, ...]:
 
 
 def model_facts(
-    graph: Graph,
-    program: Program,
-    target: Target,
-    options: LoweringOptions,
-    planning: PlanningOptions,
+    graph: Graph, program: Program, target: Target, options: LoweringOptions, planning: PlanningOptions
 ) -> ModelFacts:
     """Facts of the model as lowered."""
     peak = live_peak(program)

@@ -3,7 +3,7 @@
 Sizes lie on a logarithmic axis.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import log2
 
@@ -30,7 +30,16 @@ def refining_sizes(known: Sequence[int], bends: dict[int, float], most: int, rou
     return sorted(middle for _, _, middle in worth[:most])
 
 
-def curvatures(sizes: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, float]]:
+def sharpest_bends(curves: Iterable[tuple[Sequence[int], Sequence[float]]]) -> dict[int, float]:
+    """By size, the sharpest bend there of any of the curves (sizes, values)."""
+    bends: dict[int, float] = {}
+    for sizes, values in curves:
+        for size, bend in _curvatures(sizes, values):
+            bends[size] = max(bends.get(size, 0.0), bend)
+    return bends
+
+
+def _curvatures(sizes: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, float]]:
     """By size, the distance of the curve from the chord of its neighbours, as a share of its height."""
     height = max(values) - min(values)
     if height <= 0:

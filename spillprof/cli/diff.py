@@ -121,7 +121,7 @@ def command(ctx: click.Context, /, before: str, after: str, **values: Any) -> No
 
 
 def _terminal(comparison: "ProfileDiff", top: int) -> str:
-    from spillprof.report.diff.terminal import render
+    from spillprof.report.diff.text import render
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return render(comparison, top=top, width=width)

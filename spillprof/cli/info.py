@@ -15,8 +15,8 @@ from spillprof.ir.target import builtin_target_names
 from spillprof.ir.units import format_energy, format_rate, format_size, format_size_exact, format_time
 from spillprof.planning.placements import PLACEMENT_TABLE
 from spillprof.planning.strategies import STRATEGY_TABLE
+from spillprof.report.scales import field_text
 from spillprof.report.table import Table
-from spillprof.report.target_words import field_text
 from spillprof.report.text import label
 
 if TYPE_CHECKING:

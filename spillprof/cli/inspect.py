@@ -18,6 +18,7 @@ from spillprof.lowering.options import LoweringOptions
     "inspect",
     epilog=examples(
         "spillprof inspect sample_models/unet.onnx",
+        "spillprof inspect sample_models/unet.onnx --sram 1MB --tiling",
         "spillprof inspect sample_models/unet.onnx --fuse none --inplace off --views copy --fold off --json",
     ),
 )
@@ -25,6 +26,9 @@ from spillprof.lowering.options import LoweringOptions
 @options_of(LoweringOptions, without=("op_times",))
 @target_options
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Rows of each table.")
+@option(
+    "--tiling", is_flag=True, help="Each operator alone in the SRAM: its best tiling, what it moves, and the floor."
+)
 @option("--json", "as_json", is_flag=True, help="Every tensor and operator as JSON.")
 @config_options()
 @verbosity_options
@@ -33,15 +37,25 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
     """Show MODEL (an ONNX file, '-' for stdin) as it is read and lowered, before any memory is planned.
 
     Its largest tensors and operators, the peak of live bytes, and the smallest SRAM in which no operator must be
-    tiled. With --fuse none --inplace off --views copy --fold off it is plain liveness in file order.
+    tiled. With --tiling, also what each operator moves alone in the SRAM, and the least that any execution of it
+    moves. With --fuse none --inplace off --views copy --fold off it is plain liveness in file order.
     """
     from spillprof.analysis.inspection import inspect_graph
 
     target, lowering = read_target(values), read_options(LoweringOptions, values)
-    inspection = inspect_graph(load_graph(model, values, invocation), target, lowering)
+    graph = load_graph(model, values, invocation)
+    inspection = inspect_graph(graph, target, lowering)
+    tilings = None
+    if values["tiling"]:
+        from spillprof.analysis.tilings import tile_operators
+
+        tilings = tile_operators(graph, target, lowering)
     if values["as_json"]:
-        print_result(json.dumps(inspection.to_json(), indent=1))
+        found = inspection.to_json()
+        if tilings is not None:
+            found["tiling"] = tilings.to_json()
+        print_result(json.dumps(found, indent=1))
         return
     from spillprof.report.inspection import render
 
-    print_result(render(inspection, top=values["top"], color=invocation.colored(sys.stdout)))
+    print_result(render(inspection, top=values["top"], color=invocation.colored(sys.stdout), tilings=tilings))

@@ -1,8 +1,8 @@
-"""What a file that is no model of a known format looks like, by its first bytes."""
+"""Recognizes formats that are no supported models, by their first bytes."""
 
 
 def looks_like(head: bytes) -> str | None:
-    """A hint for the user; None if the bytes say nothing."""
+    """A hint for the user; None for unknown bytes."""
     for start, what in _STARTS:
         if head.startswith(start):
             return what

@@ -1,7 +1,7 @@
 """Placement problems as CSV in the form of google/minimalloc: ``id,lower,upper,size``, upper exclusive.
 
-Source of the format: the README of https://github.com/google/minimalloc. A column ``offset``, which solutions have,
-is read over: the file of a solution is a problem, too. Any other column would change what is asked, and is refused.
+Source of the format: the README of https://github.com/google/minimalloc. The column ``offset`` of solutions is ignored,
+so a solution is read as its problem. Any other column would change the problem, and is refused.
 """
 
 import csv
@@ -18,7 +18,7 @@ from spillprof.ir.units import LARGEST_SIZE
 PROBLEM_COLUMNS = ("id", "lower", "upper", "size")
 IGNORED_COLUMNS = ("offset",)
 LARGEST_TIME = 2**60
-"""Times and sizes up to here stay exact in numpy columns, with room for sums."""
+"""Limit of times: they and sums of them stay exact in int64 columns."""
 
 MOST_ROWS = 1_000_000
 _HINT = "the first line is id,lower,upper,size; a buffer is live in [lower, upper)"
@@ -31,7 +31,7 @@ def read_minimalloc(path: str | Path, *, alignment_bytes: int = 1) -> LayoutProb
 
 
 def read_minimalloc_bytes(data: bytes, *, name: str, alignment_bytes: int = 1) -> LayoutProblem:
-    """The problem in the bytes of a file; ``name`` is what errors call it."""
+    """The problem in the bytes of a file; errors show ``name``."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -101,24 +101,15 @@ def _buffer(row: Sequence[str], where: str) -> LayoutBuffer:
     lower, upper, size = (_whole(text, column, where) for column, text in zip(PROBLEM_COLUMNS[1:], texts, strict=True))
     if not name:
         raise ModelError("a buffer has no id", where=(where,), hint=_HINT)
-    if lower >= upper:
-        raise ModelError(
-            f"buffer '{name[:_SHOWN]}' is never live: lower {lower}, upper {upper}", where=(where,), hint=_HINT
-        )
-    if lower < 0:
-        raise ModelError(
-            f"buffer '{name[:_SHOWN]}' begins at time {lower}",
-            where=(where,),
-            hint="times are 0 or more: shift them up",
-        )
-    if upper > LARGEST_TIME:
-        raise ModelError(
-            f"buffer '{name[:_SHOWN]}' lives beyond time 2^60", where=(where,), hint="scale the times down"
-        )
-    if size < 0:
-        raise ModelError(f"buffer '{name[:_SHOWN]}' has the size {size}", where=(where,), hint="sizes are 0 or more")
-    if size > LARGEST_SIZE:
-        raise ModelError(f"buffer '{name[:_SHOWN]}' is larger than any memory", where=(where,), hint="sizes are bytes")
+    for is_wrong, what, hint in (
+        (lower >= upper, f"is never live: lower {lower}, upper {upper}", _HINT),
+        (lower < 0, f"begins at time {lower}", "times are 0 or more: shift them up"),
+        (upper > LARGEST_TIME, "lives beyond time 2^60", "scale the times down"),
+        (size < 0, f"has the size {size}", "sizes are 0 or more"),
+        (size > LARGEST_SIZE, "is larger than any memory", "sizes are bytes"),
+    ):
+        if is_wrong:
+            raise ModelError(f"buffer '{name[:_SHOWN]}' {what}", where=(where,), hint=hint)
     return LayoutBuffer(name=name, lower=lower, upper=upper, size_bytes=size)
 
 

@@ -1,4 +1,4 @@
-"""Reads a model, of whichever format it is, into a Graph: one function for every caller, one row for each format."""
+"""Reads a model of any supported format into a Graph. One row of ``FRONT_ENDS`` registers a format."""
 
 import hashlib
 import mmap
@@ -21,20 +21,20 @@ _CHUNK_BYTES = 1 << 20
 _HEAD_BYTES = 512
 
 GraphCache = LruCache[Any]
-"""Of one command: graphs, and what front ends keep beside them, by digest of the file and bindings."""
+"""Cache of one command: graphs and state of front ends, by digest of the file and bindings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSource:
-    """The bytes of a model and where they are from."""
+    """The bytes of a model, and their origin."""
 
     data: bytes | mmap.mmap
     name: str  # as errors and the graph show it: the path, "-" for stdin
-    folder: str | None  # where files beside the model are looked for; None: there are none
+    folder: str | None  # of files beside the model; None: there are none
     sha256: Callable[[], str]  # of all bytes
 
     def foreign_hint(self) -> str | None:
-        """What the bytes look like instead of a model; None if their beginning says nothing."""
+        """A hint at another file format, from the first bytes; None if they match none."""
         return looks_like(bytes(self.data[:_HEAD_BYTES]))
 
 
@@ -44,10 +44,10 @@ class FrontEnd:
 
     name: str
     suffixes: tuple[str, ...]
-    magic: tuple[tuple[int, bytes], ...] = ()  # (offset, bytes): any of them says that a file is of this format
+    magic: tuple[tuple[int, bytes], ...] = ()  # (offset, bytes): each one identifies the format
     module: str  # its ``read(source, bindings, cache)`` returns the graph, and raises as ``read_model``
     max_bytes: int
-    size_hint: str  # what to do with a larger file
+    size_hint: str  # advice for larger files
     light_import: str = ""  # module whose ``import_light`` loads in part the library that ``module`` imports
 
     def read(self, source: ModelSource, bindings: Bindings, cache: GraphCache | None, *, is_alone: bool) -> Graph:
@@ -64,11 +64,11 @@ FRONT_ENDS = (
         suffixes=(".onnx",),
         module="spillprof.frontends.onnx.reader",
         light_import="spillprof.frontends.onnx.light_import",
-        max_bytes=1 << 32,  # twice where protobuf ends
+        max_bytes=1 << 32,  # twice the limit of protobuf
         size_hint="protobuf ends at 2 GiB: larger models keep their weights in files beside the model",
     ),
 )
-"""The formats that are read. A file that none of them claims goes to the first, which says what it looks like."""
+"""The supported formats. A file that matches none goes to the first, whose error hints at the file's format."""
 
 
 def read_model(
@@ -80,7 +80,7 @@ def read_model(
     is_alone: bool = False,
     **given: Any,
 ) -> Graph:
-    """The graph of a model, every tensor sized. Weights are neither loaded nor looked for.
+    """The graph of a model, every tensor sized. Weights are not read.
 
     ``source`` is a path, the bytes of a model, or a stream of them; the latter two are shown as ``name``. ``given``
     are the fields of ``Bindings``, in place of ``bindings``: ``dims`` binds symbols by name and unnamed dimensions as
@@ -129,7 +129,7 @@ def _of_path(path: str | os.PathLike[str], read: _Read) -> Graph:
 
 
 def _of_stream(stream: IO[bytes], name: str, read: _Read) -> Graph:
-    """Reads through a temporary file, so that the weights are not in memory here either."""
+    """Reads through a temporary file: weights stay out of memory."""
     import tempfile
 
     with ExitStack() as stack:
@@ -172,7 +172,7 @@ def front_end_of(head: bytes, name: str) -> FrontEnd:
 
 
 def _sha256(file: IO[bytes], shown: str) -> str:
-    """Digest of the whole file, read in pieces: pages of a mapping would count as memory of this process."""
+    """Digest of the whole file, read in chunks: mapped pages would count as memory of this process."""
     digest = hashlib.sha256()
     try:
         file.seek(0)

@@ -19,7 +19,7 @@ from spillprof.ir.units import LARGEST_FIGURE, parse_time
 
 
 def read_op_times(path: str) -> OpTimes:
-    """The times in a file, whose kind is told from its content. ``UsageError`` if it cannot be understood."""
+    """The times in a file of any of these formats, recognized by content. ``UsageError`` if malformed."""
     text = read_text(path, TIMES)
     is_json = text.lstrip()[:1] in ("[", "{")
     times = read_profile(text, path) if is_json else read_csv(text, path)
@@ -37,7 +37,7 @@ _HINT = "the header names an operator column and a time column with its unit, li
 
 
 def read_csv(text: str, path: str) -> OpTimes:
-    """Times from CSV text. An operator that is listed several times was measured several times: the median counts."""
+    """Times from CSV text; the median of an operator's rows. A CSV of Vela is recognized by its header."""
     check_table(text, TIMES, path)
     rows = _rows(text, path)
     _, first = next(rows, (0, None))
@@ -81,9 +81,9 @@ def _plain(header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]], pat
 
 
 def _vela(header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]], path: str) -> OpTimes:
-    """Cycles that a layer computes: the larger of NPU and SRAM cycles, since transfers off-chip are simulated here.
+    """Compute cycles of each layer: the larger of NPU and SRAM cycles. Off-chip transfers are simulated instead.
 
-    An operator that Vela split has several lines, which are added up. Names stand last, and may have commas in them.
+    Lines of an operator that Vela split are added up. Names are the last column and may contain commas.
     """
     parts = [i for i, cell in enumerate(header) if cell in ("NPU", "SRAM AC")] or [header.index("Op Cycles")]
     name_at = header.index("Name")
@@ -91,7 +91,7 @@ def _vela(header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]], path
     for line, row in rows:
         if len(row) < len(header):
             raise UsageError("a line has too few columns", where=(f"{path}:{line}",))
-        if [cell.strip() for cell in row] != list(header):  # written again for each part of the network
+        if [cell.strip() for cell in row] != list(header):  # the header, repeated for each part of the network
             name = ",".join(row[name_at:]) if name_at == len(header) - 1 else row[name_at]
             found[name] += max(_figure(row[i], f"{path}:{line}") for i in parts)
     return OpTimes(source=path, times=tuple(found.items()), unit=TimeUnit.CYCLES)
@@ -120,9 +120,9 @@ _KERNEL = "_kernel_time"
 
 
 def read_profile(text: str, path: str) -> OpTimes:
-    """Seconds of each node: what its kernel takes in one run, the median over the runs.
+    """Kernel seconds of each node per run, the median over the runs.
 
-    A node in the body of a loop has several events a run, which are added up.
+    Events of one run are added up: a node in a loop body has several.
     """
     document = parse_json(text, TIMES, path, hint="a profile is complete only after end_profiling()")
     events = document.get("traceEvents") if isinstance(document, dict) else document

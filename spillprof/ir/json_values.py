@@ -76,8 +76,7 @@ def _object(kind: type) -> Read:
     ]
 
     def read(raw: Any) -> Any:
-        if not isinstance(raw, dict):
-            raise MalformedError(f"{shown(raw)} where an object belongs")
+        _checked(raw, dict, "an object")
         values, name = {}, ""
         try:
             for name, of_type, required in columns:
@@ -97,8 +96,7 @@ def _array(element: Any) -> Read:
     of_type = reader_of(element)
 
     def read(raw: Any) -> Any:
-        if not isinstance(raw, list):
-            raise MalformedError(f"{shown(raw)} where a list belongs")
+        _checked(raw, list, "a list")
         values: list[Any] = []
         try:
             for item in raw:
@@ -126,11 +124,16 @@ def _table(element: Any) -> Read:
     of_type = reader_of(element)
 
     def read(raw: Any) -> Any:
-        if not isinstance(raw, dict):
-            raise MalformedError(f"{shown(raw)} where an object belongs")
+        _checked(raw, dict, "an object")
         return {key: of_type(item) for key, item in raw.items()}
 
     return read
+
+
+def _checked(raw: Any, kind: type, what: str) -> Any:
+    if not isinstance(raw, kind):
+        raise MalformedError(f"{shown(raw)} where {what} belongs")
+    return raw
 
 
 def _integer(raw: Any) -> Any:
@@ -152,15 +155,11 @@ def _number(raw: Any) -> Any:
 
 
 def _text(raw: Any) -> Any:
-    if not isinstance(raw, str):
-        raise MalformedError(f"{shown(raw)} where a text belongs")
-    return raw
+    return _checked(raw, str, "a text")
 
 
 def _boolean(raw: Any) -> Any:
-    if not isinstance(raw, bool):
-        raise MalformedError(f"{shown(raw)} where true or false belongs")
-    return raw
+    return _checked(raw, bool, "true or false")
 
 
 def _setting(raw: Any) -> Any:

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 from spillprof.ir.errors import PlanError
 from spillprof.ir.nearest import nearest
 from spillprof.ir.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
+
+_Value = TypeVar("_Value")
 
 PLAN_SCHEMA = "spillprof-plan/1"
 
@@ -160,17 +162,18 @@ def _kind(raw: object, where: str) -> TransferKind:
         raise PlanError(f"{_show(raw)} is no kind of transfer", where=[where], hint=f"one of: {kinds}") from None
 
 
-def _object(raw: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(raw, Mapping):
-        raise PlanError(f"{where} must be an object, not {_show(raw)}", where=[where])
+def _checked(raw: object, kind: type[_Value], what: str, where: str) -> _Value:
+    if not isinstance(raw, kind):
+        raise PlanError(f"{where} must be {what}, not {_show(raw)}", where=[where])
     return raw
+
+
+def _object(raw: object, where: str) -> Mapping[str, Any]:
+    return _checked(raw, Mapping, "an object", where)  # type: ignore[type-abstract]
 
 
 def _list(table: Mapping[str, Any], key: str) -> list[object]:
-    raw = table.get(key, [])
-    if not isinstance(raw, list):
-        raise PlanError(f"{key} must be a list, not {_show(raw)}", where=[key])
-    return raw
+    return _checked(table.get(key, []), list, "a list", key)
 
 
 def _check_keys(table: Mapping[str, Any], known: tuple[str, ...] | list[str], required: Any, where: str) -> None:
@@ -193,15 +196,11 @@ def _integer(raw: object, where: str, largest: int, *, smallest: int = 0) -> int
 
 
 def _boolean(raw: object, where: str) -> bool:
-    if not isinstance(raw, bool):
-        raise PlanError(f"{where} must be true or false, not {_show(raw)}", where=[where])
-    return raw
+    return _checked(raw, bool, "true or false", where)
 
 
 def _text(raw: object, where: str) -> str:
-    if not isinstance(raw, str):
-        raise PlanError(f"{where} must be a string, not {_show(raw)}", where=[where])
-    return raw
+    return _checked(raw, str, "a string", where)
 
 
 def _show(raw: object) -> str:

@@ -7,13 +7,7 @@ from fractions import Fraction
 
 from spillprof.ir.dtypes import is_float
 from spillprof.ir.graph import Assumption
-from spillprof.ir.program import (
-    Buffer,
-    BufferKind,
-    Program,
-    Step,
-    Update,
-)
+from spillprof.ir.program import Buffer, BufferKind, Program, Step, Update
 from spillprof.ir.target import Target
 from spillprof.lowering.algorithms import RunTime, with_algorithms
 from spillprof.lowering.aliasing import overwritable

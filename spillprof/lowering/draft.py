@@ -1,5 +1,6 @@
 """Draft: a Graph on its way to a Program. Every pass takes a Draft and returns one; the first sorts the operators."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -56,6 +57,27 @@ class Draft:
     def is_weight(self, tensor: str) -> bool:
         """Whether the tensor is known before the run."""
         return self.views.get(tensor, tensor) in self.weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uses:
+    """The writer and readers of each storage, as positions in ``draft.tasks``, and the storages of graph outputs."""
+
+    draft: Draft
+    writer: Mapping[str, int]
+    readers: Mapping[str, Sequence[int]]
+    outputs: frozenset[str]
+
+
+def uses_in(draft: Draft) -> Uses:
+    """The uses of each storage of the draft."""
+    readers: dict[str, list[int]] = defaultdict(list)
+    for i, task in enumerate(draft.tasks):
+        for storage in dict.fromkeys(map(draft.storage, task.inputs)):
+            readers[storage].append(i)
+    writer = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.outputs}
+    outputs = frozenset(map(draft.storage, draft.graph.outputs))
+    return Uses(draft=draft, writer=writer, readers=readers, outputs=outputs)
 
 
 def first_draft(graph: Graph) -> Draft:

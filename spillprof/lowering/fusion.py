@@ -10,29 +10,18 @@ The pair runs in the position of the second operator, where all its operands exi
 both read, writes what the second writes, does the work of both, and is launched once.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from spillprof.ir.errors import UsageError
 from spillprof.ir.graph import Operator
-from spillprof.lowering.draft import Draft, LoweringTask
+from spillprof.lowering.draft import Draft, LoweringTask, Uses, uses_in
 from spillprof.lowering.naming import unknown_tensor
 from spillprof.lowering.operators.facts import Follower, OperatorFacts
 from spillprof.lowering.operators.table import facts_of, is_type
 
 _RULE = "the one operator that reads it must work element by element, on a result that nothing else needs"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Uses:
-    """The writer and readers of each storage, as positions in ``draft.tasks``, and the storages of graph outputs."""
-
-    draft: Draft
-    writer: Mapping[str, int]
-    readers: Mapping[str, Sequence[int]]
-    outputs: frozenset[str]
 
 
 def fuse_chains(draft: Draft) -> Draft:
@@ -47,7 +36,7 @@ def fuse_chains(draft: Draft) -> Draft:
     """
     if not any(_leads(task.facts) for task in draft.tasks):
         return draft
-    uses = _uses_in(draft)
+    uses = uses_in(draft)
     fused: dict[int, LoweringTask] = {}
     consumed: set[int] = set()
     for i, task in enumerate(draft.tasks):
@@ -61,18 +50,7 @@ def fuse_chains(draft: Draft) -> Draft:
     return replace(draft, tasks=tuple(tasks))
 
 
-def _uses_in(draft: Draft) -> _Uses:
-    """The uses of each storage of the draft."""
-    readers: dict[str, list[int]] = defaultdict(list)
-    for i, task in enumerate(draft.tasks):
-        for storage in dict.fromkeys(map(draft.storage, task.inputs)):
-            readers[storage].append(i)
-    writer = {draft.storage(name): i for i, task in enumerate(draft.tasks) for name in task.outputs}
-    outputs = frozenset(map(draft.storage, draft.graph.outputs))
-    return _Uses(draft=draft, writer=writer, readers=readers, outputs=outputs)
-
-
-def _chain(first: int, uses: _Uses) -> list[int]:
+def _chain(first: int, uses: Uses) -> list[int]:
     """Positions of the tasks that join the one at ``first``, in order."""
     tasks = uses.draft.tasks
     leads_with_product = tasks[first].facts.leads
@@ -124,7 +102,7 @@ def _trains(op: Operator) -> bool:
     return bool(op.attributes.get("training_mode", 0))
 
 
-def _rescales(task: LoweringTask, value: str, first: int, uses: _Uses) -> bool:
+def _rescales(task: LoweringTask, value: str, first: int, uses: Uses) -> bool:
     """Whether the task converts sums of an integer product to float, or scales them by a value known before it."""
     draft = uses.draft
     if not draft.tasks[first].facts.sums_integers or not _same_elements(task, value, draft):
@@ -139,7 +117,7 @@ def _rescales(task: LoweringTask, value: str, first: int, uses: _Uses) -> bool:
     )
 
 
-def _is_swish(readers: Sequence[int], value: str, uses: _Uses) -> bool:
+def _is_swish(readers: Sequence[int], value: str, uses: Uses) -> bool:
     """Whether the two readers are a Sigmoid of the value and the Mul of the value with that Sigmoid."""
     if len(readers) != 2:
         return False
@@ -214,7 +192,7 @@ class _Pairs:
     """Tasks joined one pair at a time; each keeps the position of its last operator."""
 
     def __init__(self, draft: Draft) -> None:
-        uses = _uses_in(draft)
+        uses = uses_in(draft)
         self._draft, self._outputs = draft, uses.outputs
         stacks = [task for task in draft.tasks if task.facts.stacks]
         self._stacked = {draft.storage(name) for task in stacks for name in task.inputs}

@@ -95,9 +95,7 @@ class LoweringOptions:
         (), "--pin", "Keep a tensor in a dedicated slot, never evicted. Repeatable.", metavar="TENSOR"
     )
     oversized: Oversized = option_field(
-        Oversized.STREAM,
-        "--oversized",
-        "stream: tile an operator that cannot fit, through DRAM; error: stop.",
+        Oversized.STREAM, "--oversized", "stream: tile an operator that cannot fit, through DRAM; error: stop."
     )
     act_dtype: str | None = option_field(
         None,

@@ -1,25 +1,14 @@
 """Q/DQ fusion: an operator between DequantizeLinear and QuantizeLinear reads and writes quantised tensors."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Set
+from dataclasses import replace
 
-from spillprof.lowering.draft import Draft, LoweringTask
+from spillprof.lowering.draft import Draft, LoweringTask, Uses, uses_in
 from spillprof.lowering.operators.facts import ViewKind
 from spillprof.lowering.operators.table import is_known, is_type
 
 _QUANTIZE, _DEQUANTIZE = _TYPES = "QuantizeLinear", "DequantizeLinear"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Uses:
-    """The writer and readers of each tensor, as positions in ``tasks``."""
-
-    tasks: Sequence[LoweringTask]
-    writer: Mapping[str, int]
-    readers: Mapping[str, Sequence[int]]
-    outputs: frozenset[str]
-    at_start: frozenset[str]  # weights and graph inputs
 
 
 def absorb_quantisation(draft: Draft) -> Draft:
@@ -32,7 +21,7 @@ def absorb_quantisation(draft: Draft) -> Draft:
     """
     if not any(task.lead.op_type in _TYPES and is_type(task.lead, *_TYPES) for task in draft.tasks):
         return draft
-    uses = _uses(draft)
+    uses, at_start = uses_in(draft), frozenset((*draft.weights, *draft.graph.inputs))
     absorbed: set[int] = set()  # QuantizeLinear tasks that ended in the task before them
     taken: dict[str, int] = defaultdict(int)  # float tensor: readers that read the quantised tensor instead
     tasks: list[LoweringTask | None] = list(draft.tasks)
@@ -40,7 +29,7 @@ def absorb_quantisation(draft: Draft) -> Draft:
         if task.facts.keeps_float or not is_known(task.lead):
             continue
         before = {name: uses.writer[name] for name in task.inputs if _is_dequantised(name, uses)}
-        after = {name: q for name in task.outputs if (q := _only_quantizer(name, uses)) is not None}
+        after = {name: q for name in task.outputs if (q := _only_quantizer(name, uses, at_start)) is not None}
         if task.facts.view in (ViewKind.WHOLE, ViewKind.STRIDED) and not (
             task.inputs and task.inputs[0] in before and len(after) == len(task.outputs)
         ):
@@ -59,36 +48,19 @@ def absorb_quantisation(draft: Draft) -> Draft:
     return replace(draft, tasks=tuple(t for i, t in enumerate(tasks) if t is not None and i not in absorbed))
 
 
-def _uses(draft: Draft) -> _Uses:
-    writer: dict[str, int] = {}
-    readers: dict[str, list[int]] = defaultdict(list)
-    for i, task in enumerate(draft.tasks):
-        for name in task.outputs:
-            writer[name] = i
-        for name in dict.fromkeys(task.inputs):
-            readers[name].append(i)
-    return _Uses(
-        tasks=draft.tasks,
-        writer=writer,
-        readers=readers,
-        outputs=frozenset(draft.graph.outputs),
-        at_start=frozenset((*draft.weights, *draft.graph.inputs)),
-    )
+def _is_dequantised(name: str, uses: Uses) -> bool:
+    return name in uses.writer and is_type(uses.draft.tasks[uses.writer[name]].lead, _DEQUANTIZE)
 
 
-def _is_dequantised(name: str, uses: _Uses) -> bool:
-    return name in uses.writer and is_type(uses.tasks[uses.writer[name]].lead, _DEQUANTIZE)
-
-
-def _only_quantizer(name: str, uses: _Uses) -> int | None:
+def _only_quantizer(name: str, uses: Uses, at_start: Set[str]) -> int | None:
     """The QuantizeLinear that is the only reader of the tensor, if its scale is a weight or a graph input."""
     readers = uses.readers.get(name, ())
     if len(readers) != 1 or name in uses.outputs:
         return None
-    quantizer = uses.tasks[readers[0]]
+    quantizer = uses.draft.tasks[readers[0]]
     if not is_type(quantizer.lead, _QUANTIZE) or quantizer.inputs[0] != name or not quantizer.outputs:
         return None
-    return readers[0] if all(scale in uses.at_start for scale in quantizer.inputs[1:]) else None
+    return readers[0] if all(scale in at_start for scale in quantizer.inputs[1:]) else None
 
 
 def _joined(task: LoweringTask, before: Mapping[str, LoweringTask], after: Mapping[str, LoweringTask]) -> LoweringTask:

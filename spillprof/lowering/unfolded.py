@@ -60,31 +60,24 @@ class UnfoldedGraph:
             )
         )
 
+    def add(
+        self, wanted: str, op_type: str, inputs: tuple[str, ...], output: str, domain: str = CONTROL_DOMAIN
+    ) -> None:
+        """Adds an operator with one result, under a unique name."""
+        name = self._operator_names.take(wanted)
+        self.operators.append(Operator(name=name, op_type=op_type, domain=domain, inputs=inputs, outputs=(output,)))
+
     def slice_of(self, prefix: str, source: str, part: Tensor, axes: AttributeValue, index: int) -> str:
         """Adds one trip's slice of a scanned tensor, a view if it is contiguous, and returns its name."""
         shape = self.tensors[source].shape
         axis = int(axes[index]) if isinstance(axes, tuple) and index < len(axes) else 0
         is_one_piece = all(size == 1 for size in shape[: axis % max(len(shape), 1)])
         result = self.tensor(prefix, part)
-        self.operators.append(
-            Operator(
-                name=self._operator_names.take(f"{prefix}slice"),
-                op_type="ScanView" if is_one_piece else "ScanSlice",
-                domain=CONTROL_DOMAIN,
-                inputs=(source,),
-                outputs=(result,),
-            )
-        )
+        self.add(f"{prefix}slice", "ScanView" if is_one_piece else "ScanSlice", (source,), result)
         return result
 
     def stack(
-        self,
-        prefix: str,
-        slices: Sequence[str],
-        stacks: Sequence[str],
-        results: Sequence[str],
-        *,
-        is_last: bool,
+        self, prefix: str, slices: Sequence[str], stacks: Sequence[str], results: Sequence[str], *, is_last: bool
     ) -> list[str]:
         """Adds this trip's slices to the buffers that collect them, and returns the names of the results."""
         after = []
@@ -93,15 +86,7 @@ class UnfoldedGraph:
                 after.append("")
                 continue
             filled = result if is_last else self.tensor(prefix, replace(self.tensors[result], name="stack"))
-            self.operators.append(
-                Operator(
-                    name=self._operator_names.take(f"{prefix}stack"),
-                    op_type="ScanAppend",
-                    domain=CONTROL_DOMAIN,
-                    inputs=(stack, part) if stack else (part,),
-                    outputs=(filled,),
-                )
-            )
+            self.add(f"{prefix}stack", "ScanAppend", (stack, part) if stack else (part,), filled)
             after.append(filled)
         return after
 
@@ -109,15 +94,7 @@ class UnfoldedGraph:
         """Adds an Identity from each source to its result, unless they are the same tensor."""
         for source, result in pairs:
             if result and source != result:
-                self.operators.append(
-                    Operator(
-                        name=self._operator_names.take(f"{result}/identity"),
-                        op_type="Identity",
-                        domain="",
-                        inputs=(source,),
-                        outputs=(result,),
-                    )
-                )
+                self.add(f"{result}/identity", "Identity", (source,), result, domain="")
 
 
 class _Names:

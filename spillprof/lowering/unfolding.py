@@ -13,7 +13,6 @@ from spillprof.ir.graph import Assumption, Graph, Operator, TensorKind, TripBasi
 from spillprof.ir.program import ControlFlow
 from spillprof.lowering.bodies import UNFOLD_LIMIT, BodyChoice, Choices, assumption_of, choose, fact_of, role_of
 from spillprof.lowering.control_step import ControlStep, control_step
-from spillprof.lowering.operators.facts import CONTROL_DOMAIN
 from spillprof.lowering.options import Control, LoweringOptions
 from spillprof.lowering.unfolded import UnfoldedGraph
 
@@ -204,9 +203,7 @@ class _Unfolder:
         self.made.pass_on(zip(state, results, strict=False))
         if choice.trips.count == 0:
             for result in filter(None, results[len(state) :]):
-                name = self.made.name(f"{op.name}/stack")
-                made = Operator(name=name, op_type="ScanAppend", domain=CONTROL_DOMAIN, inputs=(), outputs=(result,))
-                self.made.operators.append(made)
+                self.made.add(f"{op.name}/stack", "ScanAppend", (), result)
 
     def _enter(
         self,

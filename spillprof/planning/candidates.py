@@ -1,15 +1,18 @@
 """Eviction candidates, and the victim among them: ranked all at once as columns, or one by one in a heap."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from spillprof.ir.arrays import Floats
-from spillprof.planning.strategies import EvictionRule
 from spillprof.planning.traffic import TransferCosts
+
+_Rule = Callable[[Any], tuple[Any, ...]]
+"""An eviction rule: see ``spillprof.planning.strategies``, which names the columns of this module."""
 
 
 class Candidates:
@@ -93,7 +96,7 @@ class Candidate:
 class CandidateQueue:
     """Candidates of a standing rule: a heap in which each buffer is ranked once, when added; removal is lazy."""
 
-    def __init__(self, rule: EvictionRule, size_bytes: Floats) -> None:
+    def __init__(self, rule: _Rule, size_bytes: Floats) -> None:
         self._rule = rule
         self._size_bytes: list[float] = size_bytes.tolist()
         self._entries: dict[int, tuple[float, ...]] = {}
@@ -122,7 +125,7 @@ class CandidateQueue:
 class CandidateTable:
     """Candidates of any rule: columns over all buffers, and the rows of the candidates. Add and remove are O(1)."""
 
-    def __init__(self, rule: EvictionRule, size_bytes: Floats, costs: TransferCosts) -> None:
+    def __init__(self, rule: _Rule, size_bytes: Floats, costs: TransferCosts) -> None:
         n = len(size_bytes)
         self._rule = rule
         self.size_bytes = size_bytes

@@ -1,6 +1,7 @@
 """The page that ``inspect`` prints: what a model is, its largest tensors and operators."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from spillprof.analysis.inspection import Inspection, OperatorFact, TensorFact
 from spillprof.ir.dtypes import UNSIZED_DTYPES
@@ -9,14 +10,23 @@ from spillprof.ir.units import format_size, format_size_exact
 from spillprof.report.table import Table
 from spillprof.report.text import count_of, label, printable
 
+if TYPE_CHECKING:
+    from spillprof.analysis.tilings import Tilings
+
 _NAME_WIDTH = 48
 _MAX_REMARKS = 12
 _MAX_BODIES = 4
 
 
-def render(inspection: Inspection, *, top: int, color: bool) -> str:
+def render(inspection: Inspection, *, top: int, color: bool, tilings: "Tilings | None" = None) -> str:
     """Renders the page, with ``top`` rows a table, largest first."""
-    return "\n".join(_lines(inspection, top, _bold if color else str)) + "\n"
+    strong = _bold if color else str
+    lines = [*_lines(inspection, top, strong)]
+    if tilings is not None:
+        from spillprof.report.tilings import tiling_section  # numpy comes with it
+
+        lines += tiling_section(tilings, top=top, strong=strong)
+    return "\n".join(lines) + "\n"
 
 
 def _lines(found: Inspection, top: int, strong: Callable[[str], str]) -> Iterable[str]:

@@ -3,10 +3,13 @@
 import json
 from collections.abc import Iterator
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spillprof.ir.profile import Profile
 from spillprof.ir.target import PROFILE_FIELDS, ROWS
+
+if TYPE_CHECKING:
+    from spillprof.studies.diff import ProfileDiff
 
 
 def profile_json(profile: Profile, *, events: bool | None) -> str:
@@ -16,6 +19,14 @@ def profile_json(profile: Profile, *, events: bool | None) -> str:
     """
     timed = any(result.times is not None for result in profile.results) if events is None else events
     return json_text(profile.to_json(events=timed))
+
+
+def diff_json(comparison: "ProfileDiff") -> str:
+    """The comparison as JSON text (schema ``spillprof-diff/1``), ASCII, newline at the end."""
+    from spillprof.report.diff.wording import diff_verdict
+
+    data = dict(comparison.to_json())
+    return json_text({"schema": data.pop("schema"), "verdict": diff_verdict(comparison), **data})
 
 
 def json_text(data: Any) -> str:

@@ -1,12 +1,15 @@
-"""What every HTML page shares: templates, assets, the content security policy, and documents in Markdown.
+"""What every HTML page shares: templates, assets, the content security policy, Markdown documents, and tables.
 
 A page runs and styles with what it carries, by hash, and loads nothing. What the policy does not name does not run,
-even if a name from a model got into the page as markup.
+even if a name from a model got into the page as markup. The first rows of a table are HTML, all rows are JSON that
+the page sorts and filters.
 """
 
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -16,8 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from spillprof.ir.units import format_rate, format_size, format_size_exact, format_time
-from spillprof.report.html_table import HTML_ROWS
-from spillprof.report.scales import part_percent
+from spillprof.report.scales import MISSING, Scale, energy_scale, part_percent, size_scale, time_scale
 from spillprof.report.text import count_of, label
 
 _ALONE = "base-uri 'none'; form-action 'none'"
@@ -145,3 +147,85 @@ def _words_of_link(renderer: Any, tokens: Any, index: int, options: Any, env: An
 
 def _hashes(texts: Sequence[str]) -> str:
     return " ".join(f"'sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}'" for text in texts)
+
+
+HTML_ROWS = 100
+"""Rows written as HTML: visible without JavaScript and in print."""
+MAX_ROWS = 500
+"""Maximum rows of an interactive table; the page says what is left out, and JSON and CSV have it."""
+BRIEF_ROWS = 20
+"""Rows of the table view of a figure."""
+
+
+class Cell(StrEnum):
+    """Type of a column: decides how values are written and sorted."""
+
+    TEXT = "text"
+    COUNT = "count"
+    SIZE = "size"  # bytes
+    TIME = "time"  # seconds
+    ENERGY = "energy"  # joules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HtmlColumn:
+    """A column; ``scale`` is that of sizes, times and energies."""
+
+    title: str
+    kind: Cell
+    scale: Scale | None
+
+    @property
+    def is_name(self) -> bool:
+        """Whether the cells are names of operators or buffers, which get a wider column."""
+        return self.title in ("operator", "buffer")
+
+    def text(self, value: Any) -> str:
+        """Formats a cell."""
+        if value is None:
+            return MISSING
+        if self.scale is not None:
+            return self.scale.text(value)
+        return f"{value:,}" if self.kind is Cell.COUNT else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataTable:
+    """Rows of raw values: names made printable, sizes in bytes, times in seconds, energies in joules."""
+
+    caption: str
+    columns: tuple[HtmlColumn, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    total: int  # rows before the cut
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns columns and all rows for the page's script."""
+        columns = [
+            {"title": c.title, "kind": str(c.kind), "name": c.is_name}
+            | ({"unit": c.scale.unit, "factor": c.scale.factor, "decimals": c.scale.decimals} if c.scale else {})
+            for c in self.columns
+        ]
+        return {"columns": columns, "rows": self.rows}
+
+
+def make_table(
+    caption: str,
+    columns: str,
+    items: Sequence[Any],
+    row: Callable[[Any], tuple[Any, ...]],
+    *,
+    limit: int = MAX_ROWS,
+    total: int | None = None,
+) -> DataTable:
+    """Makes a table of one row an item, at most ``limit``, with one unit in each column of sizes or times.
+
+    ``columns`` are titles with their kinds, ``step:count, operator, written:size``; a column without one is text.
+    """
+    rows = tuple(row(item) for item in items[:limit])
+    scales = {Cell.SIZE: size_scale, Cell.TIME: time_scale, Cell.ENERGY: energy_scale}
+    described = tuple(
+        HtmlColumn(title=title, kind=kind, scale=scales[kind]([r[i] for r in rows]) if kind in scales else None)
+        for i, (title, _, word) in enumerate(column.partition(":") for column in columns.split(", ") if column)
+        for kind in [Cell(word or "text")]
+    )
+    return DataTable(caption=caption, columns=described, rows=rows, total=len(items) if total is None else total)

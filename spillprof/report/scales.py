@@ -1,9 +1,10 @@
-"""Formats columns of numbers with one unit and one number of decimals each."""
+"""Numbers as text: columns with one unit and number of decimals each, shares, and fields of a target."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from spillprof.ir.units import format_time
+from spillprof.ir.units import format_energy, format_frequency, format_rate, format_size, format_size_exact, format_time
 
 _SIZE_UNITS = (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40), ("PiB", 2**50), ("EiB", 2**60))
 _TIME_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
@@ -96,3 +97,28 @@ def _scale(values: Sequence[float | None], units: Sequence[tuple[str, float]], *
     unit, factor = next(((unit, factor) for unit, factor in units if largest < threshold * factor), units[-1])
     whole = all(v / factor == int(v / factor) for v in known)
     return Scale(unit=unit, factor=factor, decimals=0 if whole else 1 if largest >= 99.95 * factor else 2)
+
+
+def field_text(field: str, value: Any, *, size: Callable[[int], str] = format_size_exact) -> str:
+    """Formats a value with the unit that the field's name ends in; ``none`` if it is unset."""
+    if value is None or value in ((), [], {}):
+        return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {field_text(field, item)}" for name, item in value.items())
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(f"{format_size(nbytes)} {format_time(seconds)}" for nbytes, seconds in value)
+    if field.endswith("_bytes_per_s"):
+        return format_rate(value)
+    if field == "macs_per_s":
+        return f"{value / 1e12:.3g}·10¹²"
+    if field.endswith("_hz"):
+        return format_frequency(value)
+    if field.startswith("mac_j") or field.endswith("_j_per_byte"):
+        return format_energy(value)
+    if field.endswith("_bytes") and isinstance(value, int):
+        return size(value)
+    if field.endswith("_s") and isinstance(value, float):
+        return format_time(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

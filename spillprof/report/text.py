@@ -1,4 +1,4 @@
-"""Text for terminals: untrusted names made printable and short, display width, and line breaks."""
+"""Untrusted text made printable and short for terminals, spreadsheets and Markdown; display width and line breaks."""
 
 import re
 from unicodedata import category, east_asian_width
@@ -92,3 +92,19 @@ def _start_of(name: str, width: int) -> str:
 
 def _width_of(character: str) -> int:
     return 0 if category(character) in ("Mn", "Me") else 2 if east_asian_width(character) in "WF" else 1
+
+
+def code(name: str, limit: int = 60) -> str:
+    """``name`` as inline code that is safe within a table cell, whatever it contains."""
+    shown = label(name, limit)
+    if not any(c in shown for c in "`|\\"):
+        return f"`{shown}`"
+    return f"<code>{''.join(c if c.isalnum() else f'&#{ord(c)};' for c in shown)}</code>"
+
+
+def plain(sentence: str, *kept: str) -> str:
+    """Text in which nothing is markup, and no character hides; but each of ``kept`` stays as it is."""
+    for mark in kept:
+        if mark in sentence:
+            return mark.join(plain(part) for part in sentence.split(mark))
+    return "".join(f"&#{ord(c)};" if c in "\\`*_[]<>&|#~@" else c for c in printable(sentence))

@@ -68,11 +68,7 @@ def test_what_is_live_would_have_fitted_lifetime() -> None:
 
 def test_one_byte_less_than_what_is_live_capacity() -> None:
     _, charged, found = explained(program(*KEPT_TOO_LONG, capacity=29), release=Release.END)
-    assert paid(charged) == [
-        (3, 10, 10, "capacity", True),
-        (4, 5, 0, "lifetime", False),
-        (4, 10, 0, "lifetime", False),
-    ]
+    assert paid(charged) == [(3, 10, 10, "capacity", True), (4, 5, 0, "lifetime", False), (4, 10, 0, "lifetime", False)]
     assert found == kinds(capacity=20, lifetime=15)
 
 

@@ -126,9 +126,7 @@ def test_events_by_step_and_then_by_time() -> None:
 def test_a_move_is_an_event_at_its_new_address() -> None:
     # Free: [0, 10) and [20, 30) of 30. n (20) needs one hole, and the step reads b, so b moves to the end.
     p = program(
-        {"a": 10, "b": 10, "c": 10, "n": 20},
-        ["-> a b c", "a c ->", step("b -> n", macs=1), "n ->"],
-        capacity=30,
+        {"a": 10, "b": 10, "c": 10, "n": 20}, ["-> a b c", "a c ->", step("b -> n", macs=1), "n ->"], capacity=30
     )
     plan = make_plan(p, target(), "lru", OPTIONS)
     assert [

@@ -67,13 +67,7 @@ def test_inspect_shows_branches_and_trips(capsys: Capture) -> None:
         ]},
     ]  # fmt: skip
     told = inspected(capsys, "--branch", "choose=else", "--trips", "1")
-    assert types(told) == [
-        "If",
-        "ReduceMax",
-        "Loop",
-        "Relu",
-        "Loop",
-    ]
+    assert types(told) == ["If", "ReduceMax", "Loop", "Relu", "Loop"]
     assert types(inspected(capsys, "--control-flow", "step")) == ["If", "Loop"]
     assert run(["inspect", "m.onnx"]) == 0
     shown = capsys.readouterr().out

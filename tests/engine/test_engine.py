@@ -88,7 +88,7 @@ def test_the_same_model_is_lowered_once_for_equal_keys(unet: Graph) -> None:
     assert engine.lowered(replace(run, graph=replace(unet, name="other"))) is not first
 
 
-def test_an_sram_cut_in_blocks_has_a_program_of_its_own(unet: Graph) -> None:
+def test_im2col_blocks_give_each_sram_its_own_program(unet: Graph) -> None:
     engine = Engine()
     run = Run(graph=unet, target=TARGET, lowering=LoweringOptions(conv=ConvAlgorithm.IM2COL))
     assert engine.lowered(run.at(1 << 18)) != engine.lowered(run)
@@ -105,14 +105,14 @@ def test_two_engines_share_no_state(unet: Graph) -> None:
     assert one.play(one.fitted(run), run, "optimal") is played
 
 
-def test_an_engine_travels_empty(unet: Graph) -> None:
+def test_a_pickled_engine_is_empty(unet: Graph) -> None:
     engine, run = Engine(), Run(graph=unet, target=TARGET)
     engine.ideal(run)
     copy: Engine = pickle.loads(pickle.dumps(engine))
     assert all(not cache._values for cache in vars(copy).values())
 
 
-def test_a_search_that_was_asked_for_raises_the_bound_and_says_how_it_ended() -> None:
+def test_a_search_raises_the_bound_and_reports_how_it_ended() -> None:
     model = graph(
         {"x": (64,)},
         ["Relu x -> a", "Neg a -> b", "Exp a -> c", "Abs b -> d", "Add c d -> e", "Add e a -> y"],

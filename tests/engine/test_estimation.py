@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 @pytest.mark.parametrize("model", SAMPLES, ids=lambda path: path.stem)
-def test_estimate_of_the_file_order_is_what_analyze_says_on_demand(model):
+def test_estimate_of_the_file_order_equals_analyze_on_demand(model):
     target = spillprof.load_target("generic-npu").with_overrides(sram_bytes=8 * MIB)
     program = spillprof.load_program(model, target)
     options = AnalyzeOptions(strategies=("lru", "cost"), planning=PlanningOptions(dma=Dma.DEMAND))
@@ -39,7 +39,7 @@ def test_ideal_spills_nothing_in_any_memory():
     assert all(spillprof.estimate(program, target, s).spill_bytes > 0 for s in STRATEGIES)
 
 
-def test_what_cannot_be_estimated_is_an_error():
+def test_invalid_arguments_of_estimate_are_errors():
     target = spillprof.load_target("generic-npu").with_overrides(sram_bytes=8 * MIB)
     program = spillprof.load_program(ROOT / "sample_models" / "unet.onnx", target)
     with pytest.raises(UsageError):
@@ -68,7 +68,7 @@ def test_an_estimate_uses_the_options_that_the_program_was_lowered_with():
     assert spillprof.estimate(spillprof.load_program(model, small), small).spill_bytes > 0
 
 
-def test_what_happens_to_a_step_that_cannot_fit_is_remembered_too_and_may_be_chosen_anew():
+def test_the_oversized_option_is_kept_and_may_be_given_anew():
     target = spillprof.load_target("generic-npu").with_overrides(sram_bytes=2 * MIB)
     strict = LoweringOptions(oversized=Oversized.ERROR)
     program = spillprof.load_program(ROOT / "sample_models" / "unet.onnx", target, strict)
@@ -84,10 +84,16 @@ def test_other_options_need_another_program():
         spillprof.estimate(program, target, lowering=LoweringOptions(weights=WeightsPolicy.RESIDENT))
 
 
-def test_the_documented_example_runs(monkeypatch, capsys):
+def test_the_documented_examples_run(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "library.md").read_text("utf-8"), re.DOTALL)
-    exec(compile(code, "docs/library.md", "exec"), {})
+    analyses, estimates = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "library.md").read_text("utf-8"), re.DOTALL
+    )
+    exec(compile(analyses, "docs/library.md", "exec"), {})
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [int(row[0]) for row in rows] == [8, 12, 16]
+    assert [int(row[1]) for row in rows] == sorted((int(row[1]) for row in rows), reverse=True)
+    exec(compile(estimates, "docs/library.md", "exec"), {})
     first, second = capsys.readouterr().out.splitlines()
     assert first.split()[0] == second
     assert int(second) > 0

@@ -120,7 +120,7 @@ def test_one_write_of_an_output_is_due_however_often_it_is_written() -> None:
 
 
 def living_on() -> Program:
-    """a (100) is made of r (20), which nobody else wants; in between b and c leave room for r, but not for a."""
+    """a (100) is made of r (20), which no other step reads; in between b and c leave room for r, but not for a."""
     return program(
         {"x": ("input", 10), "r": 20, "a": 100, "b": 90, "c": 90, "d": 10, "y": ("output", 10)},
         ["x -> r", "r -> a", "a -> b", "b -> c", "c -> d", "a, d -> y"],
@@ -128,7 +128,7 @@ def living_on() -> Program:
     )
 
 
-def test_operand_is_kept_longer_in_place_of_its_result() -> None:
+def test_operand_is_kept_longer_instead_of_its_result() -> None:
     """Spilling a moves 200 bytes. Keeping r costs 20 bytes of space at op3 (90 + 90 + 20), and one second run."""
     p = living_on()
     found = joint_choice(p, OPTIONS, costs(p))
@@ -137,7 +137,7 @@ def test_operand_is_kept_longer_in_place_of_its_result() -> None:
     assert found.alone_s == SECOND_RUN_S
 
 
-def test_operand_that_does_not_fit_either_is_moved_in_its_place() -> None:
+def test_operand_that_does_not_fit_either_is_spilled_instead() -> None:
     """r (40) passes the 210 bytes beside b and c: it is written and reloaded, 80 bytes in place of 200."""
     p = program(
         {"x": ("input", 10), "r": 40, "a": 100, "b": 90, "c": 90, "d": 10, "y": ("output", 10)},
@@ -149,8 +149,8 @@ def test_operand_that_does_not_fit_either_is_moved_in_its_place() -> None:
     assert found.alone_s == 80 + SECOND_RUN_S
 
 
-def test_copy_that_leaves_is_written_for_itself() -> None:
-    """Where a has left, its copy has no copy in DRAM: recomputing pays twice or not at all."""
+def test_evicted_copy_has_its_own_write_back() -> None:
+    """If a was evicted, its copy has no copy in DRAM: recomputing pays twice or not at all."""
     p = living_on()
     found = joint_choice(p, OPTIONS, Costs(step_s=[500.0] * 6, read_s=float, write_s=float))
     assert found is not None
@@ -159,7 +159,7 @@ def test_copy_that_leaves_is_written_for_itself() -> None:
 
 
 @pytest.mark.parametrize("mode", [Recomputing.RULES, Recomputing.JOINT])
-def test_both_ways_keep_the_operand(mode: Recomputing) -> None:
+def test_rules_and_joint_choice_keep_the_operand(mode: Recomputing) -> None:
     machine = target(sram_bytes=210)
     found = recomputed(living_on(), run_on(machine, recompute=mode), Engine())
     assert found is not None

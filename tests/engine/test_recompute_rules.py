@@ -36,7 +36,7 @@ def skip(*, late: str = "a, r, d -> y", r_bytes: int = 10) -> Program:
     )
 
 
-def test_cheap_and_its_operand_at_hand_is_computed_again():
+def test_cheap_with_available_operand_is_recomputed():
     """Moving a costs 200 s, computing it 1 s; r is on-chip, as op5 reads it."""
     (found,) = judged(skip(), [1.0] * 6)
     assert found.choice == Recompute(buffer=2, use_step=5)
@@ -44,14 +44,14 @@ def test_cheap_and_its_operand_at_hand_is_computed_again():
     assert (found.saves_s, found.saves_bytes) == (199.0, 200)
 
 
-def test_what_an_output_saves_is_its_reload_as_its_write_is_made_anyway():
+def test_an_output_saves_only_its_reload_as_its_write_is_compulsory():
     p = skip()
     p = replace(p, buffers=tuple(replace(b, kind=BufferKind.OUTPUT) if b.name == "a" else b for b in p.buffers))
     (found,) = judged(p, [1.0] * 6)
     assert (found.verdict, found.saves_s, found.saves_bytes) == (GapVerdict.RECOMPUTE, 99.0, 100)
 
 
-def test_what_the_alignment_adds_is_not_saved_as_it_never_moves():
+def test_alignment_padding_is_never_moved_and_so_not_saved():
     """a takes 100 bytes and moves 90, both ways."""
     p = skip()
     p = replace(p, buffers=tuple(replace(b, moved_bytes=90) if b.name == "a" else b for b in p.buffers))
@@ -59,21 +59,21 @@ def test_what_the_alignment_adds_is_not_saved_as_it_never_moves():
     assert (found.saves_s, found.saves_bytes) == (179.0, 180)
 
 
-def test_dear_though_its_operand_is_at_hand_is_spilled():
+def test_dear_with_available_operand_is_spilled():
     """Computing a takes 150 s: less than 200 s, but not clearly."""
     (found,) = judged(skip(), [1.0, 150.0, 1.0, 1.0, 1.0, 1.0])
     assert found.verdict is GapVerdict.SPILL
     assert found.saves_s == 50.0
 
 
-def test_dear_and_its_operand_gone_is_spilled_with_care():
+def test_dear_with_evicted_operand_is_spilled_carefully():
     """r (120 bytes) is dead by op2, and to keep it 120 bytes are free nowhere: writing and reading it costs 240 s."""
     (found,) = judged(skip(late="a, d -> y", r_bytes=120), [1.0] * 6)
     assert found.verdict is GapVerdict.SPILL_CAREFULLY
     assert found.saves_s == 200 - 1 - 240
 
 
-def test_operand_that_died_is_at_hand_where_it_can_stay():
+def test_dead_operand_is_available_if_it_fits_free_space():
     """r (10 bytes) is dead by op2, but 20 bytes are free all the way."""
     (found,) = judged(skip(late="a, d -> y"), [1.0] * 6)
     assert found.verdict is GapVerdict.RECOMPUTE
@@ -111,7 +111,7 @@ def test_first_use_is_left_out():
     assert judged(p, [1.0] * 6) == []
 
 
-def test_what_saves_is_taken_and_the_totals_say_so():
+def test_savings_are_taken_and_show_in_the_totals():
     machine = target(sram_bytes=230)
     found = recomputed(skip(), run_on(machine, recompute=Recomputing.RULES), Engine())
     assert found is not None

@@ -49,7 +49,7 @@ def test_the_verdict_says_what_moves_and_what_it_takes() -> None:
     assert "1 move inside SRAM" in chart_sentences(profile(), profile().results[0])["addresses"]
 
 
-def test_the_story_of_what_moves_names_the_step_and_what_would_keep_it() -> None:
+def test_the_story_of_a_moved_tensor_names_the_step_and_the_remedy() -> None:
     story = profile().why
     assert story is not None
     (tensor,) = story.tensors
@@ -63,7 +63,7 @@ def test_the_story_of_what_moves_names_the_step_and_what_would_keep_it() -> None
     assert profile(sram_bytes=size).results[0].compaction_count == 0
 
 
-def test_what_avoids_the_move_is_tried_and_ranked_by_time() -> None:
+def test_changes_that_avoid_the_move_are_ranked_by_time() -> None:
     found = profile().suggestions
     assert [s.saves_s for s in found] == sorted((s.saves_s for s in found), reverse=True)
     best = {s.change: s for s in reversed(found)}
@@ -75,6 +75,6 @@ def test_what_avoids_the_move_is_tried_and_ranked_by_time() -> None:
     assert profile(sram_bytes=size).results[0].latency_s == pytest.approx(best["sram"].latency_s)
 
 
-def test_where_nothing_moves_nothing_is_tried() -> None:
+def test_nothing_is_tried_if_nothing_moves() -> None:
     assert profile("interval").suggestions == ()
     assert verdict(profile("interval")).startswith("Nothing spills at 1 KiB; the smallest")

@@ -250,7 +250,7 @@ def small(sram_bytes: int, *strategies: str, **planning: Any) -> Profile:
     return analyze(TWO_INPUTS, MACHINE.with_overrides(sram_bytes=sram_bytes), options)
 
 
-def test_a_strategy_that_cannot_is_a_result_with_a_reason() -> None:
+def test_a_strategy_without_a_plan_is_a_result_with_a_reason() -> None:
     # Resident, x and z take 800: with a and y there is no way in 1500; on demand there is.
     profile = small(1500, "none", "lru", "interval", inputs=Inputs.RESIDENT)
     assert [(r.strategy, r.feasible) for r in profile.results] == [
@@ -288,7 +288,7 @@ def test_a_cold_run_says_which_of_its_spill_bytes_infinite_memory_would_load_too
     ]
 
 
-def test_no_strategy_can() -> None:
+def test_no_plan_is_possible() -> None:
     profile = small(1500, *STRATEGIES, inputs=Inputs.RESIDENT)
     assert not any(r.feasible for r in profile.results)
     assert profile.ideal.latency_s > 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
+from spillprof.analysis.size_grid import coarse_sizes, refining_sizes, sharpest_bends
 from spillprof.explain.analyze import analyze
 from spillprof.explain.options import AnalyzeOptions
 from spillprof.explain.whatif.size_curve import MOST_SIZES
@@ -79,9 +79,9 @@ def test_without_what_if_there_is_no_curve(transformer: Graph) -> None:
 def test_coarse_sizes_grow_by_one_factor_and_middles_part_the_sharpest_bends() -> None:
     assert coarse_sizes(1, 16, 5, round) == [1, 2, 4, 8, 16]
     sizes, values = [64, 256, 1024, 4096], [100.0, 100.0, 0.0, 0.0]
-    bends = dict(curvatures(sizes, values))
+    bends = sharpest_bends([(sizes, values)])
     assert bends == {256: 0.5, 1024: 0.5}
     assert refining_sizes(sizes, bends, 2, round) == [128, 512]
     assert refining_sizes(sizes, bends, 3, round) == [128, 512, 2048]
-    assert dict(curvatures(sizes, [5.0] * 4)) == {}
+    assert sharpest_bends([(sizes, [5.0] * 4)]) == {}
     assert refining_sizes(sizes, {}, 3, round) == []

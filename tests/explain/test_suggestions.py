@@ -221,7 +221,7 @@ def test_a_hostile_name_is_pinned_as_it_stands(tmp_path: Path, analyzed: Analyze
     assert (pinned["spill_bytes"], pinned["latency_s"]) == (after["spill_bytes"], after["latency_s"])
 
 
-def test_nothing_is_suggested_where_nothing_spills_or_nobody_asks(analyzed: Analyze) -> None:
+def test_nothing_is_suggested_without_spills_or_with_what_if_off(analyzed: Analyze) -> None:
     model = str(SAMPLES / "unet.onnx")
     assert analyzed(model, "--sram", "64MB", "--strategy", "lru")["suggestions"] == []
     assert analyzed(model, "--sram", "16MB", "--strategy", "lru", "--what-if", "off")["suggestions"] == []

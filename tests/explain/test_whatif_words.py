@@ -33,7 +33,7 @@ def test_words_are_short() -> None:
     ]  # fmt: skip
 
 
-def test_what_could_steer_a_terminal_is_escaped() -> None:
+def test_control_characters_are_escaped() -> None:
     assert shell_word("\x1b[2J\u202e'\\") == "$'\\x1b[2J\\xe2\\x80\\xae\\'\\\\'"
     assert shell_word("a\0b") is None
     assert shell_word("\ud800") is None

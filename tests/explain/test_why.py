@@ -43,7 +43,7 @@ def operator(name: str, sram_bytes: int = 1024) -> OperatorStory:
     return found
 
 
-def test_a_skip_is_pushed_out_and_comes_back() -> None:
+def test_a_skip_is_evicted_and_reloaded() -> None:
     a = tensor("a")
     assert (a.size_bytes, a.kind, a.written_by_step, a.read_by_steps) == (a.size_bytes, "activation", 0, (1, 4))
     (absence,) = a.absences
@@ -77,7 +77,7 @@ def test_a_slot_is_tried_even_if_it_costs_more() -> None:
     assert (result.spill_bytes, result.latency_s) == (pinned.spill_bytes, pinned.latency_s)
 
 
-def test_an_operator_names_its_operands_its_victims_and_who_lies_beside_it() -> None:
+def test_an_operator_lists_its_operands_victims_and_bystanders() -> None:
     c = operator("c")
     assert {(o.buffer, o.role) for o in c.operands} == {("b", "reads"), ("c", "writes")}
     assert [v.buffer for v in c.victims] == ["a"]
@@ -130,7 +130,7 @@ def test_fused_operators_and_views_mean_their_step_and_their_buffer() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "nobody", "#99", "#-1", "#" + "9" * 10_000, "\x1b[2J", "x" * 10_000])
-def test_a_name_of_nothing_is_refused(name: str) -> None:
+def test_an_unknown_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="the model has no tensor or operator"):
         resolve(name, SKIP, lower(SKIP, MACHINE, LoweringOptions()))
 

@@ -94,10 +94,7 @@ def test_two_sizes_leave_nothing_to_judge_by() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(
-    st.lists(st.integers(1, 2**30), min_size=3, max_size=14, unique=True).map(sorted),
-    st.data(),
-)
+@given(st.lists(st.integers(1, 2**30), min_size=3, max_size=14, unique=True).map(sorted), st.data())
 def test_every_curve_is_continuous_rises_and_starts_at_no_less_than_nothing(
     sizes: list[int], data: st.DataObject
 ) -> None:

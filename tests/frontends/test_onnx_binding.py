@@ -7,9 +7,7 @@ from spillprof.frontends.onnx.binding import plausible_size
 from spillprof.ir.errors import ShapeError, SpillprofError, UsageError
 
 TWO = model(
-    [node("Relu", "a", "p"), node("Relu", "b", "q")],
-    [value("a", ["N", 3]), value("b", ["N", None, "W"])],
-    "p q",
+    [node("Relu", "a", "p"), node("Relu", "b", "q")], [value("a", ["N", 3]), value("b", ["N", None, "W"])], "p q"
 )
 
 

@@ -46,8 +46,7 @@ def any_choices(p: Program, seed: int) -> list[Recompute]:
 def skip_over_two() -> Program:
     """x -> a; a is read by op1 and, two steps later, by op3."""
     return program(
-        {"x": ("input", 8), "a": 16, "b": 8, "c": 8, "y": ("output", 8)},
-        ["x -> a", "a -> b", "b -> c", "a, c -> y"],
+        {"x": ("input", 8), "a": 16, "b": 8, "c": 8, "y": ("output", 8)}, ["x -> a", "a -> b", "b -> c", "a, c -> y"]
     )
 
 
@@ -100,8 +99,7 @@ def test_copy_of_a_copy_is_counted_on():
 
 def test_names_that_the_model_uses_itself_are_left_to_it():
     p = program(
-        {"x": ("input", 8), "a": 16, "a (recomputed)": 8, "c": 8, "y": ("output", 8)},
-        ["x -> a", "a -> c", "c -> y"],
+        {"x": ("input", 8), "a": 16, "a (recomputed)": 8, "c": 8, "y": ("output", 8)}, ["x -> a", "a -> c", "c -> y"]
     )
     q = with_recomputed(p, [Recompute(buffer=1, use_step=1)])
     assert q.buffers[-1].name == "a (recomputed 2)"

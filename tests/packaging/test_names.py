@@ -9,7 +9,7 @@ import spillprof
 
 ROOT = Path(spillprof.__file__).parent
 
-DOORS = {"command", "render", "render_csv", "to_json", "schema", "TYPE_CHECKING"}
+DOORS = {"command", "render", "render_csv", "render_json", "render_markdown", "to_json", "schema", "TYPE_CHECKING"}
 """What many modules offer in the same sense: the command that a module is, its rendering of a value."""
 
 

@@ -91,9 +91,7 @@ def test_nothing_must_spill_where_all_that_is_live_fits() -> None:
 def test_a_clean_input_costs_its_reload_alone() -> None:
     # x (40) is read at steps 0 and 2, and a + b (120) pass between: it leaves without a write.
     p = program(
-        {"x": ("input", 40), "a": 60, "b": 60, "y": ("output", 10)},
-        ["x -> a", "a -> b", "b, x -> y"],
-        capacity=130,
+        {"x": ("input", 40), "a": 60, "b": 60, "y": ("output", 10)}, ["x -> a", "a -> b", "b, x -> y"], capacity=130
     )
     assert lower_bound(p, PlanningOptions()).cost == 40
 

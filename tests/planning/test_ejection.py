@@ -48,11 +48,7 @@ A_MOVE = 0.25
 
 
 def options_of(seed: int) -> PlanningOptions:
-    return (
-        DEFAULTS,
-        replace(DEFAULTS, writeback=WriteBack.ALWAYS),
-        replace(DEFAULTS, release=Release.SCOPE),
-    )[seed % 3]
+    return (DEFAULTS, replace(DEFAULTS, writeback=WriteBack.ALWAYS), replace(DEFAULTS, release=Release.SCOPE))[seed % 3]
 
 
 def chosen_gaps(p: Program, options: PlanningOptions) -> dict[GapKey, int]:

@@ -41,10 +41,7 @@ def test_a_gap_cuts_a_chain_in_two() -> None:
         {"a": 10, "b": 10, "c": 10},
         ["-> a", step("a -> b", updates={"a": "b"}), "->", step("b -> c", updates={"b": "c"}), "c ->"],
     )
-    assert [(b.ticks, b.owners) for b in blocks(p, {(1, 1)})] == [
-        (((1, 6),), ((0, 1),)),
-        (((9, 14),), ((1, 9),)),
-    ]
+    assert [(b.ticks, b.owners) for b in blocks(p, {(1, 1)})] == [(((1, 6),), ((0, 1),)), (((9, 14),), ((1, 9),))]
 
 
 def test_scratch_has_its_phases_and_an_output_stays_for_its_drain() -> None:

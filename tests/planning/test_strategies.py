@@ -91,9 +91,7 @@ def test_belady_takes_an_output_for_clean() -> None:
 def test_a_second_write_of_an_output_costs_where_copies_are_not_tracked() -> None:
     # o leaves in step 1 and in step 4. The first write is its compulsory one, the second is a spill, as is each reload.
     p = program(
-        {"o": ("output", 40), "n": 60, "m": 60},
-        ["-> o", "-> n", "n ->", "o ->", "-> m", "m ->", "o ->"],
-        capacity=90,
+        {"o": ("output", 40), "n": 60, "m": 60}, ["-> o", "-> n", "n ->", "o ->", "-> m", "m ->", "o ->"], capacity=90
     )
     plan = planned(p, "cost", writeback=WriteBack.ALWAYS)
     assert count_traffic(p, plan) == traffic(compulsory_write_bytes=40, spill_write_bytes=40, spill_read_bytes=80)

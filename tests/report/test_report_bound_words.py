@@ -11,8 +11,7 @@ from spillprof.planning.bounds import methods
 from spillprof.planning.optimal.search import SOLVER
 from spillprof.report.profile import bound_words, html, markdown, terminal
 from spillprof.report.profile.bound_words import bound_scope, proof_sentence, proof_word, search_sentences
-from spillprof.report.profile.part_words import meaning
-from spillprof.report.profile.verdict import lead_result, verdict
+from spillprof.report.profile.verdict import lead_result, meaning, verdict
 
 PLAIN = make_profile(40, hostile=False)
 LOWER = PLAIN.bounds.spill_bytes_lower

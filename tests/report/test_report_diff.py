@@ -8,8 +8,7 @@ from profiles import HOSTILE_NAMES, make_profile, without_spills
 
 from spillprof.ir.profile import Profile
 from spillprof.report.diff import html as diff_html
-from spillprof.report.diff import markdown as diff_markdown
-from spillprof.report.diff import terminal as diff_text
+from spillprof.report.diff import text as diff_text
 from spillprof.report.diff.wording import diff_verdict
 from spillprof.studies.diff import ProfileDiff, compare
 
@@ -53,7 +52,7 @@ def test_operators_are_cut_off_and_the_page_says_so(comparison: ProfileDiff) -> 
 
 
 def test_markdown_lets_no_name_out_of_its_cell(comparison: ProfileDiff) -> None:
-    text = diff_markdown.render(comparison)
+    text = diff_text.render_markdown(comparison)
     assert all(line.isprintable() for line in text.splitlines())
     assert "<img" not in re.sub(r"`[^`]*`", "", text)
     rows = [line for line in text.splitlines() if line.startswith("| #")]
@@ -83,7 +82,7 @@ def test_the_verdict_where_nothing_can_run() -> None:
     for pair in ((profile, none), (none, none), (none, profile), (profile, replace(profile, results=()))):
         comparison = compare(*pair)
         assert diff_text.render(comparison)
-        assert diff_markdown.render(comparison)
+        assert diff_text.render_markdown(comparison)
         assert diff_html.render(comparison)
 
 

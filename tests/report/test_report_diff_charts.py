@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from profiles import MIB, make_profile
 
-from spillprof.report.diff.charts import HEIGHT, WIDTH, delta_chart, live_chart
+from spillprof.report.diff.html import HEIGHT, WIDTH, delta_chart, live_chart
 from spillprof.studies.diff import ProfileDiff, compare
 
 

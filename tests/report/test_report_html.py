@@ -12,11 +12,10 @@ import pytest
 from profiles import HOSTILE_NAMES, make_profile, without_spills
 
 from spillprof.ir.result import SpillArc
-from spillprof.report.html_table import HTML_ROWS, MAX_ROWS
-from spillprof.report.page import script_json, share_classes, share_rules, templates_dir, to_html
+from spillprof.report.page import HTML_ROWS, MAX_ROWS, script_json, share_classes, share_rules, templates_dir, to_html
 from spillprof.report.profile import step_figures as figures
 from spillprof.report.profile.html import render
-from spillprof.report.profile.html_tables import operators_table
+from spillprof.report.profile.html_sections import operators_table
 from spillprof.report.profile.verdict import lead_result, verdict
 from spillprof.report.text import label
 

@@ -10,8 +10,15 @@ from spillprof.explain.options import AnalyzeOptions
 from spillprof.frontends import read_model
 from spillprof.ir.target import load_target
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
-from spillprof.report.profile.demand import wanted_bytes, wanted_in_words
-from spillprof.report.profile.memory_strip import FULL, OVER, heading, lines, sentence
+from spillprof.report.profile.demand import (
+    FULL,
+    OVER,
+    demand_sentence,
+    strip_heading,
+    strip_lines,
+    wanted_bytes,
+    wanted_in_words,
+)
 from spillprof.report.text import BARS
 
 PROFILE = make_profile()
@@ -33,7 +40,7 @@ def _of(live_bytes, in_use_bytes=(), operators=()):
 
 def test_full_sram_is_the_last_bar_but_one_and_only_more_than_it_is_taller():
     profile, result = _of([0, 1, CAPACITY - 1, CAPACITY, CAPACITY + 1, 9 * CAPACITY], [0, 1, 2, CAPACITY, 0, 0])
-    assert dict(lines(profile, result, 40)) == {
+    assert dict(strip_lines(profile, result, 40)) == {
         "live": f" ▁{FULL}{FULL}{OVER}{OVER}",
         "in use": f" ▁▁{FULL}  ",
     }
@@ -41,7 +48,7 @@ def test_full_sram_is_the_last_bar_but_one_and_only_more_than_it_is_taller():
 
 def test_bars_rise_with_the_bytes():
     profile, result = _of([CAPACITY * k // 7 for k in range(1, 8)])
-    assert dict(lines(profile, result, 40))["live"] == BARS[:-1]
+    assert dict(strip_lines(profile, result, 40))["live"] == BARS[:-1]
 
 
 def test_spills_stand_at_the_step_that_forced_them_and_the_largest_is_full():
@@ -51,30 +58,30 @@ def test_spills_stand_at_the_step_that_forced_them_and_the_largest_is_full():
         replace(cost, step=3, spill_write_bytes=EIGHTH, spill_read_bytes=2 * EIGHTH, streamed_bytes=5 * EIGHTH),
     ]
     profile, result = _of([EIGHTH] * 5, [EIGHTH] * 5, forced)
-    assert dict(lines(profile, result, 40))["spills"] == " ▁ █ "
+    assert dict(strip_lines(profile, result, 40))["spills"] == " ▁ █ "
 
 
 def test_long_runs_keep_the_fullest_step_of_each_stretch_and_all_spills():
     live = [1] * 199 + [2 * CAPACITY]
     profile, result = _of(live[:1] + [1] * 198 + live[-1:], [1] * 200)
-    shown = dict(lines(profile, result, 28))
+    shown = dict(strip_lines(profile, result, 28))
     assert shown["live"] == "▁" * 19 + OVER
-    assert "a column is 10 steps" in heading(profile, "", 28)
+    assert "a column is 10 steps" in strip_heading(profile, "", 28)
     assert max(len(label) for label in shown) < 8
 
 
 def test_without_spills_there_is_no_third_line_and_without_a_result_one():
     quiet = without_spills(PROFILE)
-    assert [name for name, _ in lines(quiet, quiet.results[0], 80)] == ["live", "in use"]
-    assert [name for name, _ in lines(quiet, None, 80)] == ["live"]
+    assert [name for name, _ in strip_lines(quiet, quiet.results[0], 80)] == ["live", "in use"]
+    assert [name for name, _ in strip_lines(quiet, None, 80)] == ["live"]
 
 
 def test_sentence_counts_the_steps_at_which_more_is_live_than_fits_and_names_the_fullest():
     profile, _ = _of([EIGHTH, 9 * EIGHTH, 10 * EIGHTH])
     name = profile.steps[2].name or "(unnamed)"
-    assert sentence(profile) == f"More is live than fits at 2 of 3 steps; most at #2 {name}: 40 MiB in 32 MiB."
+    assert demand_sentence(profile) == f"More is live than fits at 2 of 3 steps; most at #2 {name}: 40 MiB in 32 MiB."
     profile, _ = _of([EIGHTH, CAPACITY])
-    assert sentence(profile).startswith("All that is live fits; most at #1")
+    assert demand_sentence(profile).startswith("All that is live fits; most at #1")
 
 
 def test_weights_that_stay_are_wanted_at_every_step():
@@ -102,4 +109,4 @@ def test_wanted_is_what_the_ideal_run_uses_with_cached_weights():
     options = AnalyzeOptions(strategies=("interval",), lowering=LoweringOptions(weights=WeightsPolicy.CACHED))
     profile = analyze(read_model(BLOCKS), target, options)
     assert max(wanted_bytes(profile)) == profile.ideal.peak_bytes
-    assert "More is live than fits" in sentence(profile)
+    assert "More is live than fits" in demand_sentence(profile)

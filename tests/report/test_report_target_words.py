@@ -3,7 +3,7 @@
 import pytest
 
 from spillprof.ir.target import Target, load_target
-from spillprof.report.target_words import field_text
+from spillprof.report.scales import field_text
 
 
 @pytest.mark.parametrize(

@@ -222,9 +222,7 @@ def test_just_in_time_is_never_later_than_the_need_nor_earlier_than_the_run() ->
 
 
 @settings(max_examples=100, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 15), st.integers(1, 8), st.integers(0, 3)), max_size=12),
-)
+@given(st.lists(st.tuples(st.integers(0, 15), st.integers(1, 8), st.integers(0, 3)), max_size=12))
 def test_last_owner_of_every_byte(owners: list[tuple[int, int, int]]) -> None:
     index, naive = LastOwnerEnd(), [0] * 24
     for now, (start, size, stays) in enumerate(owners, start=1):

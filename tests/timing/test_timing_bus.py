@@ -129,11 +129,7 @@ CURVE = ((0, 2.0), (10, 4.0), (20, 10.0))
 @given(st.integers(1, 60), st.sampled_from([None, 0.5, 3.0]))
 def test_transfer_alone_takes_exactly_what_the_curve_says(nbytes: int, bus: float | None) -> None:
     p = program({"x": ("input", nbytes), "y": ("output", nbytes)}, ["x -> y"])
-    q = plan(
-        p,
-        segments=[("x", 0, 2, 0), ("y", 1, 3, nbytes)],
-        transfers=[("fetch", "x", 0, 0), ("drain", "y", 1, 1)],
-    )
+    q = plan(p, segments=[("x", 0, 2, 0), ("y", 1, 3, nbytes)], transfers=[("fetch", "x", 0, 0), ("drain", "y", 1, 1)])
     machine = {"dram_read_curve": CURVE, "dram_write_setup_s": 3.0, "dram_bus_bytes_per_s": bus}
     t = play(p, q, **machine)
     curve_s = 2 + nbytes / 5 if nbytes <= 10 else 4 + (nbytes - 10) * 0.6  # beyond the last point: its slope goes on

@@ -113,8 +113,7 @@ def test_scratch_waits_for_the_write_back_under_it() -> None:
 
 def test_in_place_result_waits_for_the_write_of_what_it_replaces() -> None:
     p = program(
-        {"a": ("output", 10), "y": ("output", 10)},
-        [step("-> a", macs=1), step("a -> y", macs=1, updates={"a": "y"})],
+        {"a": ("output", 10), "y": ("output", 10)}, [step("-> a", macs=1), step("a -> y", macs=1, updates={"a": "y"})]
     )
     q = plan(p, segments=[("a", 1, 4, 0), ("y", 4, 6, 0)], transfers=[("drain", "a", 1, 1), ("drain", "y", 2, 2)])
     t = play(p, q)

@@ -3,26 +3,41 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from spillprof.engine.recompute.choices import Costs, GapVerdict, Proposal, named_choices
 from spillprof.engine.recompute.joint import joint_choice
 from spillprof.engine.recompute.rules import judged_gaps
-from spillprof.engine.run import Run
+from spillprof.engine.run import PlayedPlan, Run
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.plan import BY_CLOCK, BY_WORK, COMPLETE, Plan
 from spillprof.ir.profile import RecomputedOperator, RecomputeFacts
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
 from spillprof.lowering.transforms import Recompute, moved_to, producers, with_recomputed
+from spillprof.planning.optimal.search import Optimum
 from spillprof.planning.options import Recomputing
 from spillprof.planning.strategies import OPTIMAL
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.compute import step_times_s
 from spillprof.timing.dma import read_link, write_link
 
-if TYPE_CHECKING:
-    from spillprof.engine.engine import Engine
+
+class Simulator(Protocol):
+    """What the search asks of the engine."""
+
+    def fit(self, program: Program, run: Run) -> Program:
+        """See ``Engine.fit``."""
+
+    def plans(self, fitted: Program, run: Run, strategy: str) -> tuple[tuple[Plan, ...], int]:
+        """See ``Engine.plans``."""
+
+    def optimum(self, fitted: Program, run: Run) -> Optimum:
+        """See ``Engine.optimum``."""
+
+    def issue(self, fitted: Program, run: Run, on_demand: Plan) -> PlayedPlan:
+        """See ``Engine.issue``."""
+
 
 JUDGES = {
     Recomputing.OFF: ("cost", "interval"),  # for tensors that the user names
@@ -70,7 +85,7 @@ class Recomputation:
     search: str  # "complete", or what cut it short; empty: nothing was searched
 
 
-def recomputed(program: Program, run: Run, engine: "Engine") -> Recomputation | None:
+def recomputed(program: Program, run: Run, engine: Simulator) -> Recomputation | None:
     """The program of a run, not fitted, with the recomputation that its options select.
 
     None if they select none. Unless they name tensors, also None if no plan is possible, nothing spills, or the
@@ -193,7 +208,7 @@ def _with(once: Program, saved: Mapping[str, int], taken: Sequence[Proposal]) ->
 class _Search:
     """Plans and judges candidate programs of one run."""
 
-    def __init__(self, run: Run, engine: "Engine") -> None:
+    def __init__(self, run: Run, engine: Simulator) -> None:
         self._engine, self._run, self._target = engine, run, run.target
         seconds = run.planning.optimize_seconds
         self._judging = run.planned(

@@ -1,6 +1,6 @@
 """Changes of the machine: more SRAM, bandwidth or channels, and separate workspaces."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from spillprof.explain.whatif.change import Change, Situation, rate_word
@@ -11,7 +11,7 @@ from spillprof.lowering.layout import align
 
 _FINENESS = 32
 """Reciprocal of the grid of sizes, as a share of the present size."""
-LARGER = (1.0, 1.125, 1.25, 1.5)
+_LARGER = (1.0, 1.125, 1.25, 1.5)
 """Multiples of the ideal run's peak to try: fragmentation can take more than the peak."""
 _KNEE_SHARES = (0.25, 0.5, 0.75)
 """Sizes to try for a knee, as shares of the way to the size at which nothing spills."""
@@ -26,22 +26,22 @@ def larger_sram(now: Situation) -> Iterator[Change]:
     If nothing spills already: the smallest size at which nothing moves inside SRAM.
     """
     probe = _Probe(now.trial, moves=not now.spill_bytes)
-    enough = _smallest_enough(now.trial, probe)
+    enough = smallest_sram(now.trial, probe.is_enough, lambda: probe.left > len(_KNEE_SHARES))
     if enough is None:
         yield from twice_the_sram(now)
         return
-    yield _with_sram(now, probe.trials[enough])
+    yield with_sram(now.trial, enough)
     knee = _knee(now, enough, probe)
     if knee is not None:
-        yield _with_sram(now, probe.trials[knee])
+        yield with_sram(now.trial, knee)
 
 
 def twice_the_sram(now: Situation) -> Iterator[Change]:
     """Double the size: one run, for long programs."""
-    yield _with_sram(now, now.trial.at(min(2 * now.trial.run.target.sram_bytes, LARGEST_SIZE)))
+    yield with_sram(now.trial, min(2 * now.trial.run.target.sram_bytes, LARGEST_SIZE))
 
 
-def grid(target: Target) -> int:
+def _grid(target: Target) -> int:
     """Granularity of the sizes to try, in bytes: a power of two, aligned."""
     return align(1 << max(0, (target.sram_bytes // _FINENESS).bit_length() - 1), target.alignment_bytes)
 
@@ -82,29 +82,28 @@ class _Probe:
         return self.lost_bytes(sram_bytes) == 0
 
 
-def _smallest_enough(trial: Trial, probe: _Probe) -> int | None:
-    """By bisection, as if more memory never spilled more: where it does, a size that is enough, but not the least."""
-    target = trial.run.target
+def smallest_sram(trial: Trial, is_enough: Callable[[int], bool], may_go_on: Callable[[], bool]) -> int | None:
+    """The smallest size found, by bisection, that is enough; None if none is found.
+
+    Bisection assumes that a larger memory is enough too; otherwise the size found may not be the smallest.
+    """
     _, ideal_bytes = trial.engine.sram_limits(trial.run)
-    unit = grid(target)
-    low = target.sram_bytes // unit  # too small, as something spills
-    sizes = (-(-int(ideal_bytes * larger) // unit) for larger in LARGER)
-    high = next((n for n in sizes if low < n <= LARGEST_SIZE // unit and probe.is_enough(n * unit)), None)
+    unit = _grid(trial.run.target)
+    low = trial.run.target.sram_bytes // unit  # not enough
+    sizes = (-(-int(ideal_bytes * larger) // unit) for larger in _LARGER)
+    high = next((n for n in sizes if low < n <= LARGEST_SIZE // unit and is_enough(n * unit)), None)
     if high is None:
         return None
-    while high - low > 1 and probe.left > len(_KNEE_SHARES):
+    while high - low > 1 and may_go_on():
         middle = (low + high) // 2
-        if probe.is_enough(middle * unit):
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if is_enough(middle * unit) else (middle, high)
     return high * unit
 
 
 def _knee(now: Situation, enough: int, probe: _Probe) -> int | None:
     """The size below ``enough`` at which each added byte saves most, if more than at ``enough``."""
     present = now.trial.run.target.sram_bytes
-    unit = grid(now.trial.run.target)
+    unit = _grid(now.trial.run.target)
     lost = now.spill_bytes or now.moved_bytes
     best, most = None, lost / (enough - present)
     for share in _KNEE_SHARES:
@@ -115,14 +114,13 @@ def _knee(now: Situation, enough: int, probe: _Probe) -> int | None:
     return best
 
 
-def _with_sram(now: Situation, trial: Trial) -> Change:
-    sram_bytes = trial.run.target.sram_bytes
-    more = sram_bytes - now.trial.run.target.sram_bytes
+def with_sram(trial: Trial, sram_bytes: int) -> Change:
+    """The trial with a larger SRAM."""
     return Change(
         kind="sram",
         argument=f"--sram {size_word(sram_bytes)}",
-        costs=f"hardware: {format_size(more)} more SRAM",
-        trial=trial,
+        costs=f"hardware: {format_size(sram_bytes - trial.run.target.sram_bytes)} more SRAM",
+        trial=trial.at(sram_bytes),
     )
 
 

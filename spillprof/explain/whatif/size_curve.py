@@ -5,7 +5,7 @@ The number of runs depends on the number of steps alone, never on the speed of t
 
 from collections.abc import Callable, Sequence
 
-from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
+from spillprof.analysis.size_grid import coarse_sizes, refining_sizes, sharpest_bends
 from spillprof.engine.trials import steps_to_judge
 from spillprof.explain.whatif.trial import Trial, runs_in_one
 from spillprof.ir.errors import SpillprofError
@@ -56,7 +56,8 @@ def _points(trial: Trial, strategies: Sequence[str], most: int) -> list[SizePoin
     while sizes:
         found |= {sram_bytes: _at(trial.at(sram_bytes), strategies) for sram_bytes in sizes if sram_bytes not in found}
         room = min(_A_ROUND, most - len(found))
-        sizes = refining_sizes(sorted(found), _bends(found, strategies), room, rounded) if room > 0 else []
+        bends = sharpest_bends(_curve(found, strategy) for strategy in strategies)
+        sizes = refining_sizes(sorted(found), bends, room, rounded) if room > 0 else []
     return [point for sram_bytes in sorted(found) for point in found[sram_bytes]]
 
 
@@ -105,13 +106,9 @@ def _failed(trial: Trial, strategy: str, error: SpillprofError) -> SizePoint:
     )
 
 
-def _bends(found: dict[int, list[SizePoint]], strategies: Sequence[str]) -> dict[int, float]:
-    """By size, the sharpest bend of a strategy's spill bytes there; where some sizes cannot run, the edge is one."""
-    sharpest: dict[int, float] = {}
-    for strategy in strategies:
-        points = [p for size in sorted(found) for p in found[size] if p.strategy == strategy]
-        worst = max((p.spill_bytes for p in points if p.spill_bytes is not None), default=0)
-        values = [2.0 * worst if p.spill_bytes is None else float(p.spill_bytes) for p in points]
-        for size, bend in curvatures([p.sram_bytes for p in points], values):
-            sharpest[size] = max(sharpest.get(size, 0.0), bend)
-    return sharpest
+def _curve(found: dict[int, list[SizePoint]], strategy: str) -> tuple[list[int], list[float]]:
+    """(sizes, spill bytes) of a strategy; a size that cannot run counts twice the maximum."""
+    points = [p for size in sorted(found) for p in found[size] if p.strategy == strategy]
+    worst = max((p.spill_bytes for p in points if p.spill_bytes is not None), default=0)
+    values = [2.0 * worst if p.spill_bytes is None else float(p.spill_bytes) for p in points]
+    return [p.sram_bytes for p in points], values

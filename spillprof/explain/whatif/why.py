@@ -7,7 +7,7 @@ from functools import cached_property
 from spillprof.analysis.attribution import Charge
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
 from spillprof.explain.whatif.change import Change
-from spillprof.explain.whatif.machine_changes import LARGER, grid
+from spillprof.explain.whatif.machine_changes import smallest_sram, with_sram
 from spillprof.explain.whatif.planning_changes import slot
 from spillprof.explain.whatif.suggest import STEPS_IN_ALL, suggestion
 from spillprof.explain.whatif.trial import Trial, TrialTotals, runs_in_one
@@ -18,7 +18,6 @@ from spillprof.ir.plan import Plan
 from spillprof.ir.program import PHASES_PER_STEP, Buffer, Phase, Program
 from spillprof.ir.result import Result
 from spillprof.ir.story import Absence, Bystander, Operand, OperatorStory, Relocation, Story, Suggestion, TensorStory
-from spillprof.ir.units import format_size, size_word
 from spillprof.planning.liveness import held_until, lifetimes, step_demand_bytes
 
 MOST_STORIES = 20
@@ -227,32 +226,18 @@ def in_a_slot(buffer: Buffer, trial: Trial, before: TrialTotals) -> Suggestion |
 
 def with_more_sram(buffer: Buffer, trial: Trial, before: TrialTotals) -> Suggestion | None:
     """The smallest SRAM found in which the buffer stays in place; None if none is found, or the program is too long."""
-    present, program = trial.run.target.sram_bytes, trial.fitted()
+    program = trial.fitted()
     if len(program.steps) * runs_in_one(trial.run.planning, program) * _MOST_PLANS > STEPS_IN_ALL:
         return None
-    unit = grid(trial.run.target)
-    _, ideal_bytes = trial.engine.sram_limits(trial.run)
     left = _MOST_PLANS
 
-    def stays(n: int) -> bool:
+    def stays(sram_bytes: int) -> bool:
         nonlocal left
         left -= 1
-        return _stays(buffer.name, trial.at(n * unit))
+        return _stays(buffer.name, trial.at(sram_bytes))
 
-    low = present // unit
-    high = next((n for n in (-(-int(ideal_bytes * f) // unit) for f in LARGER) if n > low and stays(n)), None)
-    if high is None:
-        return None
-    while high - low > 1 and left > 0:
-        middle = (low + high) // 2
-        low, high = (low, middle) if stays(middle) else (middle, high)
-    change = Change(
-        kind="sram",
-        argument=f"--sram {size_word(high * unit)}",
-        costs=f"hardware: {format_size(high * unit - present)} more SRAM",
-        trial=trial.at(high * unit),
-    )
-    return _tried(change, before)
+    enough = smallest_sram(trial, stays, lambda: left > 0)
+    return None if enough is None else _tried(with_sram(trial, enough), before)
 
 
 def _stays(name: str, trial: Trial) -> bool:

@@ -1,1 +1,1 @@
-"""Measured transfers of a machine, the curves fitted to them, and the target that they make."""
+"""Measures transfers of a machine, fits cost curves, and renders them as a target."""

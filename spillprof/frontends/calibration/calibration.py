@@ -1,4 +1,4 @@
-"""Measured transfers fitted to a cost in each direction, and the target file that says so."""
+"""Fits a cost curve per direction to measured transfers, and renders the target file."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import numpy as np
 from spillprof.frontends.calibration.fit import CostFit, fit_curve
 from spillprof.frontends.calibration.measure import Copier, Direction, Prepare, Sizes, TimedCopies, measure_copies
 from spillprof.ir.errors import UsageError
-from spillprof.ir.target import TransferCurve, builtin_target_names, load_target, parse_target
+from spillprof.ir.target import builtin_target_names, load_target, parse_target
 from spillprof.ir.units import format_size
 
 ONE_WAY = (Direction.READ, Direction.WRITE)
@@ -21,46 +21,46 @@ _NO_LIMIT = 0.98  # of the sum of both bandwidths: as good as all of it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Measured copies under one state of the caches, and the curves fitted to them."""
+    """Copies measured in one cache state, and the curves fitted to them."""
 
     series: tuple[TimedCopies, ...]
     fits: dict[Direction, CostFit]
 
     def of(self, direction: Direction) -> tuple[TimedCopies, ...]:
-        """The series of a direction, by size."""
+        """The series of a direction, ascending by size."""
         return tuple(each for each in self.series if each.direction is direction)
 
     def fitted_s(self, series: TimedCopies) -> float:
-        """Seconds that the curve says for the copy of a series."""
+        """Seconds of a series' copy by the curve."""
         return float(self.fits[series.direction].seconds(np.array([series.size_bytes], dtype=np.float64))[0])
 
     def relative_error(self, series: TimedCopies) -> float:
-        """Curve over measurement, less one."""
+        """Curve / measurement - 1."""
         return self.fitted_s(series) / series.min_s - 1
 
     def heldout_median_relative_error(self, *directions: Direction) -> float:
-        """Median size of the relative errors at held-out sizes, of reads and writes unless told."""
+        """Median absolute relative error at held-out sizes, by default of reads and writes."""
         wanted = directions or ONE_WAY
         errors = [abs(self.relative_error(each)) for each in self.series if each.held_out and each.direction in wanted]
         return statistics.median(errors)
 
     def judged_by(self, other: "Calibration") -> float:
-        """Median size of the relative errors of these curves at the held-out sizes of another calibration."""
+        """Median absolute relative error of these curves at the held-out sizes of another calibration."""
         return replace(other, fits=self.fits).heldout_median_relative_error()
 
     @property
     def repetitions(self) -> int:
-        """Of each copy, at least."""
+        """The smallest number of repetitions of a copy."""
         return min(len(each.seconds) for each in self.series)
 
     @property
     def disturbance(self) -> float:
-        """How much longer than the least a middling repetition took: what other work on the machine did. A share."""
+        """Median over series of (median / minimum - 1): the share of time lost to other work on the machine."""
         return statistics.median(each.median_s / each.min_s - 1 for each in self.series)
 
     @property
     def bus_bytes_per_s(self) -> float | None:
-        """What both directions at once share; None if they do not limit each other."""
+        """Bandwidth that both directions share; None if they do not limit each other."""
         read, write = (self.fits[way].bytes_per_s for way in ONE_WAY)
         both = 2 * self.fits[Direction.BOTH].bytes_per_s
         return None if both >= _NO_LIMIT * (read + write) else max(both, read, write)
@@ -75,23 +75,16 @@ def calibrate(
     most_repetitions: int,
     progress: Callable[[], object] = lambda: None,
 ) -> Calibration:
-    """Measure copies of these sizes, and fit a curve of each direction to the fitted ones.
-
-    ``prepare`` comes right before each copy.
-    """
-    series = measure_copies(
-        copier,
-        sizes,
-        prepare=prepare,
-        budget_s=budget_s,
-        most_repetitions=most_repetitions,
-        progress=progress,
+    """Measures copies of these sizes, and fits a curve per direction. ``prepare`` runs right before each copy."""
+    return fitted(
+        measure_copies(
+            copier, sizes, prepare=prepare, budget_s=budget_s, most_repetitions=most_repetitions, progress=progress
+        )
     )
-    return fitted(series)
 
 
 def fitted(series: tuple[TimedCopies, ...]) -> Calibration:
-    """The calibration of these measurements. ``UsageError`` if a copy took no time that the clock could tell."""
+    """The calibration of these measurements. ``UsageError`` if a copy was too short for the clock."""
     timeless = next((each for each in series if not each.min_s > 0), None)
     if timeless is not None:
         raise UsageError(
@@ -101,7 +94,7 @@ def fitted(series: tuple[TimedCopies, ...]) -> Calibration:
     fits = {}
     for direction in Direction:
         seen = [each for each in series if each.direction is direction and not each.held_out]
-        # both at once: a straight line, since only its slope, the shared bandwidth, is wanted
+        # both at once: a straight line, whose slope is the shared bandwidth
         bends = {} if direction in ONE_WAY else {"most_bends": 0}
         fits[direction] = fit_curve(tuple(s.size_bytes for s in seen), tuple(s.min_s for s in seen), **bends)
     return Calibration(series=series, fits=fits)
@@ -119,10 +112,10 @@ def check_parent(parent: str) -> None:
 def render_target(
     calibration: Calibration, *, device: str, conditions: str, date: str, parent: str, path: Path | None
 ) -> str:
-    """A target in TOML: its transfers are the fitted curves, the rest is that of ``parent``.
+    """A target in TOML with the fitted curves as transfers; it inherits the rest from ``parent``.
 
-    ``path``: where it will lie, for a parent that is a file; None for nowhere in particular. ``device`` and
-    ``conditions`` say in words what was measured and how. It is read back here once: what is given out, loads.
+    ``path`` of the target file makes a parent file relative; None makes it absolute. ``device`` and ``conditions``
+    describe what was measured and how. The text is parsed once, to make sure that it loads.
     """
     read, write = calibration.fits[Direction.READ], calibration.fits[Direction.WRITE]
     bus = calibration.bus_bytes_per_s
@@ -148,12 +141,8 @@ def _direction(way: str, fit: CostFit) -> list[str]:
     return [
         f"dram_{way}_bytes_per_s = {fit.bytes_per_s!r}",
         f"dram_{way}_setup_s = {fit.setup_s!r}",
-        f"dram_{way}_curve = {_points(fit.curve)}",
+        f"dram_{way}_curve = [" + ", ".join(f"[{size}, {seconds!r}]" for size, seconds in fit.curve) + "]",
     ]
-
-
-def _points(curve: TransferCurve) -> str:
-    return "[" + ", ".join(f"[{size}, {seconds!r}]" for size, seconds in curve) + "]"
 
 
 def _sources(calibration: Calibration, measured: str) -> list[str]:
@@ -175,7 +164,7 @@ def _sources(calibration: Calibration, measured: str) -> list[str]:
 
 
 def _parent_for(parent: str, path: Path | None) -> str:
-    """The parent as the file at ``path`` has to name it: files are relative to the folder that it lies in."""
+    """The parent's name in the file at ``path``: a file is relative to that file's folder."""
     if parent in builtin_target_names():
         return parent
     if path is None:
@@ -187,10 +176,10 @@ def _parent_for(parent: str, path: Path | None) -> str:
 
 
 def _text(text: str) -> str:
-    """A TOML string: JSON escapes are valid there, only DEL is not left bare."""
+    """A TOML string: JSON escapes are valid TOML; DEL must be escaped too."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _comment(text: str) -> str:
-    """A text that stays on its line."""
+    """A text on one line."""
     return "".join(c if c.isprintable() else " " for c in text)

@@ -1,7 +1,4 @@
-"""Copies between this machine's memory and a CUDA device, through the driver. Host memory is pinned.
-
-Of the library only the driver's own calls are used, so that nothing but a driver has to be installed.
-"""
+"""Times copies between pinned host memory and a CUDA device, through the driver API: only a driver is needed."""
 
 from contextlib import suppress
 from typing import Any
@@ -17,7 +14,7 @@ _MS = 1e-3
 class CudaCopier:
     """Reads go from host to device, writes from device to host; both at once, on a stream each.
 
-    What is told is the time between events on the device: set-up of the copy is in it, the calls on the host are not.
+    Times are between events on the device: they include the set-up of the copy, not the calls on the host.
     """
 
     def __init__(self, device: int, largest_bytes: int) -> None:
@@ -26,7 +23,7 @@ class CudaCopier:
         ``UsageError`` without the library, a driver, that device, or room.
         """
         self._driver = _Driver()
-        self._undo: list[tuple[str, Any]] = []  # calls that give back what was taken, in the order of taking
+        self._undo: list[tuple[str, Any]] = []  # releasing calls, in order of allocation
         try:
             self._open(device, largest_bytes)
         except BaseException:
@@ -69,7 +66,7 @@ class CudaCopier:
 
     @property
     def method(self) -> tuple[str, ...]:
-        """What reads and writes are, pages, and clock."""
+        """Meaning of reads and writes, pages, clock."""
         return (
             "read: host to device; write: device to host; both: each on a stream of its own",
             "host pages are pinned",
@@ -77,15 +74,15 @@ class CudaCopier:
         )
 
     def seconds(self, direction: Direction, size_bytes: int) -> float:
-        """Seconds of one copy, or of the longer of two at once, on a device that a small copy woke up."""
+        """Seconds of one copy, or of the longer of two at once, after a small warm-up copy."""
         self._timed(direction, min(_WARM_UP_BYTES, size_bytes))
         return self._timed(direction, size_bytes)
 
     def close(self) -> None:
-        """Give back all that was taken, the last first."""
+        """Releases all resources, the last first."""
         while self._undo:
             name, resource = self._undo.pop()
-            with suppress(UsageError):  # what went wrong before is what the user should read
+            with suppress(UsageError):  # the first error is the one to report
                 self._driver.call(name, resource)
 
     def _timed(self, direction: Direction, size_bytes: int) -> float:
@@ -96,22 +93,19 @@ class CudaCopier:
         for way in ways:
             call("cuStreamWaitEvent", self._stream[way], self._start, 0)
         for way in ways:
-            self._enqueue(way, size_bytes)
+            host, memory, stream = self._host[way], self._memory[way], self._stream[way]
+            if way is Direction.READ:
+                call("cuMemcpyHtoDAsync", memory, host, size_bytes, stream)
+            else:
+                call("cuMemcpyDtoHAsync", host, memory, size_bytes, stream)
             call("cuEventRecord", self._done[way], self._stream[way])
         for way in ways:
             call("cuEventSynchronize", self._done[way])
         return max(float(call("cuEventElapsedTime", self._start, self._done[way])) for way in ways) * _MS
 
-    def _enqueue(self, way: Direction, size_bytes: int) -> None:
-        host, memory, stream = self._host[way], self._memory[way], self._stream[way]
-        if way is Direction.READ:
-            self._driver.call("cuMemcpyHtoDAsync", memory, host, size_bytes, stream)
-        else:
-            self._driver.call("cuMemcpyDtoHAsync", host, memory, size_bytes, stream)
-
 
 class _Driver:
-    """The driver's calls by name. Each returns its result; a failure is a ``UsageError``."""
+    """Calls of the driver API by name. A failure is a ``UsageError``."""
 
     def __init__(self) -> None:
         try:
@@ -125,7 +119,7 @@ class _Driver:
     def call(self, name: str, *arguments: Any) -> Any:
         try:
             status, *results = getattr(self._driver, name)(*arguments)
-        except RuntimeError as error:  # the driver's library itself is not there
+        except RuntimeError as error:  # no driver library
             raise UsageError(
                 "no CUDA driver is found",
                 where=(str(error).splitlines()[0] if str(error) else type(error).__name__,),

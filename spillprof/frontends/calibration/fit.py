@@ -1,4 +1,4 @@
-"""A continuous piecewise-linear curve of size against seconds, by least relative error."""
+"""Fits a continuous piecewise-linear curve of seconds by size, with least relative error."""
 
 import math
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from spillprof.ir.target import TransferCurve
 _Floats = NDArray[np.float64]
 
 MOST_BENDS = 3
-_SLOWEST_RISE = 1e-4  # of the least seconds per byte that were measured: a curve always rises
-_EXACT = 1e-7  # relative error that is nothing but rounding
+_SLOWEST_RISE = 1e-4  # least slope, as a share of the least measured seconds per byte
+_EXACT = 1e-7  # relative error of rounding alone
 _DRAWS = 500
 _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Where a figure lies with 95 % confidence."""
+    """95 % confidence interval."""
 
     low: float
     high: float
@@ -28,10 +28,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostFit:
-    """A curve, its ends in figures, and how sure they are. No interval where nothing is left to judge it by."""
+    """A curve, its set-up and slope, and their confidence intervals (None: too few sizes)."""
 
-    curve: TransferCurve  # (bytes, seconds) at no bytes, at each bend, at the largest size
-    setup_s: float  # the curve at no bytes
+    curve: TransferCurve  # (bytes, seconds) at 0 bytes, at each bend, at the largest size
+    setup_s: float  # the curve at 0 bytes
     s_per_byte: float  # slope of the last piece: one over the bandwidth of large copies
     setup_interval_s: Interval | None
     slope_interval: Interval | None
@@ -42,18 +42,17 @@ class CostFit:
         return 1 / self.s_per_byte
 
     def seconds(self, size_bytes: _Floats) -> _Floats:
-        """The curve at these sizes, beyond the last point along the last piece. Shape as given."""
+        """Seconds at these sizes; beyond the last point, the last piece continues. Shape as given."""
         x, y = (np.array(column, dtype=np.float64) for column in zip(*self.curve, strict=True))
         beyond = np.maximum(size_bytes - x[-1], 0.0)
         return np.asarray(np.interp(size_bytes, x, y) + beyond * self.s_per_byte, dtype=np.float64)
 
 
 def fit_curve(size_bytes: tuple[int, ...], seconds: tuple[float, ...], *, most_bends: int = MOST_BENDS) -> CostFit:
-    """The curve of least squared relative error, with few bends, each at one of the sizes.
+    """The curve of least squared relative error, with at most ``most_bends`` bends, each at one of the sizes.
 
-    It starts at or above no seconds and rises everywhere: its coefficients, set-up and slope of each piece, are not
-    negative. Bends are found by search: the best further one is added and all are moved while that helps; of the curves
-    with none, one, two, ... the one of least information criterion is taken. Sizes ascend; seconds are > 0.
+    Its set-up is not negative, and its slopes are positive. A greedy search adds the best bend, then moves bends while
+    that helps; of the curves with 0, 1, 2, ... bends, the information criterion selects one. Sizes ascend; seconds > 0.
     """
     x, y = np.array(size_bytes, dtype=np.float64), np.array(seconds, dtype=np.float64)
     bends: tuple[int, ...] = ()
@@ -80,7 +79,7 @@ def _with_one_more(x: _Floats, y: _Floats, bends: tuple[int, ...]) -> tuple[int,
 
 
 def _moved(x: _Floats, y: _Floats, bends: tuple[int, ...]) -> tuple[int, ...]:
-    """The bends after each was moved, in turn, to where it fits best, until none moves."""
+    """Moves each bend in turn to where it fits best, until none moves."""
     error = _error(_residuals(x, y, bends))
     while True:
         before = error
@@ -98,7 +97,7 @@ def _moved(x: _Floats, y: _Floats, bends: tuple[int, ...]) -> tuple[int, ...]:
 def _score(residuals: _Floats, bends: tuple[int, ...]) -> float:
     """Akaike's information criterion, corrected for few observations (Hurvich and Tsai, Biometrika 76, 1989).
 
-    Each bend brings two parameters: where it is, and one more slope. Infinite where there are too few sizes for them.
+    A bend has two parameters: its position and a slope. Infinite if there are too few sizes.
     """
     n, parameters = len(residuals), 2 + 2 * len(bends)
     spare = n - parameters - 1
@@ -113,12 +112,12 @@ def _error(residuals: _Floats) -> float:
 
 
 def _residuals(x: _Floats, y: _Floats, bends: tuple[int, ...]) -> _Floats:
-    """Relative errors at the sizes of the best curve with these bends. Shape (n_sizes,)."""
+    """Relative errors of the best curve with these bends. Shape (n_sizes,)."""
     return _lengths(x, x[list(bends)]) @ _coefficients(x, y, bends) / y - 1
 
 
 def _lengths(x: _Floats, bends: _Floats) -> _Floats:
-    """1, and how much of each size lies on each piece. Shape (n_sizes, 2 + n_bends): times coefficients, seconds."""
+    """Design matrix: 1, and the part of each size on each piece. Shape (n_sizes, 2 + n_bends)."""
     starts = np.concatenate([[0.0], bends])
     ends = np.concatenate([bends, [np.inf]])
     on_piece = np.clip(x[:, None], starts, ends) - starts
@@ -164,7 +163,7 @@ def not_negative_least_squares(matrix: _Floats, wanted: _Floats) -> _Floats:
 
 
 def _points(x: _Floats, bends: tuple[int, ...], coefficients: _Floats) -> TransferCurve:
-    """The curve at no bytes, at its bends, and at the largest size."""
+    """The curve at 0 bytes, at its bends, and at the largest size."""
     at = np.array([0.0, *x[list(bends)], x[-1]])
     seconds = _lengths(at, x[list(bends)]) @ coefficients
     return tuple((int(size), float(value)) for size, value in zip(at, seconds, strict=True))
@@ -173,7 +172,7 @@ def _points(x: _Floats, bends: tuple[int, ...], coefficients: _Floats) -> Transf
 def _intervals(
     x: _Floats, y: _Floats, bends: tuple[int, ...], coefficients: _Floats
 ) -> tuple[Interval | None, Interval | None]:
-    """Of set-up and last slope: the curve refitted, bends in place, to itself with its residuals dealt out anew."""
+    """Intervals of set-up and last slope: residual bootstrap of the curve with fixed bends."""
     residuals = y / (_lengths(x, x[list(bends)]) @ coefficients) - 1
     spare = len(x) - len(coefficients)
     if spare < 1:

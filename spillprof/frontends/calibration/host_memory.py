@@ -1,4 +1,4 @@
-"""Copies within this machine's memory, and the caches that they must get past."""
+"""Times copies within this machine's memory, and sweeps its caches."""
 
 import ctypes
 import os
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from spillprof.frontends.calibration.measure import Direction
 from spillprof.ir.errors import UsageError
 
-_ASSUMED_BYTES = 64 * 2**20  # where the system does not tell: more than most have
-_TIMES = 2  # of the cache that is read: what replaces entries at random leaves little of the old after that
+_ASSUMED_BYTES = 64 * 2**20  # where the system does not report it: more than most have
+_TIMES = 2  # of the cache size: evicts nearly all even with random replacement
 _LARGEST_SWEEP_BYTES = 2**30
 
 
 def last_level_cache_bytes() -> tuple[int, bool]:
-    """Size of the last-level cache, and whether the system reports it (else it is assumed)."""
+    """(size of the last-level cache, whether the system reports it; else it is assumed)."""
     found = _of_linux() if sys.platform == "linux" else _of_macos() if sys.platform == "darwin" else 0
     return (found, True) if found > 0 else (_ASSUMED_BYTES, False)
 
@@ -31,9 +31,9 @@ def sweep_bytes(cache_bytes: int) -> int:
 
 
 def cache_sweep(cache_bytes: int) -> Callable[..., None]:
-    """A call that reads so much that nothing of before is left in the caches; it takes any arguments.
+    """A function of any arguments that evicts the caches by reading a large buffer.
 
-    ``UsageError`` without room for what is read.
+    ``UsageError`` if memory is too small for the buffer.
     """
     try:
         buffer = np.ones(max(sweep_bytes(cache_bytes) // 8, 1), np.int64)
@@ -44,13 +44,13 @@ def cache_sweep(cache_bytes: int) -> Callable[..., None]:
         ) from None
 
     def sweep(*_: object) -> None:
-        buffer.max()  # reading takes room in every level; a large write may go past them
+        buffer.max()  # reads allocate in every level; large writes may bypass caches
 
     return sweep
 
 
 def _of_linux() -> int:
-    """The largest of what the kernel lists for the first processor."""
+    """The largest cache that the kernel lists for the first processor."""
     sizes = [0]
     for entry in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         try:
@@ -74,38 +74,37 @@ def _of_macos() -> int:
     return max(sizes)
 
 
-_BLOCK_BYTES = 128 * 1024  # fits the second-level cache, and is large beside the cost of a call
+_BLOCK_BYTES = 128 * 1024  # fits the L2 cache, and outweighs the cost of a call
 _WARM_UP_BYTES = 4096
-_MOST_OF_THE_MEMORY = 0.5  # that buffers may take
+_MOST_OF_THE_MEMORY = 0.5  # limit of buffers
 Block = NDArray[np.uint8]
 
 
 class HostCopier:
     """Reads go from a large buffer to a block in the cache, piece by piece; writes go back; both: large to large.
 
-    What is told is the time that the copying thread ran, where the system has a fine clock for it: other programs that
-    take the processor away in between do not count.
+    Times are CPU time of the copying thread where the system has a fine clock for it, without preemption.
     """
 
     def __init__(self, largest_bytes: int, *, beside_bytes: int = 0) -> None:
-        """Buffers for copies of up to ``largest_bytes``. ``UsageError`` if there is no room for them and the rest."""
+        """Buffers for copies of up to ``largest_bytes``. ``UsageError`` if they and ``beside_bytes`` do not fit."""
         _check_room(2 * largest_bytes + beside_bytes)
         try:
             self._source, self._sink = (np.full(largest_bytes, value, np.uint8) for value in (1, 2))
         except MemoryError:
             raise _no_room(2 * largest_bytes) from None
         self._block = np.full(_BLOCK_BYTES, 3, np.uint8)
-        self._locked = [each for each in (self._source, self._sink) if _lock_pages(each)]
+        self._locked = [each for each in (self._source, self._sink) if _lock_call("mlock", "VirtualLock", each)]
         self._now_s, self._clock = _clock()
 
     @property
     def device(self) -> str:
-        """Memory, and the processor that copies."""
+        """Memory and processor."""
         return f"memory of this machine, {_processor()}"
 
     @property
     def method(self) -> tuple[str, ...]:
-        """What reads and writes are, pages, and clock."""
+        """Meaning of reads and writes, pages, clock."""
         pages = "locked" if len(self._locked) == 2 else "touched before, not locked: the system does not allow it"
         return (
             f"read: from memory into a block of {_BLOCK_BYTES // 1024} KiB that stays in the cache; write: back; "
@@ -115,7 +114,7 @@ class HostCopier:
         )
 
     def seconds(self, direction: Direction, size_bytes: int) -> float:
-        """Seconds of one copy; the block is in the cache and the code is warm, whatever was swept before."""
+        """Seconds of one copy, with the block in the cache and warm code."""
         self._block.fill(3)
         self._copy(direction, min(_WARM_UP_BYTES, size_bytes))
         start_s = self._now_s()
@@ -123,7 +122,7 @@ class HostCopier:
         return self._now_s() - start_s
 
     def close(self) -> None:
-        """Unlock the pages and let the buffers go."""
+        """Unlocks the pages and frees the buffers."""
         for each in self._locked:
             _lock_call("munlock", "VirtualUnlock", each)
         self._locked = []
@@ -138,7 +137,7 @@ class HostCopier:
 
 
 def _clock() -> tuple[Callable[[], float], str]:
-    """A clock, and what it counts. The one of Windows for threads ticks 64 times a second: too coarse."""
+    """A clock, and what it counts. The thread clock of Windows is too coarse (64 ticks a second)."""
     if sys.platform == "win32":
         return time.perf_counter, "wall"
     return time.thread_time, "processor time of the copying thread"
@@ -157,7 +156,7 @@ def _check_room(wanted_bytes: int) -> None:
     try:
         memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
-        return  # not told here: then the allocation has to fail
+        return  # unknown here: the allocation fails instead
     if 0 < memory_bytes * _MOST_OF_THE_MEMORY < wanted_bytes:
         raise _no_room(wanted_bytes)
 
@@ -169,12 +168,8 @@ def _no_room(wanted_bytes: int) -> UsageError:
     )
 
 
-def _lock_pages(buffer: Block) -> bool:
-    """Keep the buffer's pages where they are; False where the system does not allow it."""
-    return _lock_call("mlock", "VirtualLock", buffer)
-
-
 def _lock_call(posix: str, windows: str, buffer: Block) -> bool:
+    """Locks or unlocks a buffer's pages; False where the system does not allow it."""
     address, length = ctypes.c_void_p(buffer.ctypes.data), ctypes.c_size_t(buffer.nbytes)
     try:
         if sys.platform == "win32":

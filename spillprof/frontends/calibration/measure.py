@@ -1,4 +1,4 @@
-"""Copies of growing sizes between two memories, timed."""
+"""Times copies of growing sizes between two memories."""
 
 import math
 import random
@@ -15,33 +15,33 @@ from spillprof.ir.units import format_size
 
 
 class Direction(StrEnum):
-    """Which way the bytes go."""
+    """Direction of a copy."""
 
     READ = "read"  # from the large memory, as a reload
     WRITE = "write"  # into it, as a write-back
-    BOTH = "both"  # as many bytes each way, at once
+    BOTH = "both"  # equal bytes each way, at once
 
 
 class Copier(Protocol):
-    """A machine that copies and tells how long it took."""
+    """A machine that times copies."""
 
     @property
     def device(self) -> str:
-        """What was measured, in words."""
+        """Name of the measured device."""
 
     @property
     def method(self) -> tuple[str, ...]:
-        """How: one remark each."""
+        """How copies are measured, one remark each."""
 
     def seconds(self, direction: Direction, size_bytes: int) -> float:
-        """Seconds of one copy of so many bytes (for ``BOTH``: so many each way)."""
+        """Seconds of one copy of ``size_bytes`` (``BOTH``: that many each way)."""
 
     def close(self) -> None:
-        """Give the buffers back."""
+        """Frees the buffers."""
 
 
 FEWEST_REPETITIONS = 3
-"""Of each copy, even where they take longer than the budget: fewer tell nothing."""
+"""Least repetitions of each copy, even beyond the budget."""
 _FEWEST_FITTED = 4
 _LARGEST_BYTES = 2**40
 _SMALLEST_BYTES = 1024
@@ -54,17 +54,17 @@ class TimedCopies:
 
     direction: Direction
     size_bytes: int
-    held_out: bool  # kept from the fit, to judge it
+    held_out: bool  # not fitted: judges the fit
     seconds: tuple[float, ...]
 
     @property
     def min_s(self) -> float:
-        """The least disturbed repetition: what the curve is fitted to, and judged by."""
+        """The fastest repetition, which the curve is fitted to and judged by."""
         return min(self.seconds)
 
     @property
     def median_s(self) -> float:
-        """What other work on the machine makes of it."""
+        """The median repetition, with other work on the machine."""
         return statistics.median(self.seconds)
 
 
@@ -73,13 +73,13 @@ Prepare = Callable[[Copier, Direction, int], object]
 
 
 def same_copy_before(copier: Copier, direction: Direction, size_bytes: int) -> None:
-    """Leave the caches as this very copy leaves them: what a loop over one size would measure."""
+    """Leaves the caches as this copy leaves them, as in a loop over one size."""
     copier.seconds(direction, size_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Sizes of copies: doubling ones that are fitted, and those half-way between that are held out."""
+    """Sizes of copies: fitted ones, which double, and held-out ones half-way between."""
 
     fitted: tuple[int, ...]
     held_out: tuple[int, ...]
@@ -115,11 +115,10 @@ def measure_copies(
     most_repetitions: int,
     progress: Callable[[], object] = lambda: None,
 ) -> tuple[TimedCopies, ...]:
-    """Each copy measured until the budget is spent or every one has ``most_repetitions``.
+    """Measures every copy until the budget is spent or each has ``most_repetitions``.
 
-    Copies of all sizes and directions take turns in an order that changes from round to round, so that a slow spell of
-    the machine touches all of them a little. Both directions at once are measured at the larger half of the fitted
-    sizes: only the bandwidth that they share is wanted.
+    Each round times all sizes and directions in a new random order, which spreads disturbances over all of them. Both
+    directions at once are measured at the larger half of the fitted sizes, enough for their shared bandwidth.
     """
     one_way = (*((size, False) for size in sizes.fitted), *((size, True) for size in sizes.held_out))
     copies = [(way, size, held) for way in (Direction.READ, Direction.WRITE) for size, held in one_way]
@@ -140,7 +139,7 @@ def measure_copies(
 
 
 def _turns(copies: list[tuple[Direction, int, bool]], rounds: int) -> Iterable[tuple[int, tuple[Direction, int, bool]]]:
-    """(round, copy), every copy once a round, in an order of its own each time."""
+    """(round, copy): every copy once a round, in a new random order."""
     mixer = random.Random(0)
     for number in range(rounds):
         for copy in mixer.sample(copies, len(copies)):

@@ -19,26 +19,26 @@ _LONGEST_NAME = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """Shapes that the user assumes, and the tensors among them met on the walk."""
+    """Shapes that the user assumes, and which of their tensors were visited."""
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
 
 
 class KnownOutput(NamedTuple):
-    """What inference and the file say of an output."""
+    """Types of an output by inference and by the file."""
 
     node: Node
     found: ValueType | None  # inferred
-    limit: ValueType | None = None  # no dimension passes this
-    least: ValueType | None = None  # no dimension is below this
-    is_exact: bool = True  # dimensions that were found are facts, not bounds
+    limit: ValueType | None = None  # upper bound
+    least: ValueType | None = None  # lower bound
+    is_exact: bool = True  # dimensions in ``found`` are exact, not bounds
     claimed: ValueType | None = None  # by the file
     inputs: Sequence[ValueType | None] = ()
 
 
 def check_assumed(assumed: Assumed, body: Body) -> None:
-    """``UsageError`` unless every name is that of a value that some operator writes."""
+    """``UsageError`` unless an operator writes every named tensor."""
     if not assumed.shapes:
         return
     written = {name for inner in _bodies(body) for node in inner.nodes for name in _written(node)}
@@ -58,9 +58,9 @@ def check_assumed(assumed: Assumed, body: Body) -> None:
 
 
 def settle(name: str, assumed: Assumed, evidence: KnownOutput, tally: Tally) -> ValueType | None:
-    """The type of an output whose shape the user gives; what is proven already stays.
+    """The type of an output whose shape the user gives; an inferred exact shape stays.
 
-    ``UsageError`` if the shape contradicts what is proven, or if nobody says which type the elements have.
+    ``UsageError`` if the shape contradicts inference, or if the element type is unknown.
     """
     assumed.met.add(name)
     shape, found = assumed.shapes[name], evidence.found
@@ -88,7 +88,7 @@ def settle(name: str, assumed: Assumed, evidence: KnownOutput, tally: Tally) -> 
 
 
 def note_unmet(assumed: Assumed, tally: Tally) -> None:
-    """Says which of the shapes belong to operators that never run."""
+    """Notes assumed shapes of operators that never run."""
     for name in assumed.shapes:
         if name not in assumed.met:
             tally.note(
@@ -97,7 +97,7 @@ def note_unmet(assumed: Assumed, tally: Tally) -> None:
 
 
 def assume_advice(name: str, found: ValueType | None) -> str:
-    """The option that would give a tensor its shape: known sizes as they are, 1 for the rest."""
+    """The option that gives a tensor its shape: known sizes, and 1 for the rest."""
     shape = found.shape if found is not None and found.shape is not None else None
     example = "1x3x224x224" if shape is None else written_shape(tuple(1 if dim is None else dim for dim in shape))
     return f"--assume {name}={example}"
@@ -139,7 +139,7 @@ def _bodies(body: Body) -> Iterator[Body]:
 
 
 def _written(node: Node) -> Iterator[str]:
-    """What an operator writes; a SequenceMap also takes elements out of sequences."""
+    """Names that an operator writes; a SequenceMap also writes its body's inputs."""
     yield from filter(None, node.outputs)
     if node.op_type == "SequenceMap":
         yield from (name for body in node.bodies for name, _ in body.inputs)

@@ -1,8 +1,8 @@
 """Output sizes of the attention operators of ``com.microsoft``.
 
-Keys and values that an operator returns are as long as the past and this run's together; where past and present share
-a buffer, it is as long as the longest sequence, and what is returned is that buffer. GroupQueryAttention says neither:
-it returns as much as the past holds, or the total length if that is more, and the total length is an input.
+Returned keys and values have the length of the past plus the length of the input. Where past and present share a
+buffer, they have its length, that of the longest sequence. GroupQueryAttention returns the longer of the past and the
+total sequence length, which is an input.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ from spillprof.frontends.onnx.rule import OperatorCase, Sized, SizeRule, undecid
 
 
 def _projected(past: int, dtype: int, default: int = 0) -> SizeRule:
-    """Attention with the projection inside; positions of the past, and of the input that gives the output's type.
+    """Attention with the projection inside; indices of the past and of the input that sets the output's type.
 
-    ``default``: whether past and present share a buffer if nothing is said.
+    ``default``: ``past_present_share_buffer`` where the attribute is absent.
     """
 
     def rule(case: OperatorCase) -> Sequence[Sized]:
@@ -34,10 +34,6 @@ def _projected(past: int, dtype: int, default: int = 0) -> SizeRule:
     return rule
 
 
-def _packed(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), (case.shape(0)[0], _projection(case)))]
-
-
 def _packed_heads(case: OperatorCase) -> Sequence[Sized]:
     query = case.shape(0)
     width = query[1] * query[3] if len(query) == 4 else case.shape(2)[1]
@@ -45,7 +41,7 @@ def _packed_heads(case: OperatorCase) -> Sequence[Sized]:
 
 
 def _multi_head(past: int) -> SizeRule:
-    """Heads side by side, by head, or packed with keys and values; ``past``: position of the keys of the past."""
+    """Queries by head, concatenated or on an axis, or packed with keys and values; ``past``: index of the past keys."""
 
     def rule(case: OperatorCase) -> Sequence[Sized]:
         query, heads = case.shape(0), _heads(case)
@@ -68,7 +64,7 @@ def _multi_head(past: int) -> SizeRule:
 
 
 def _grouped(case: OperatorCase) -> Sequence[Sized]:
-    """GroupQueryAttention: the length of what it returns is open where the total length is not known."""
+    """GroupQueryAttention: the length of the caches and scores is open where the total length is unknown."""
     (batch, length, _), heads = case.shape(0), _heads(case)
     groups, width = _grouped_heads(case)
     kind = case.dtype(0)
@@ -83,7 +79,7 @@ def _grouped(case: OperatorCase) -> Sequence[Sized]:
 
 
 def _grown(past: tuple[int, ...], total: int | None) -> tuple[int | None, ...]:
-    """A cache after this run."""
+    """Shape of a cache after the operator."""
     batch, groups, capacity, width = past
     return (batch, groups, None if total is None else max(capacity, total), width)
 
@@ -96,7 +92,7 @@ def _sparse(case: OperatorCase) -> Sequence[Sized]:
 
 
 def _grouped_heads(case: OperatorCase) -> tuple[int, int]:
-    """Heads of the keys, and width of one head; queries, keys and values may lie side by side."""
+    """Number of key heads, and width of a head; the first input may hold queries, keys and values concatenated."""
     hidden, heads = case.shape(0)[2], _heads(case)
     groups = case.number("kv_num_heads", 0) or undecided()
     return groups, hidden // heads if case.has(1) else hidden // (heads + 2 * groups)
@@ -108,16 +104,6 @@ def _paged(case: OperatorCase) -> Sequence[Sized]:
     packed = 0 if case.has(1) else 2 * groups
     caches = [(case.dtype(i), case.shape(i)) for i in (3, 4)]
     return [(case.dtype(0), (tokens, hidden // (heads + packed) * heads)), *caches]
-
-
-def _relative_bias(case: OperatorCase) -> Sequence[Sized]:
-    heads = case.shape(0)[1]
-    return [(case.dtype(0), (1, heads, *case.contents(1), *case.contents(2)))]
-
-
-def _gated_relative_bias(case: OperatorCase) -> Sequence[Sized]:
-    batch, length = case.shape(0)[:2]
-    return [(case.dtype(0), (batch, _heads(case), length, length))]
 
 
 def _keys(case: OperatorCase, heads: int) -> tuple[int, tuple[int, int]]:
@@ -138,7 +124,7 @@ def _projection(case: OperatorCase) -> int:
 
 
 def _shares(case: OperatorCase, default: int = 0) -> bool:
-    """Whether past and present lie in one buffer."""
+    """Whether past and present share a buffer."""
     return case.number("past_present_share_buffer", default) != 0
 
 
@@ -150,14 +136,14 @@ ATTENTION_SIZES: Mapping[str, SizeRule] = {
     "Attention": _projected(past=4, dtype=0),
     "DecoderMaskedMultiHeadAttention": _multi_head(5),
     "DecoderMaskedSelfAttention": _projected(past=4, dtype=0, default=1),
-    "GatedRelativePositionBias": _gated_relative_bias,
+    "GatedRelativePositionBias": lambda c: [(c.dtype(0), (c.shape(0)[0], _heads(c), c.shape(0)[1], c.shape(0)[1]))],
     "GroupQueryAttention": _grouped,
     "MultiHeadAttention": _multi_head(6),
-    "PackedAttention": _packed,
+    "PackedAttention": lambda c: [(c.dtype(0), (c.shape(0)[0], _projection(c)))],
     "PackedMultiHeadAttention": _packed_heads,
     "PagedAttention": _paged,
     "QAttention": _projected(past=8, dtype=3),
-    "RelativePositionBias": _relative_bias,
+    "RelativePositionBias": lambda c: [(c.dtype(0), (1, c.shape(0)[1], *c.contents(1), *c.contents(2)))],
     "SparseAttention": _sparse,
 }
 """Domain ``com.microsoft``, by operator type."""

@@ -14,7 +14,7 @@ _AXIS_KEY = re.compile(r"(.*)\[(-?\d+)\]", re.DOTALL | re.ASCII)
 _LISTED = 8
 
 Axis = int | str | None
-"""A known size, a symbol, or neither."""
+"""A known size, a symbol, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ def bind_inputs(inputs: Sequence[tuple[str, TypeProto | None]], bindings: Bindin
 
 
 class _Binder:
-    """Collects sizes of symbols and of unnamed axes."""
+    """Sizes of symbols and of unnamed axes."""
 
     def __init__(self, inputs: Sequence[tuple[str, TypeProto | None]]) -> None:
         self.others: dict[str, TypeProto] = {}  # inputs that are no tensors
@@ -68,7 +68,7 @@ class _Binder:
         ]
 
     def bind_shape(self, name: str, shape: Sequence[int]) -> None:
-        """Takes the whole shape of one input."""
+        """Binds the whole shape of one input."""
         if name not in self.axes:
             raise UsageError(f"the model has no input '{name}'", hint=_nearest(name, list(self.axes)))
         option = f"--shape {name}={'x'.join(map(str, shape))}"
@@ -85,7 +85,7 @@ class _Binder:
             self._bind_axis(name, axis, size, option)
 
     def bind_dim(self, key: str, size: int) -> None:
-        """Takes the size of a symbol, or of one axis of an input."""
+        """Binds a symbol, or one axis of an input."""
         option = f"--dim {key}={size}"
         if size < 0:
             raise UsageError(f"{option}: a size is negative")
@@ -98,7 +98,7 @@ class _Binder:
             raise UsageError(f"no input has a dimension '{key}'", hint=_nearest(key, self._keys()))
 
     def bind_batch(self, size: int) -> None:
-        """Takes the first axis of every input that leaves it open."""
+        """Binds the first axis of every input where it is open."""
         option = f"--batch {size}"
         if size < 0:
             raise UsageError(f"{option}: a size is negative")
@@ -132,7 +132,7 @@ class _Binder:
         self.sources.setdefault(key, option)
 
     def result(self) -> BoundInputs:
-        """All types; ``ShapeError`` with the options that are still needed."""
+        """All input types. ``ShapeError`` lists the options that are missing."""
         types = {name: self._filled(proto) for name, proto in self.others.items()}
         missing: dict[str, str] = {}  # option → where it is needed
         for name, axes in self.axes.items():
@@ -152,7 +152,7 @@ class _Binder:
         return BoundInputs(types=types, dims=dict(self.sizes))
 
     def _filled(self, proto: TypeProto) -> ValueType:
-        """A sequence, map or optional, with the symbols inside that are bound."""
+        """A sequence, map or optional, its bound symbols replaced."""
         filled = TypeProto()
         filled.CopyFrom(proto)
         for dim in _inner_dims(filled):
@@ -180,7 +180,7 @@ class _Binder:
 
 
 def plausible_size(symbol: str, axis: int, rank: int) -> int:
-    """A size to propose for an open dimension, by its name, or by its place where it has none that tells."""
+    """A size to propose for an open dimension, from words in its name, else from its axis and rank."""
     words = [word for word in re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", symbol).lower()) if word]
     for size, meant in _SIZE_OF_WORDS:
         if any(word.startswith(meant) or (symbol.isalpha() and word in _LETTERS.get(size, ())) for word in words):
@@ -198,7 +198,7 @@ _SIZE_OF_WORDS = (
     (3, ("channel",)),
 )
 _LETTERS = {1: ("n", "b", "bs"), _SEQUENCE: ("s", "t", "l"), 224: ("h", "w"), 3: ("c",)}
-"""Sizes by how words in a symbol's name begin, and by words of one letter or two."""
+"""Sizes by prefixes of the words in a symbol's name, and by words of one or two letters."""
 
 
 def _inner_dims(proto: TypeProto) -> list[TensorShapeProto.Dimension]:
@@ -221,6 +221,6 @@ def _written(axes: Sequence[Axis]) -> str:
 
 
 def quoted(option: str) -> str:
-    """An option as a shell takes it."""
+    """An option, quoted for a shell."""
     flag, value = option.split(" ", 1)
     return option if re.fullmatch(r"[\w.=,:/@%+-]+", value, re.ASCII) else f'{flag} "{value}"'

@@ -1,4 +1,4 @@
-"""Converts the nodes of a file to plain values: unique names, constants apart, model-local functions inlined."""
+"""Converts a file's nodes to plain values: unique names, separate constants, model-local functions inlined."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ FunctionKey = tuple[str, str, str]
 
 def function_key(domain: str, name: str, proto: NodeProto | FunctionProto) -> FunctionKey:
     """The key that a call shares with the function that it calls."""
-    return ("" if domain == "ai.onnx" else domain, name, getattr(proto, "overload", ""))
+    return (_domain(domain), name, getattr(proto, "overload", ""))
 
 
 def check_expansion(graph: GraphProto, functions: Mapping[FunctionKey, FunctionProto]) -> None:
@@ -45,7 +45,7 @@ def check_expansion(graph: GraphProto, functions: Mapping[FunctionKey, FunctionP
 
 
 def _measure(start: FunctionKey, functions: Mapping[FunctionKey, FunctionProto], sizes: dict[FunctionKey, int]) -> None:
-    """Fills in the expanded size of a function and of all that it calls, innermost first."""
+    """Fills in the expanded size of a function and of its callees, innermost first."""
     called = {start: _called(functions[start].node)}
     counted = {start: 1}
     while called:
@@ -74,7 +74,7 @@ def _limit(count: int) -> None:
 
 
 def _called(nodes: Iterable[NodeProto]) -> Iterator[FunctionKey]:
-    """The keys of all nodes, those in bodies included."""
+    """The keys of all nodes, also in bodies."""
     stack = [iter(nodes)]
     while stack:
         node = next(stack[-1], None)
@@ -96,7 +96,7 @@ MAX_BODY_DEPTH = 64
 
 
 def model_body(model: ModelProto) -> Body:
-    """The model's main graph, functions inlined. ``ModelError`` for unknown functions, recursion or explosion."""
+    """The model's main graph, functions inlined. ``ModelError`` for recursion, unknown opsets, exponential growth."""
     functions = {function_key(f.domain, f.name, f): f for f in model.functions}
     if len(functions) != len(model.functions):
         raise ModelError("two functions of the model have the same name")
@@ -158,7 +158,9 @@ def _body(graph: GraphProto, context: _Context, depth: int) -> Body:
             continue
         bodies: tuple[Body, ...] = ()
         if attributes:
-            bodies = tuple(_body(g, inner, depth + 1) for a in attributes for g in (*_graph_of(a), *a.graphs))
+            bodies = tuple(
+                _body(g, inner, depth + 1) for a in attributes for g in (*([a.g] if a.HasField("g") else ()), *a.graphs)
+            )
         version = inner.opsets.get(domain)
         if version is None:
             raise _not_imported(op_type, domain, name)
@@ -207,7 +209,7 @@ def _inlined(
 
 
 def _call(node: NodeProto, function: FunctionProto, context: _Context, name: str) -> _Context:
-    """The environment of one function call: formal names map to the call's, all others get a prefix."""
+    """The environment of a function call: formal names map to actual ones, all others get a prefix."""
     if len(node.input) > len(function.input) or len(node.output) > len(function.output):
         raise ModelError(f"a call of '{function.name}' has more inputs or outputs than the function", where=(name,))
     prefix = f"{name}/"
@@ -240,7 +242,7 @@ _PASSED_THROUGH = "\0output\0"
 
 
 def _function_nodes(function: FunctionProto) -> Iterator[NodeProto]:
-    """The function's nodes, and an Identity for each output that is just an input."""
+    """The function's nodes, and an Identity for each output that is an input."""
     yield from function.node
     inputs = set(function.input)
     for output in function.output:
@@ -268,10 +270,6 @@ def _resolved(attribute: AttributeProto, context: _Context) -> AttributeProto:
     renamed.CopyFrom(argument)
     renamed.name = attribute.name
     return renamed
-
-
-def _graph_of(attribute: AttributeProto) -> tuple[GraphProto, ...]:
-    return (attribute.g,) if attribute.HasField("g") else ()
 
 
 def _not_imported(op_type: str, domain: str, name: str) -> ModelError:
@@ -307,7 +305,7 @@ def _without_trailing_blanks(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class _Names:
-    """Makes node names of one graph unique; a name that the file uses once stays as it is."""
+    """Makes node names of one graph unique; names that occur once do not change."""
 
     def __init__(self, given: Iterable[str]) -> None:
         self._taken: set[str] = set()
@@ -315,7 +313,7 @@ class _Names:
         self._next: dict[str, int] = {}
 
     def take(self, node: NodeProto, prefix: str, index: int) -> str:
-        """A name for a node: its own, else its type and place."""
+        """A unique name for a node, from its own name, else from its type and index."""
         given = node.name
         wanted = name = prefix + (given or f"{node.op_type}_{index}")
         reserved = self._reserved if (prefix or not given) else ()

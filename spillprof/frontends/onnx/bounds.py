@@ -1,4 +1,4 @@
-"""Upper bounds where an output's size depends on the data itself."""
+"""Upper bounds on outputs whose size depends on the data."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,46 +10,55 @@ from spillprof.frontends.onnx.proto import Array
 
 
 class Bound(NamedTuple):
-    """The largest types the outputs can have, and what was assumed for it."""
+    """The largest types that the outputs can have, and the assumption that the reports state."""
 
     types: tuple[ValueType | None, ...]
     assumption: str
-    least: tuple[ValueType | None, ...] = ()  # where known, the smallest: what a file states in between can be true
+    least: tuple[ValueType | None, ...] = ()  # the smallest, where known; a stated type in between can be true
 
 
 _Known = Sequence[ValueType | None]
 _Values = Sequence[Array | None]
-_Rule = Callable[[Node, _Known, _Values, _Known], tuple[ValueType | None, ...] | None]
+_Bounds = tuple[ValueType | None, ...] | None
+
+
+class _Case(NamedTuple):
+    node: Node
+    inputs: _Known
+    values: _Values
+    inferred: _Known
+
+
+_Rule = Callable[[_Case], _Bounds]
 
 
 def upper_bound(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> Bound | None:
-    """Sizes that the outputs cannot pass; None where no bound follows cleanly."""
+    """Upper bound on the outputs' sizes; None if no rule gives one."""
     rule = _RULES_BY_DOMAIN.get(node.domain, {}).get(node.op_type)
     if rule is None or not inputs or inputs[0] is None or not inputs[0].is_sized:
         return None
-    types = rule(node, inputs, values, inferred)
+    case = _Case(node, inputs, values, inferred)
+    types = rule(case)
     if types is None:
         return None
     why = f"the output of {node.op_type} depends on the data: its largest size is taken"
     least = _LEAST.get((node.domain, node.op_type))
-    return Bound(types, why, () if least is None else least(node, inputs, values, inferred) or ())
+    return Bound(types, why, () if least is None else least(case) or ())
 
 
-def _nonzero(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
-    shape = _shape(inputs[0])
+def _nonzero(case: _Case) -> _Bounds:
+    shape = _shape(case.inputs[0])
     return (tensor_type("int64", (max(len(shape), 1), math.prod(shape))),)
 
 
-def _non_max_suppression(
-    node: Node, inputs: _Known, values: _Values, inferred: _Known
-) -> tuple[ValueType | None, ...] | None:
-    scores = inputs[1] if len(inputs) > 1 else None
+def _non_max_suppression(case: _Case) -> _Bounds:
+    scores = case.inputs[1] if len(case.inputs) > 1 else None
     if scores is None or not scores.is_sized or len(scores.sized_shape) != 3:
         return None
     batch, classes, boxes = scores.sized_shape
-    if len(node.inputs) < 3 or not node.inputs[2]:
+    if len(case.node.inputs) < 3 or not case.node.inputs[2]:
         return (tensor_type("int64", (0, 3)),)
-    limit = values[2]
+    limit = case.values[2]
     kept = (
         boxes
         if limit is None or limit.size != 1 or limit.dtype.kind not in "iu"
@@ -58,11 +67,11 @@ def _non_max_suppression(
     return (tensor_type("int64", (batch * classes * kept, 3)),)
 
 
-def _like_input(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
-    """Slice, TopK, Split, Compress: no dimension of an output passes that of the first input."""
-    limit = _shape(inputs[0])
+def _like_input(case: _Case) -> _Bounds:
+    """Slice, TopK, Split: no dimension of an output exceeds that of the first input."""
+    limit = _shape(case.inputs[0])
     types: list[ValueType | None] = []
-    for output in inferred:
+    for output in case.inferred:
         if output is None:
             return None
         shape = output.shape if output.shape is not None else (None,) * len(limit)
@@ -73,68 +82,64 @@ def _like_input(node: Node, inputs: _Known, values: _Values, inferred: _Known) -
     return tuple(types)
 
 
-def _texts(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
-    """What is no stop word; one empty text where all of them are."""
-    shape = _shape(inputs[0])
+def _texts(case: _Case) -> _Bounds:
+    """StringNormalizer: all texts but stop words; one empty text if all are stop words."""
+    shape = _shape(case.inputs[0])
     return (tensor_type("string", (*shape[:-1], max(shape[-1], 1))),) if shape else None
 
 
-def _compress(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
-    first = inputs[0]
+def _compress(case: _Case) -> _Bounds:
+    first = case.inputs[0]
     assert first is not None
-    axis = next((a.i for a in node.attributes if a.name == "axis"), None)
+    axis = next((a.i for a in case.node.attributes if a.name == "axis"), None)
     if axis is None:
         return (tensor_type(first.dtype, (math.prod(_shape(first)),)),)
     return (first,)
 
 
-def _unique(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
-    first = inputs[0]
+def _unique(case: _Case) -> _Bounds:
+    first = case.inputs[0]
     assert first is not None
     shape = _shape(first)
-    axis = next((a.i for a in node.attributes if a.name == "axis"), None)
+    axis = next((a.i for a in case.node.attributes if a.name == "axis"), None)
     if axis is not None and not -len(shape) <= axis < len(shape):
         return None
     count = math.prod(shape) if axis is None else shape[axis]
     unique = tensor_type(first.dtype, (count,) if axis is None else shape)
     index = tensor_type("int64", (count,))
-    return (unique, index, index, index)[: len(node.outputs)]
+    return (unique, index, index, index)[: len(case.node.outputs)]
 
 
-def _contrib_unique(
-    node: Node, inputs: _Known, values: _Values, inferred: _Known
-) -> tuple[ValueType | None, ...] | None:
-    index = tensor_type("int64", (math.prod(_shape(inputs[0])),))
-    assert inputs[0] is not None
-    return (tensor_type(inputs[0].dtype, index.shape), index, index)[: len(node.outputs)]
+def _contrib_unique(case: _Case) -> _Bounds:
+    index = tensor_type("int64", (math.prod(_shape(case.inputs[0])),))
+    assert case.inputs[0] is not None
+    return (tensor_type(case.inputs[0].dtype, index.shape), index, index)[: len(case.node.outputs)]
 
 
-def _remove_padding(
-    node: Node, inputs: _Known, values: _Values, inferred: _Known
-) -> tuple[ValueType | None, ...] | None:
-    assert inputs[0] is not None
-    if len(_shape(inputs[0])) < 2:
+def _remove_padding(case: _Case) -> _Bounds:
+    assert case.inputs[0] is not None
+    if len(_shape(case.inputs[0])) < 2:
         return None
-    batch, length, *rest = _shape(inputs[0])
-    tokens = tensor_type(inputs[0].dtype, (batch * length, *rest))
+    batch, length, *rest = _shape(case.inputs[0])
+    tokens = tensor_type(case.inputs[0].dtype, (batch * length, *rest))
     more = [tensor_type("int32", shape) for shape in ((batch, length), (batch + 1,), (1,))]
-    return (tokens, *more)[: len(node.outputs)]
+    return (tokens, *more)[: len(case.node.outputs)]
 
 
-def _grown_cache(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
-    """GroupQueryAttention: keys and values of this run all come behind those that the cache has room for."""
-    return _cache_lengths(inputs, inferred, lambda capacity, length: (capacity + length, capacity + length))
+def _grown_cache(case: _Case) -> _Bounds:
+    """GroupQueryAttention, largest: new keys and values are appended to a full cache."""
+    return _cache_lengths(case.inputs, case.inferred, lambda capacity, length: (capacity + length, capacity + length))
 
 
-def _kept_cache(node: Node, inputs: _Known, values: _Values, inferred: _Known) -> tuple[ValueType | None, ...] | None:
-    """They find room in the cache: past and present are of one capacity."""
-    return _cache_lengths(inputs, inferred, lambda capacity, length: (capacity, length))
+def _kept_cache(case: _Case) -> _Bounds:
+    """GroupQueryAttention, smallest: new keys and values fit into the cache."""
+    return _cache_lengths(case.inputs, case.inferred, lambda capacity, length: (capacity, length))
 
 
 def _cache_lengths(
     inputs: _Known, inferred: _Known, lengths: Callable[[int, int], tuple[int, int]]
 ) -> tuple[ValueType | None, ...] | None:
-    """The outputs with their open length filled in: that of the caches, and of the scores."""
+    """The outputs with open dimensions set to ``lengths`` of (capacity, input length): of the caches, of the scores."""
     past = inputs[3] if len(inputs) > 3 else None
     if past is None or not past.is_sized:
         return None

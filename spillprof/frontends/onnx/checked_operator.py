@@ -1,4 +1,4 @@
-"""Access to the operands and attributes of an operator for checks."""
+"""Operands and attributes of an operator, as checks read them."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from spillprof.ir.graph import AttributeValue
 
 
 class CheckedOperator(NamedTuple):
-    """An operator with what is known of its inputs."""
+    """An operator, and the types and contents of its inputs as far as known."""
 
     node: Node
     settings: Mapping[str, AttributeValue]
@@ -24,7 +24,7 @@ class CheckedOperator(NamedTuple):
         return index < len(self.node.inputs) and bool(self.node.inputs[index])
 
     def shape(self, index: int) -> tuple[int | None, ...] | None:
-        """The shape of an input as far as known; None if not even its rank is, or there is no such input."""
+        """The shape of an input, None for an unknown dimension; None if the rank is unknown or the input absent."""
         known = self.types[index] if index < len(self.types) else None
         return None if known is None else known.shape
 
@@ -39,14 +39,14 @@ class CheckedOperator(NamedTuple):
         return None if shape is None else len(shape)
 
     def value(self, index: int) -> list[int | float] | None:
-        """The contents of an input, where they are known numbers."""
+        """The elements of an input; None unless they are known numbers."""
         value = self.values[index] if index < len(self.values) else None
         if value is None or value.dtype.kind not in "iuf":
             return None
         return [each.item() for each in np.ravel(value)]
 
     def text(self, name: str) -> str:
-        """A text; "" if it is absent. What is no UTF-8 is shown as Python writes it."""
+        """A text attribute; "" if absent; its ``repr`` if it is not valid UTF-8."""
         value = self.settings.get(name, "")
         return value if isinstance(value, str) else repr(value)
 

@@ -1,15 +1,11 @@
-"""Operators of classical machine learning (``ai.onnx.ml``), where onnx infers no or only part of the shape."""
+"""Output sizes of classical machine learning (``ai.onnx.ml``), where onnx infers only part of the shape or none."""
 
 import math
 from collections.abc import Mapping, Sequence
 
 from spillprof.frontends.onnx.elements import DTYPE_OF_ELEMENT
 from spillprof.frontends.onnx.proto import TypeProto
-from spillprof.frontends.onnx.rule import OperatorCase, Sized, SizeRule, same, undecided
-
-
-def _same_as_float(case: OperatorCase) -> Sequence[Sized]:
-    return [("float32", case.shape(0))]
+from spillprof.frontends.onnx.rule import OperatorCase, Sized, SizeRule, same, same_as, undecided
 
 
 def _rows(case: OperatorCase) -> int:
@@ -37,14 +33,6 @@ def _regressor(case: OperatorCase) -> Sequence[Sized]:
     return [("float32", (_rows(case), targets))]
 
 
-def _zip_map(case: OperatorCase) -> Sequence[Sized]:
-    return [("sequence", ())]
-
-
-def _one_hot_encoder(case: OperatorCase) -> Sequence[Sized]:
-    return [("float32", (*case.shape(0), case.count("cats_int64s", "cats_strings") or undecided()))]
-
-
 def _label_encoder(case: OperatorCase) -> Sequence[Sized]:
     shape = case.shape(0)
     for name, dtype in (("values_strings", "string"), ("values_int64s", "int64"), ("values_floats", "float32")):
@@ -56,56 +44,40 @@ def _label_encoder(case: OperatorCase) -> Sequence[Sized]:
     return [("int64" if case.dtype(0) == "string" else "string", shape)]
 
 
-def _array_feature_extractor(case: OperatorCase) -> Sequence[Sized]:
-    shape, picked = case.shape(0), math.prod(case.shape(1))
-    return [(case.dtype(0), (*(shape[:-1] or (1,)), picked))]
-
-
-def _feature_vectorizer(case: OperatorCase) -> Sequence[Sized]:
-    return [("float32", (_rows(case), sum(case.numbers("inputdimensions"))))]
-
-
-def _category_mapper(case: OperatorCase) -> Sequence[Sized]:
-    return [("int64" if case.dtype(0) == "string" else "string", case.shape(0))]
-
-
 def _dict_vectorizer(case: OperatorCase) -> Sequence[Sized]:
-    """A row of one column for each word that the operator knows; of the type of the map's values."""
-    return [(_map_values(case), (1, case.count("string_vocabulary", "int64_vocabulary") or undecided()))]
+    """One row with a column for each word of the vocabulary, of the type of the map's values."""
+    values = TypeProto.FromString(case.known(0).proto).map_type.value_type
+    dtype = DTYPE_OF_ELEMENT[values.tensor_type.elem_type]
+    return [(dtype, (1, case.count("string_vocabulary", "int64_vocabulary") or undecided()))]
 
 
 def _cast_map(case: OperatorCase) -> Sequence[Sized]:
-    """Sparse: as many columns as the attribute says. Dense: as many as the map has keys, which nobody knows."""
+    """Sparse: ``max_map`` columns. Dense: one column per key of the map, which is unknown before the run."""
     if case.settings.get("map_form", "DENSE") != "SPARSE":
         raise ValueError("not decided")
     dtypes = {"TO_FLOAT": "float32", "TO_INT64": "int64", "TO_STRING": "string"}
     return [(dtypes[str(case.settings.get("cast_to", "TO_FLOAT"))], (1, case.number("max_map", 1)))]
 
 
-def _map_values(case: OperatorCase) -> str:
-    values = TypeProto.FromString(case.known(0).proto).map_type.value_type
-    return DTYPE_OF_ELEMENT[values.tensor_type.elem_type]
-
-
 CLASSICAL_SIZES: Mapping[str, SizeRule] = {
-    "ArrayFeatureExtractor": _array_feature_extractor,
-    "Binarizer": _same_as_float,
+    "ArrayFeatureExtractor": lambda c: [(c.dtype(0), (*(c.shape(0)[:-1] or (1,)), math.prod(c.shape(1))))],
+    "Binarizer": same_as(0, "float32"),
     "CastMap": _cast_map,
-    "CategoryMapper": _category_mapper,
+    "CategoryMapper": lambda c: [("int64" if c.dtype(0) == "string" else "string", c.shape(0))],
     "DictVectorizer": _dict_vectorizer,
-    "FeatureVectorizer": _feature_vectorizer,
+    "FeatureVectorizer": lambda c: [("float32", (_rows(c), sum(c.numbers("inputdimensions"))))],
     "Imputer": same,
     "LabelEncoder": _label_encoder,
     "LinearClassifier": _classifier,
     "LinearRegressor": _regressor,
-    "Normalizer": _same_as_float,
-    "OneHotEncoder": _one_hot_encoder,
+    "Normalizer": same_as(0, "float32"),
+    "OneHotEncoder": lambda c: [("float32", (*c.shape(0), c.count("cats_int64s", "cats_strings") or undecided()))],
     "SVMClassifier": _support_vector_classifier,
     "SVMRegressor": _regressor,
-    "Scaler": _same_as_float,
+    "Scaler": same_as(0, "float32"),
     "TreeEnsemble": _regressor,
     "TreeEnsembleClassifier": _classifier,
     "TreeEnsembleRegressor": _regressor,
-    "ZipMap": _zip_map,
+    "ZipMap": lambda c: [("sequence", ())],
 }
 """By operator type."""

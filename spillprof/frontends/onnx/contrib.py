@@ -1,4 +1,4 @@
-"""Output sizes of operators for which onnx has no rule: vendor domains, classical machine learning, the oldest sets.
+"""Output sizes of operators that onnx does not infer: vendor domains, classical machine learning, old opsets.
 
 Each rule follows the operator's published definition. A rule that cannot decide raises ``LookupError`` or
 ``ValueError``, and the output counts as unknown.
@@ -28,7 +28,7 @@ def contrib_rule(node: Node) -> SizeRule | None:
 
 
 def apply_rule(rule: SizeRule, case: OperatorCase) -> tuple[ValueType | None, ...] | Standard | None:
-    """What a rule says; None where it cannot decide. A sequence or map is sized by its kind alone."""
+    """The outputs' types by a rule; None where it cannot decide. Sequences and maps have no shape."""
     try:
         result = rule(case)
         if isinstance(result, Standard):

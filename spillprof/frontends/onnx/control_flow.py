@@ -1,4 +1,4 @@
-"""If, Loop and Scan: sizes their bodies, and from those their outputs."""
+"""Sizes the bodies of If, Loop and Scan, and from these their outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,29 +16,27 @@ from spillprof.frontends.onnx.session import (
     SizedBody,
     Types,
     inner_scope,
-    known_type,
     output_types,
 )
 from spillprof.ir.errors import ModelError, ShapeError, UsageError
 from spillprof.ir.graph import AttributeValue, TripBasis, Trips
 
-Settings = Mapping[str, AttributeValue]
 
-
-def visit_bodies(node: Node, settings: Settings, scope: Scope, session: Session, size: SizeBody) -> BodyOutcome:
+def visit_bodies(node: Node, scope: Scope, session: Session, size: SizeBody) -> BodyOutcome:
     """Sizes the bodies of one operator. ``ModelError`` if it is not If, Loop or Scan."""
     if node.domain == "" and node.op_type == "If":
         return _visit_if(node, scope, session, size)
     if node.domain == "" and node.op_type == "Loop":
         return visit_loop(node, scope, session, size)
     if node.domain == "" and node.op_type == "Scan":
-        return _visit_scan(node, settings, scope, session, size)
+        return _visit_scan(node, scope, session, size)
     hint = "analyse what it runs, such as its decoder, as a model of its own; or export it as If, Loop or Scan"
     raise ModelError(f"bodies of '{node.op_type}' are not supported", where=(place(node),), hint=hint)
 
 
 def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> BodyOutcome:
-    branches = dict(zip(_body_names(node), node.bodies, strict=False))
+    names = (a.name for a in node.attributes if a.HasField("g"))
+    branches = dict(zip(names, node.bodies, strict=False))
     if set(branches) != {"then_branch", "else_branch"} or len(node.inputs) != 1:
         raise ModelError("an If needs a condition and two branches", where=(place(node),))
     for branch in branches.values():
@@ -75,8 +73,8 @@ def _visit_if(node: Node, scope: Scope, session: Session, size: SizeBody) -> Bod
         raise impossible[0]
     if impossible:
         session.tally.assume("a branch of an If does not fit the shapes it would get: the other is taken")
-        return _branch_outcome(node, results, [known_type(r, n) for r in results.values() for n in r.graph.outputs])
-    both = [[known_type(r, name) for name in r.graph.outputs] for r in results.values()]
+        return _branch_outcome(node, results, [r.scope.type_of(n) for r in results.values() for n in r.graph.outputs])
+    both = [[r.scope.type_of(name) for name in r.graph.outputs] for r in results.values()]
     merged = [_larger(a, b, session) for a, b in zip(*both, strict=False)]
     return _branch_outcome(node, results, merged)
 
@@ -86,7 +84,7 @@ def _branch_outcome(node: Node, branches: Mapping[str, SizedBody], types: Types)
     count = len(node.outputs)
     values: list[Array | None] = [None] * count
     is_bounded = any(
-        not same_size(known_type(r, n), t) for r in results for n, t in zip(r.graph.outputs, types, strict=False)
+        not same_size(r.scope.type_of(n), t) for r in results for n, t in zip(r.graph.outputs, types, strict=False)
     )
     if len(results) == 1:
         only = results[0]
@@ -110,8 +108,8 @@ def _larger(a: ValueType | None, b: ValueType | None, session: Session) -> Value
     return without_contents(a if held_bytes(a) >= held_bytes(b) else b)
 
 
-def _visit_scan(node: Node, settings: Settings, scope: Scope, session: Session, size: SizeBody) -> BodyOutcome:
-    count = settings.get("num_scan_inputs")
+def _visit_scan(node: Node, scope: Scope, session: Session, size: SizeBody) -> BodyOutcome:
+    count = node.settings.get("num_scan_inputs")
     if len(node.bodies) != 1 or not isinstance(count, int) or count < 1:
         raise ModelError("a Scan needs one body and scan inputs", where=(place(node),))
     body = node.bodies[0]
@@ -123,7 +121,7 @@ def _visit_scan(node: Node, settings: Settings, scope: Scope, session: Session, 
         raise ModelError("the body of a Scan does not match its inputs and outputs", where=(place(node),))
     lead = 1 if has_batch else 0
     types = [scope.type_of(name) for name in names]
-    in_axes = _axes(settings.get("scan_input_axes"), count)
+    in_axes = _axes(node.settings.get("scan_input_axes"), count)
     inner: list[ValueType | None] = [_without(t, [0] if has_batch else []) for t in types[:n_states]]
     lengths: set[int | None] = set()
     for known, axis in zip(types[n_states:], in_axes, strict=True):
@@ -143,7 +141,7 @@ def _visit_scan(node: Node, settings: Settings, scope: Scope, session: Session, 
         raise ShapeError("a state of a Scan changes its size", where=(place(node),))
     first = types[n_states]
     batch = first.shape[:1] if has_batch and first is not None and first.shape is not None else ()
-    out_axes = _axes(settings.get("scan_output_axes"), n_scanned)
+    out_axes = _axes(node.settings.get("scan_output_axes"), n_scanned)
     final: list[ValueType | None] = list(types[:n_states])
     for known, axis in zip(outputs[n_states:], out_axes, strict=True):
         final.append(_inserted(known, axis, length, batch))
@@ -179,7 +177,3 @@ def _inserted(
     shape = list(known.shape)
     shape.insert(axis if axis >= 0 else len(shape) + 1 + axis, length)
     return tensor_type(known.dtype, (*batch, *shape))
-
-
-def _body_names(node: Node) -> list[str]:
-    return [a.name for a in node.attributes if a.HasField("g")]

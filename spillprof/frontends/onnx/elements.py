@@ -1,4 +1,4 @@
-"""ONNX element types, and what a value's type says about its size."""
+"""ONNX element types, types of values, and their sizes."""
 
 import math
 from collections.abc import Mapping
@@ -21,19 +21,19 @@ ELEMENT_OF_DTYPE = {dtype: number for number, dtype in DTYPE_OF_ELEMENT.items()}
 MAX_BYTES = (1 << 63) - 1
 
 MAX_RANK = 1024
-"""Dimensions of one tensor: no runtime has so many, and the product of more takes long."""
+"""Limit of dimensions of a tensor, above that of any runtime; it bounds the time for products of dimensions."""
 
 Shape = tuple[int | None, ...]
 """Dimensions; None where one is unknown."""
 
 
 class ValueType(NamedTuple):
-    """What is known of a value: its type, its shape as far as known, and the same as a serialized TypeProto."""
+    """The type and partial shape of a value, also as a serialized TypeProto."""
 
-    dtype: str  # a name of ours; "sequence", "map" or "optional" for what is no tensor
+    dtype: str  # as in ``ir.dtypes``; "sequence", "map" or "optional" for values that are no tensors
     shape: Shape | None  # None: not even the rank is known
     proto: bytes
-    members: "tuple[Member, ...] | None" = None  # what a sequence holds, or an optional may hold; None: unknown
+    members: "tuple[Member, ...] | None" = None  # of a sequence or optional; None: unknown
 
     @property
     def is_sized(self) -> bool:
@@ -49,7 +49,7 @@ class ValueType(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One element of a sequence: its type, and its contents, if they are small and known, as bytes in C order."""
+    """One element of a sequence: its type, and its small known contents as bytes in C order."""
 
     type: ValueType
     contents: bytes | None = None
@@ -57,7 +57,7 @@ class Member(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def tensor_type(dtype: str, shape: Shape | None) -> ValueType:
-    """The type of a tensor. ``ModelError`` if it is larger than any machine."""
+    """The type of a tensor. ``ModelError`` if its rank or size is beyond the limits."""
     proto = TypeProto()
     proto.tensor_type.elem_type = ELEMENT_OF_DTYPE[dtype]
     if shape is not None:
@@ -114,7 +114,7 @@ def held_bytes(known: ValueType) -> int:
 
 
 def leaves(known: ValueType) -> list[ValueType]:
-    """The tensors in a value, those of sequences inside of it too."""
+    """The tensors in a value, also in nested sequences."""
     if known.members is None:
         return [known]
     return [leaf for member in known.members for leaf in leaves(member.type)]
@@ -132,7 +132,7 @@ def same_size(a: ValueType | None, b: ValueType | None) -> bool:
 
 
 def without_contents(known: ValueType | None) -> ValueType | None:
-    """The same type, what its members contain forgotten."""
+    """The same type, without contents of members."""
     if known is None or known.members is None:
         return known
     return known._replace(members=tuple(Member(member.type) for member in known.members))

@@ -1,7 +1,7 @@
-"""Small stored tensors in files beside the model: read where sizes may follow from them, from the model's folder alone.
+"""Reads small external tensors that sizes may depend on, only from the model's folder.
 
-A model is input from anybody, so a location is a name in its folder or below it, never a way out: no absolute path, no
-``..``, no link that leads elsewhere. What is opened is a regular file, and no more of it is read than the tensor holds.
+Models are untrusted: a location must be below the model's folder, without absolute paths, ``..`` or symbolic links out
+of it. Only regular files are opened, and only the bytes of the tensor are read.
 """
 
 import hashlib
@@ -20,10 +20,10 @@ from spillprof.frontends.onnx.stored_tensors import KEPT_BYTES, KEPT_ELEMENTS
 from spillprof.ir.dtypes import DTYPE_BITS
 
 MAX_READ_BYTES = 1 << 24
-"""Of all the tensors of one model together."""
+"""Limit of bytes of all tensors of one model."""
 
 MAX_FILES = 64
-"""Opened for one model."""
+"""Limit of files opened for one model."""
 
 _WHOLE = ("int64", "int32", "uint64", "uint32", "int16", "uint16", "int8", "uint8", "bool")
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -32,10 +32,10 @@ _SHOWN = 80
 
 
 class Stored(NamedTuple):
-    """Where the file says that a small tensor lies. Nothing of it is believed."""
+    """Location of a small external tensor as the model states it; unchecked."""
 
     name: str
-    is_whole: bool  # of integers or truth values: sizes follow from those first
+    is_whole: bool  # of integers or booleans, which sizes most often follow from
     nbytes: int
     location: str
     offset: str
@@ -43,14 +43,14 @@ class Stored(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What was read: the bytes of each tensor, or why there are none; one entry a tensor."""
+    """The bytes of each tensor, or why they could not be read; one entry a tensor."""
 
     found: tuple[bytes | None, ...]
     faults: tuple[str, ...]  # "" where there are bytes
 
     @property
     def digest(self) -> str | None:
-        """SHA-256 of all that was read; None if that is nothing."""
+        """SHA-256 of all bytes read; None if nothing was read."""
         if not any(piece is not None for piece in self.found):
             return None
         digest = hashlib.sha256()
@@ -60,12 +60,12 @@ class Contents(NamedTuple):
 
 
 def stored_outside(model: ModelProto) -> tuple[Stored, ...]:
-    """The small tensors that the model keeps in other files, in order."""
+    """The model's small external tensors, in order."""
     return tuple(_stored(tensor) for tensor in _small_tensors(model))
 
 
 def put_in(model: ModelProto, contents: Contents) -> None:
-    """Puts what was read into the model, as if it were stored there."""
+    """Stores the bytes that were read in the model."""
     for tensor, piece in zip(_small_tensors(model), contents.found, strict=True):
         if piece is not None:
             tensor.raw_data = piece
@@ -74,7 +74,7 @@ def put_in(model: ModelProto, contents: Contents) -> None:
 
 
 def read_stored(tensors: Sequence[Stored], folder: str | None) -> Contents:
-    """The contents of tensors in files of that folder; None: the model came without one. Nothing else is opened."""
+    """Contents of tensors in files of ``folder``; None: the model has no folder, and nothing is opened."""
     found: list[bytes | None] = []
     faults: list[str] = []
     left = MAX_READ_BYTES
@@ -103,7 +103,7 @@ def unread(tensors: Sequence[Stored], contents: Contents) -> list[str]:
 
 
 def _small_tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Those in other files whose contents sizes may follow from: as many bytes as are kept of a tensor in the model."""
+    """External tensors within the limits up to which contents of stored tensors are kept."""
     for tensor in _tensors(model):
         dtype = DTYPE_OF_ELEMENT.get(tensor.data_type)
         if tensor.data_location != TensorProto.EXTERNAL or dtype is None or dtype not in DTYPE_BITS:
@@ -116,7 +116,7 @@ def _small_tensors(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def _tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Initializers and constants, those of bodies and functions too."""
+    """Initializers and Constant nodes, also of bodies and functions."""
     graphs = [model.graph]
     nodes = [function.node for function in model.functions]
     while graphs or nodes:
@@ -147,7 +147,7 @@ def _stored(tensor: TensorProto) -> Stored:
 
 
 def _piece(tensor: Stored, folder: str, opened: dict[str, tuple[int, int] | str], stack: ExitStack) -> bytes | str:
-    """The bytes of a tensor, or what is wrong."""
+    """The bytes of a tensor, or why they cannot be read."""
     if not _NUMBER.fullmatch(tensor.offset) or not (tensor.length is None or _NUMBER.fullmatch(tensor.length)):
         return "its offset and length are no numbers"
     offset = int(tensor.offset)

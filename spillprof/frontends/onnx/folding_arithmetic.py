@@ -1,4 +1,4 @@
-"""Evaluation of elementwise operators and reductions."""
+"""Folding rules of elementwise operators and reductions."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,11 +20,11 @@ def _elementwise(function: Callable[..., object]) -> FoldRule:
 
 
 def as_integers(values: Array, dtype: np.dtype[Any]) -> Array:
-    """The values in an integer type, towards zero. ``Impossible`` if one is not finite or does not fit."""
+    """Casts values; floats to integers round towards zero. ``Impossible`` if one is not finite or out of range."""
     if values.dtype.kind == "f" and dtype.kind in "iu":
         wide, held = values.astype(np.float64), np.iinfo(dtype)
         fits = (wide > float(held.min) - 1) & (wide < float(held.max) + 1)
-        if held.bits == 64:  # the limits themselves are no doubles, but for the lower one
+        if held.bits == 64:  # of the 64-bit limits, only the lower is a double
             fits |= wide == float(held.min)
         if not np.all(fits):
             raise Impossible(f"{float(wide[~fits].reshape(-1)[0]):g} as {dtype}")
@@ -32,7 +32,7 @@ def as_integers(values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _held(result: Array, estimate: Array) -> Array:
-    """An integer result, if it did not wrap around: the same in floating point is near it then."""
+    """The integer result if it is close to the same in floating point. ``Impossible``: it wrapped around."""
     apart = np.abs(estimate - result.astype(np.float64))
     if not np.all(apart < 2.0 ** (8 * result.dtype.itemsize - 2)):
         raise Impossible(f"a result that passes {result.dtype}")
@@ -40,7 +40,7 @@ def _held(result: Array, estimate: Array) -> Array:
 
 
 def in_type(function: Callable[..., object], dtype: np.dtype[Any], *values: Array) -> Array:
-    """What a function gives, in the type of its operands. ``Impossible`` if integers wrap around."""
+    """The result of a function, cast to ``dtype``. ``Impossible`` if integers wrap around."""
     found = np.asarray(function(*values))
     if dtype.kind not in "iu":
         return found.astype(dtype)
@@ -72,7 +72,7 @@ def _divide(a: Array, b: Array) -> object:
 
 
 def _division(function: Callable[..., object]) -> FoldRule:
-    """Elementwise; an integer cannot be divided by zero, nor the least of its type by -1."""
+    """Elementwise. ``Impossible`` for integer division by zero, and of the least integer by -1."""
     divided = _elementwise(function)
 
     def rule(call: Call, inputs: Ins) -> tuple[Array, ...]:

@@ -1,4 +1,4 @@
-"""One operator to evaluate, and how its rule reads inputs and attributes."""
+"""An operator to fold, and access to its inputs and attributes."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +14,12 @@ Ins = Sequence[Array | None]
 
 
 class Call(NamedTuple):
-    """One operator to evaluate."""
+    """An operator whose inputs are known."""
 
     op_type: str
     version: int
     attributes: Mapping[str, AttributeValue]
-    protos: Sequence[AttributeProto]  # for the few that hold tensors
+    protos: Sequence[AttributeProto]  # for attributes that hold tensors
     n_outputs: int
 
     def ints(self, name: str) -> tuple[int, ...] | None:
@@ -42,14 +42,14 @@ class TooLarge(Exception):
 
 
 def limit(shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape, if a tensor of it is small enough to keep. ``TooLarge`` otherwise."""
+    """The shape as integers. ``TooLarge`` if it has more than ``KEPT_ELEMENTS`` elements."""
     if math.prod(shape) > KEPT_ELEMENTS or any(size < 0 for size in shape):
         raise TooLarge
     return tuple(int(size) for size in shape)
 
 
 def given(inputs: Ins, index: int) -> Array:
-    """An input that must be there."""
+    """A required input. ``ValueError`` if it is absent."""
     value = inputs[index] if index < len(inputs) else None
     if value is None:
         raise ValueError("an input is missing")
@@ -57,7 +57,7 @@ def given(inputs: Ins, index: int) -> Array:
 
 
 def optional_input(inputs: Ins, index: int) -> Array | None:
-    """An input that may be absent."""
+    """An input, None if absent."""
     return inputs[index] if index < len(inputs) else None
 
 
@@ -67,10 +67,10 @@ def integers(value: Array) -> list[int]:
 
 
 def axes_of(call: Call, inputs: Ins, index: int = 1) -> tuple[int, ...] | None:
-    """The axes, from the input that newer sets have or the attribute of older ones."""
+    """The axes, from the input (newer opsets) or the attribute (older ones)."""
     given = optional_input(inputs, index)
     return call.ints("axes") if given is None else tuple(integers(given))
 
 
 FoldRule = Callable[[Call, Ins], tuple[Array, ...]]
-"""Computes the outputs; any ordinary exception means that it cannot, ``Impossible`` that nobody can."""
+"""Computes the outputs. ``Impossible``: there is no result; any other exception: the rule cannot decide."""

@@ -78,16 +78,16 @@ _MISREAD: Mapping[str, Callable[[Node, Mapping[str, int], _InputTypes], str]] = 
 _OutputTypes = tuple[ValueType | None, ...]
 
 _FLOATS_MATTER = frozenset({"Resize", "Upsample", "Range"})
-"""Operators whose output size follows from floating-point inputs."""
+"""Operators whose output size depends on floating-point inputs."""
 
 _MISREAD_DEFAULTS = {"STFT": {"onesided": 1}}
 """Defaults that the standard states and onnx's inference ignores when the attribute is absent."""
 
 MISFIT_HINT = "check the sizes given with --dim, --shape, --batch or --assume; if none is, the model contradicts itself"
-"""What to do where an operator's inputs do not fit each other."""
+"""Hint where an operator's inputs do not fit each other."""
 
 _LISTED = 8
-"""Inputs, attributes and elements that an error shows."""
+"""Limit of inputs, attributes and elements in an error."""
 
 _SIZE_TYPES = frozenset(map(np.dtype, ("int64", "int32", "uint64", "uint32")))
 
@@ -105,16 +105,16 @@ class NodeInference:
         return schema is not None and not schema.deprecated
 
     def standard_kind(self, op_type: str, version: int, attributes: Sequence[AttributeProto]) -> OperatorKind:
-        """A standard operator with the attributes that its schema has; vendors' additions are dropped."""
+        """A standard operator with the attributes of its schema; vendor attributes are dropped."""
         schema = schema_of(op_type, version, "")
         assert schema is not None  # rules name operators of the standard
         known = schema.attributes
         return self._kinds.kind(op_type, "", version, tuple(a for a in attributes if a.name in known))
 
     def outputs(self, node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> _OutputTypes:
-        """One type per output, None where onnx says nothing.
+        """One type per output, None where onnx infers nothing.
 
-        ``ShapeError`` if the inputs contradict each other; ``ModelError`` for an operator that onnx does not have.
+        ``ShapeError`` if the inputs contradict each other; ``ModelError`` for an unknown standard operator.
         """
         contents = tuple(None if value is None else _content_key(node, value) for value in values)
         if not any(node.outputs):
@@ -140,12 +140,12 @@ def _content_key(node: Node, value: Array) -> object:
 
 
 def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> _OutputTypes:
-    schema = _schema(node)
-    nothing: _OutputTypes = (None,) * len(node.outputs)
-    if schema is None:
-        return nothing
-    if any(name and t is None for name, t in zip(node.inputs, types, strict=True)):
-        return nothing
+    schema = _find_schema(node)
+    if schema is None and node.domain == "":
+        what = f"operator set {node.version} has no operator '{node.op_type}'"
+        raise ModelError(what, where=(place(node),), hint="if it is a custom operator, its domain must say so")
+    if schema is None or any(name and t is None for name, t in zip(node.inputs, types, strict=True)):
+        return (None,) * len(node.outputs)
     refuse_misread(node, types, lambda: (place(node), *inputs_written(node, types, values)))
     renamed = NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attributes)
     given = {a.name for a in node.attributes}
@@ -168,21 +168,13 @@ def _ask(node: Node, types: Sequence[ValueType | None], values: Sequence[Array |
     except ModelError as error:
         where = (place(node), *inputs_written(node, types, values))
         raise ShapeError(error.message, where=where, hint=error.hint or MISFIT_HINT) from error
-    except Exception as error:  # the C++ side raises many kinds, all meaning: this operator cannot be
+    except Exception as error:  # the C++ side raises many types, each for an invalid operator
         text = (str(error).strip().splitlines() or [""])[0].removeprefix("[ShapeInferenceError] ")
         text = text.removeprefix("[TypeInferenceError] ").rstrip(".")[:300]
         where = (place(node), *inputs_written(node, types, values))
         raise ShapeError(
             f"the shapes do not fit: {text[:1].lower()}{text[1:]}", where=where, hint=MISFIT_HINT
         ) from error
-
-
-def _schema(node: Node) -> OpSchema | None:
-    schema = _find_schema(node)
-    if schema is None and node.domain == "":
-        what = f"operator set {node.version} has no operator '{node.op_type}'"
-        raise ModelError(what, where=(place(node),), hint="if it is a custom operator, its domain must say so")
-    return schema
 
 
 def _find_schema(node: Node) -> OpSchema | None:
@@ -206,7 +198,7 @@ def place(node: Node) -> str:
 def inputs_written(
     node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None] = ()
 ) -> tuple[str, ...]:
-    """Shapes of an operator's first inputs, contents of those that are short, and its attributes, one a line."""
+    """Lines for an error: shapes of the first inputs, contents of short ones, and attributes."""
     lines = []
     for index, (name, known) in enumerate(zip(node.inputs[:_LISTED], types[:_LISTED], strict=True)):
         if name:

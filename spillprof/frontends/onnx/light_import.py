@@ -1,8 +1,7 @@
-"""Loads the two modules of the onnx package that reading a model takes, and not the package around them.
+"""Loads the two modules of the onnx package that reading a model needs, without the package itself.
 
-``import onnx`` imports its checker, composer, converters, printer and ml_dtypes too, which takes longer than reading
-and inspecting a small model. In a process of spillprof alone nobody misses them; elsewhere the package may be wanted
-whole, with its modules as attributes of it, and is imported as ever.
+``import onnx`` also imports its checker, composer, converters, printer and ml_dtypes, which takes longer than reading
+and inspecting a small model. Only the command line loads onnx in part: other programs may need the whole package.
 """
 
 import sys

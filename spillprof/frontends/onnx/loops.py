@@ -1,4 +1,4 @@
-"""Loop: how often it runs, and what its body makes of the values that it carries."""
+"""Sizes a Loop: its trips, and the types of its loop-carried values."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,16 +18,16 @@ from spillprof.ir.errors import ModelError, ShapeError
 from spillprof.ir.graph import Graph, TripBasis, Trips
 
 MAX_WALKED_TRIPS = 64
-"""Trips that are walked one by one where that is needed, however long the body."""
+"""Limit of trips that are walked one by one, for a body of any length."""
 
 MAX_WALKED_NODES = 4096
-"""Operators, over all trips, up to which a body without bodies inside is walked trip by trip."""
+"""Limit of operators over all trips for a trip-by-trip walk of a body without nested bodies."""
 
 
 def visit_loop(node: Node, scope: Scope, session: Session, size: SizeBody) -> BodyOutcome:
-    """Sizes a Loop: one body for all trips where sizes stay as they are, else one for each trip.
+    """Sizes a Loop: one body for all trips if no carried size changes, else one body per trip.
 
-    Trip by trip, the number of the trip is known in the body, and so is what small integers of the state become.
+    In a walk trip by trip, the body knows the trip number and the contents of small integers in the state.
     """
     if len(node.bodies) != 1:
         raise ModelError("a Loop needs one body", where=(place(node),))
@@ -76,43 +76,43 @@ class _Loop:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the body has no bodies inside."""
+        """Whether the body has no nested bodies."""
         return not any(node.bodies for node in self.body.nodes)
 
     @property
     def is_told(self) -> bool:
-        """Whether the model or the user says how often exactly."""
+        """Whether the model or the user gives an exact trip count."""
         return self.trips.basis in (TripBasis.KNOWN, TripBasis.GIVEN)
 
     @property
     def walkable_trips(self) -> int:
-        """Trips that may be walked one by one."""
+        """Limit of trips that are walked one by one."""
         if not self.is_plain:
             return MAX_WALKED_TRIPS
         return max(MAX_WALKED_TRIPS, MAX_WALKED_NODES // max(len(self.body.nodes), 1))
 
     @property
     def is_short(self) -> bool:
-        """Whether walking trip by trip costs next to nothing."""
+        """Whether a walk trip by trip is cheap."""
         is_few = self.count is not None and self.count * len(self.body.nodes) <= MAX_WALKED_NODES
         return self.is_plain and is_few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """What a walk over the body found."""
+    """Result of a walk over the body."""
 
-    graphs: tuple[Graph, ...]  # one for all trips, or one for each
+    graphs: tuple[Graph, ...]  # one for all trips, or one per trip
     state: Sequence[ValueType | None]  # after the last trip
-    slices: Sequence[ValueType | None]  # what each trip stacks
+    slices: Sequence[ValueType | None]  # what each trip adds to the scan outputs
     values: Sequence[Array | None]  # contents of the state after the last trip
-    goes_on: bool | None  # what the condition is after it; None: unknown
+    goes_on: bool | None  # the condition after the last trip; None: unknown
     tally: Tally
-    trips: int = 1  # that were walked
+    trips: int = 1  # walked
 
 
 def _walk(loop: _Loop, scope: Scope, session: Session, size: SizeBody) -> _Run:
-    """One body for all trips if it can be, else trip by trip, else with what sequences hold forgotten."""
+    """One body for all trips if sizes allow, else trip by trip, else with sequences of unknown members."""
     start, first_values = _start(loop, scope)
     may_walk = loop.count is not None and 0 < loop.count <= loop.walkable_trips
     try:
@@ -153,7 +153,7 @@ def _one_trip(
     size: SizeBody,
     known: Iterable[tuple[str, Array | None]] = (),
 ) -> _Run:
-    """The body walked once; ``known``: contents of its inputs."""
+    """Walks the body once; ``known``: contents of its inputs."""
     trial = session.trial()
     fixed = [tensor_type("int64", ()), tensor_type("bool", ())]
     inner = inner_scope(loop.node, loop.body, [*fixed, *state], scope)
@@ -186,7 +186,7 @@ def _trip_by_trip(
     session: Session,
     size: SizeBody,
 ) -> _Run:
-    """Every trip walked with its number known."""
+    """Walks every trip, with its number known."""
     runs = []
     for run in islice(_trips_in_turn(loop, state, values, scope, session, size), loop.count):
         session.steps.follow(len(loop.body.nodes), place(loop.node))
@@ -195,9 +195,9 @@ def _trip_by_trip(
 
 
 def _until_it_stops(loop: _Loop, scope: Scope, session: Session, size: SizeBody) -> _Run | None:
-    """Trips walked until the condition of the body says that there is no other; None where it cannot be computed.
+    """Walks trips until the body's condition is false; None if the condition cannot be computed.
 
-    Only as long as few operators were visited for that so far, in all loops together.
+    Gives up when the budget for this search, of all loops together, is spent.
     """
     inputs = loop.node.inputs
     if len(inputs) < 2 or not inputs[1] or _truth(scope, inputs[1]) is None:
@@ -235,7 +235,7 @@ def _trips_in_turn(
     session: Session,
     size: SizeBody,
 ) -> Iterator[_Run]:
-    """One trip after the other, for ever."""
+    """Walks one trip after the other, without end."""
     names = [name for name, _ in loop.body.inputs]
     for trip in count():
         known = zip((names[0], *names[2:]), (np.array(trip, np.int64), *values), strict=True)
@@ -245,7 +245,7 @@ def _trips_in_turn(
 
 
 def _joined(runs: Sequence[_Run]) -> _Run:
-    """All trips together; equal bodies are kept once."""
+    """Joins all trips; equal bodies are kept once."""
     tally = Tally()
     for run in runs:
         tally.cover(run.tally)
@@ -271,9 +271,9 @@ _State = Sequence[ValueType | None]
 def _with_open_sequences(
     start: _State, after: _State
 ) -> Iterator[tuple[_State, Callable[[ValueType | None, ValueType | None], bool]]]:
-    """The state with the length of its sequences left open, and what a trip must then leave as it was.
+    """States with sequences of open length to try, each with the test that one trip keeps it.
 
-    First as holding what one trip makes of them, which must stay so; then as holding whatever the file says.
+    First, sequences keep the member type after one trip; then, the declared type alone.
     """
     if not any(t is not None and t.members is not None for t in start):
         return
@@ -284,7 +284,7 @@ def _with_open_sequences(
 
 
 def _covers(after: ValueType | None, before: ValueType | None) -> bool:
-    """Whether a sequence still holds, after a trip, all kinds of members that it held before."""
+    """Whether a sequence has, after a trip, all kinds of members that it had before."""
     if before is None or not before.members:
         return True
     return after is not None and after.members is not None and set(before.members) <= set(after.members)
@@ -295,14 +295,14 @@ def _open(known: ValueType | None) -> ValueType | None:
 
 
 def _is_alike(after: ValueType | None, before: ValueType | None) -> bool:
-    """Whether a trip leaves a value as it was, but for the members of sequences."""
+    """Whether two values have one type and shape, members of sequences aside."""
     if after is None or before is None:
         return after is before
     return (after.dtype, after.shape) == (before.dtype, before.shape)
 
 
 def _is_same(after: ValueType | None, before: ValueType | None) -> bool:
-    """The same, and what sequences are said to hold stays so."""
+    """As ``_is_alike``, and sequences have one declared member type."""
     if not _is_alike(after, before):
         return False
     return before is None or after is None or before.dtype != "sequence" or after.proto == before.proto

@@ -48,12 +48,20 @@ CHANNELS_LAST_SIZES: Mapping[str, SizeRule] = {
 """Domain ``com.microsoft``, by operator type."""
 
 
-def _quantized_binary(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), broadcast(case.shape(0), case.shape(3)))]
+def _product(*factors: int, integer: str | None = "int32") -> SizeRule:
+    """Elementwise operator over some of the inputs, broadcast; ``integer``: output type where the first is integer."""
+
+    def rule(case: OperatorCase) -> Sequence[Sized]:
+        dtype = case.dtype(factors[0])
+        return [(integer if integer and "int" in dtype else dtype, broadcast(*map(case.shape, factors)))]
+
+    return rule
 
 
-def _quantized_concat(case: OperatorCase) -> Standard:
-    return Standard(op_type="Concat", inputs=tuple(range(2, len(case.node.inputs), 3)), dtype=case.dtype(1))
+def _gemm(case: OperatorCase, first: int, second: int) -> tuple[int, int]:
+    """Rows and columns of the product of two matrices, each transposed if its attribute says so."""
+    a, b = case.shape(first), case.shape(second)
+    return a[1] if case.number("transA", 0) else a[0], b[0] if case.number("transB", 0) else b[1]
 
 
 def _quantized_pool(case: OperatorCase) -> Sequence[Sized] | Standard:
@@ -69,54 +77,27 @@ def _quantized_global_pool(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), pooled)]
 
 
-def _quantized_gemm(case: OperatorCase) -> Sequence[Sized]:
-    a, b = case.shape(0), case.shape(3)
-    rows = a[1] if case.number("transA", 0) else a[0]
-    columns = b[0] if case.number("transB", 0) else b[1]
-    return [(case.dtype(0) if case.has(7) else "float32", (rows, columns))]
-
-
 def _quantized_conv(case: OperatorCase) -> Sequence[Sized] | Standard:
     if case.number("channels_last", 0):
         return convolution(3, kernel_axes=slice(2, None), dtype=7)(case)
     return Standard(op_type="QLinearConv", inputs=tuple(i for i in range(9) if case.has(i)))
 
 
-def _quantized_mean(case: OperatorCase) -> Standard:
-    return Standard(op_type="ReduceMean", inputs=(0,), dtype=case.dtype(0))
-
-
-def _quantized_where(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(1), broadcast(case.shape(0), case.shape(1), case.shape(4)))]
-
-
-def _quantize(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(2) if case.has(2) else "uint8", case.shape(0))]
-
-
-def _dequantize(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(1), case.shape(0))]
-
-
-def _dynamic_quantize(case: OperatorCase) -> Sequence[Sized]:
-    return [("uint8", case.shape(0)), ("float32", ()), ("uint8", ())]
-
-
 QUANTISED_SIZES: Mapping[str, SizeRule] = {
-    "DequantizeLinear": _dequantize,
+    "DequantizeLinear": lambda c: [(c.dtype(1), c.shape(0))],
     "DequantizeWithOrder": same_as(0, "float32"),
-    "DynamicQuantizeLinear": _dynamic_quantize,
-    "QGemm": _quantized_gemm,
+    "DynamicQuantizeLinear": lambda c: [("uint8", c.shape(0)), ("float32", ()), ("uint8", ())],
+    "QGemm": lambda c: [(c.dtype(0) if c.has(7) else "float32", _gemm(c, 0, 3))],
     "QLinearAveragePool": _quantized_pool,
-    "QLinearConcat": _quantized_concat,
+    "QLinearConcat": lambda c: Standard("Concat", tuple(range(2, len(c.node.inputs), 3)), c.dtype(1)),
     "QLinearConv": _quantized_conv,
     "QLinearGlobalAveragePool": _quantized_global_pool,
-    "QLinearReduceMean": _quantized_mean,
-    "QLinearWhere": _quantized_where,
+    "QLinearReduceMean": lambda c: Standard("ReduceMean", (0,), c.dtype(0)),
+    "QLinearWhere": lambda c: [(c.dtype(1), broadcast(c.shape(0), c.shape(1), c.shape(4)))],
     "QOrderedMatMul": matmul_of(0, 2),
-    "QuantizeLinear": _quantize,
+    "QuantizeLinear": lambda c: [(c.dtype(2) if c.has(2) else "uint8", c.shape(0))],
     "QuantizeWithOrder": same_as(0, "int8"),
-    **dict.fromkeys(("QLinearAdd", "QLinearMul"), _quantized_binary),
+    **dict.fromkeys(("QLinearAdd", "QLinearMul"), _product(0, 3, integer=None)),
     **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), same),
     **dict.fromkeys(("QOrderedGelu", "QOrderedLayerNormalization"), same),
 }
@@ -124,7 +105,7 @@ QUANTISED_SIZES: Mapping[str, SizeRule] = {
 
 
 NCHWC_BLOCK = 16
-"""Channels of one block of the NCHWc layout; 8 on older processors."""
+"""Channels per block of the NCHWc layout; 8 on older processors."""
 
 
 def _fused_matmul(case: OperatorCase) -> Sequence[Sized]:
@@ -133,7 +114,7 @@ def _fused_matmul(case: OperatorCase) -> Sequence[Sized]:
 
 
 def _transposed(case: OperatorCase, index: int, letter: str) -> tuple[int, ...]:
-    """The matrices of one side: the first axis moved behind the batch axes, the last two swapped, as asked for."""
+    """Shape of an operand: ``transBatch`` moves axis 0 behind the other batch axes, ``trans`` swaps the last two."""
     shape = case.shape(index)
     if len(shape) > 2 and case.number(f"transBatch{letter}", 0):
         shape = (*shape[1:-1], shape[0], shape[-1])
@@ -142,58 +123,21 @@ def _transposed(case: OperatorCase, index: int, letter: str) -> tuple[int, ...]:
     return shape
 
 
-def _gemm_float8(case: OperatorCase) -> Sequence[Sized]:
-    a, b = case.shape(0), case.shape(1)
-    rows = a[1] if case.number("transA", 0) else a[0]
-    columns = b[0] if case.number("transB", 0) else b[1]
-    return [(DTYPE_OF_ELEMENT[case.number("dtype", 1)], (rows, columns))]
-
-
 def _matmul_bits(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (*case.shape(0)[:-1], case.number("N", 0) or undecided()))]
-
-
-def _matmul_shaped(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), (*case.shape(0)[:-1], case.contents(2)[1]))]
-
-
-def _same_twice(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), case.shape(0))] * 2
-
-
-def _dropout(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), case.shape(0)), ("bool", case.shape(0))]
 
 
 def _bitmask_dropout(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), case.shape(0)), ("uint32", (-(-math.prod(case.shape(0)) // 32),))]
 
 
-def _split_gelu(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), (*case.shape(0)[:-1], case.shape(0)[-1] // 2))]
-
-
-def _multiplied(*factors: int) -> SizeRule:
-    """Elementwise product of some of the inputs, broadcast; of integers into int32."""
-
-    def rule(case: OperatorCase) -> Sequence[Sized]:
-        dtype = "int32" if "int" in case.dtype(factors[0]) else case.dtype(factors[0])
-        return [(dtype, broadcast(*map(case.shape, factors)))]
-
-    return rule
-
-
 def _block_rows(case: OperatorCase) -> Sequence[Sized]:
-    """GatherBlockQuantized: rows of a table that packs several elements in a byte."""
+    """GatherBlockQuantized: rows of a table that packs several elements into a byte."""
     table, packed = list(case.shape(0)), case.number("bits", 4)
     if case.dtype(0) == "uint8" and packed < 8:
         table[-1] *= 8 // packed
     axis = case.number("gather_axis", 0) % len(table)
     return [(case.dtype(2), (*table[:axis], *case.shape(1), *table[axis + 1 :]))]
-
-
-def _embedding(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), (*case.shape(1), *case.shape(0)[1:]))]
 
 
 def _expand_dims(case: OperatorCase) -> Sequence[Sized]:
@@ -207,23 +151,11 @@ def _crop(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (case.shape(1)[0], case.shape(0)[1], height, width))]
 
 
-def _distances(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), (case.shape(0)[0], case.shape(1)[0]))]
-
-
-def _restore_padding(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), (*case.shape(1), case.shape(0)[-1]))]
-
-
 def _unfold(case: OperatorCase) -> Sequence[Sized]:
     shape, size = list(case.shape(0)), case.number("size", 0) or undecided()
     axis, step = case.number("dim", -1) % len(shape), case.number("step", 1)
     shape[axis] = (shape[axis] - size) // step + 1
     return [(case.dtype(0), (*shape, size))]
-
-
-def _hash(case: OperatorCase) -> Sequence[Sized]:
-    return [("uint32" if case.number("positive", 1) else "int32", case.shape(0))]
 
 
 def _skip_normalization(case: OperatorCase) -> Sequence[Sized]:
@@ -261,18 +193,13 @@ def _blocked_reorder_input(case: OperatorCase) -> Sequence[Sized]:
     return [(case.dtype(0), (shape[0], -(-channels // NCHWC_BLOCK) * NCHWC_BLOCK, *space))]
 
 
-def _blocked_upsample(case: OperatorCase) -> Sequence[Sized]:
-    pairs = zip(case.shape(0), case.numbers("scales"), strict=True)
-    return [(case.dtype(0), tuple(size * scale for size, scale in pairs))]
-
-
 MICROSOFT_SIZES: Mapping[str, SizeRule] = {
     **ATTENTION_SIZES,
     **CHANNELS_LAST_SIZES,
     **QUANTISED_SIZES,
     "AttnLSTM": _dynamic_lstm,
-    "BiasSplitGelu": _split_gelu,
-    "CDist": _distances,
+    "BiasSplitGelu": lambda c: [(c.dtype(0), (*c.shape(0)[:-1], c.shape(0)[-1] // 2))],
+    "CDist": lambda c: [(c.dtype(0), (c.shape(0)[0], c.shape(1)[0]))],
     "CropAndResize": _crop,
     "DynamicQuantizeLSTM": _dynamic_lstm,
     "DynamicQuantizeMatMul": matmul_of(0, 1),
@@ -282,34 +209,34 @@ MICROSOFT_SIZES: Mapping[str, SizeRule] = {
     "GatherBlockQuantized": _block_rows,
     "GatherND": standard("GatherND", 0, 1),
     "GemmFastGelu": matmul_of(0, 1),
-    "GemmFloat8": _gemm_float8,
+    "GemmFloat8": lambda c: [(DTYPE_OF_ELEMENT[c.number("dtype", 1)], _gemm(c, 0, 1))],
     "GridSample": standard("GridSample", 0, 1, version=16),
-    "IsAllFinite": lambda case: [("bool", ())],
+    "IsAllFinite": lambda c: [("bool", ())],
     "LayerNormalization": layer_normalization,
-    "MatMulFpQ4": _matmul_shaped,
+    "MatMulFpQ4": lambda c: [(c.dtype(0), (*c.shape(0)[:-1], c.contents(2)[1]))],
     "MatMulInteger16": matmul_of(0, 1, "int32"),
-    "MatMulIntegerToFloat": lambda case: [(case.dtype(2), matmul(case.shape(0), case.shape(1)))],
+    "MatMulIntegerToFloat": lambda c: [(c.dtype(2), matmul(c.shape(0), c.shape(1)))],
     "MaxpoolWithMask": standard("MaxPool", 0),
-    "MulInteger": _multiplied(0, 2),
-    "MurmurHash3": _hash,
+    "MulInteger": _product(0, 2),
+    "MurmurHash3": lambda c: [("uint32" if c.number("positive", 1) else "int32", c.shape(0))],
     "NGramRepeatBlock": same_as(1),
     "Pad": standard("Pad", 0, 1, 2),
     "Range": standard("Range", 0, 1, 2),
     "ReduceSumInteger": standard("ReduceSum", 0, version=11, dtype="int32"),
-    "RestorePadding": _restore_padding,
-    "TorchEmbedding": _embedding,
+    "RestorePadding": lambda c: [(c.dtype(0), (*c.shape(1), c.shape(0)[-1]))],
+    "TorchEmbedding": lambda c: [(c.dtype(0), (*c.shape(1), *c.shape(0)[1:]))],
     "UnfoldTensor": _unfold,
     **dict.fromkeys(("BiasAdd", "BiasGelu", "BiasSoftmax", "FastGelu", "Gelu", "QuickGelu", "QuickSoftmax"), same),
-    **dict.fromkeys(("BiasDropout",), _dropout),
+    "BiasDropout": lambda c: [(c.dtype(0), c.shape(0)), ("bool", c.shape(0))],
     **dict.fromkeys(("BitmaskBiasDropout", "BitmaskDropout"), _bitmask_dropout),
-    **dict.fromkeys(("ComplexMul", "ComplexMulConj"), _multiplied(0, 1)),
+    **dict.fromkeys(("ComplexMul", "ComplexMulConj"), _product(0, 1)),
     **dict.fromkeys(("EmbedLayerNormalization", "QEmbedLayerNormalization"), _embed_normalization),
     **dict.fromkeys(("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul"), _fused_matmul),
     **dict.fromkeys(("GroupNorm", "Inverse", "LongformerAttention", "MoE", "QMoE"), same),
     **dict.fromkeys(("MatMulBnb4", "MatMulNBits"), _matmul_bits),
     **dict.fromkeys(("RotaryEmbedding", "SampleOp", "Trilu"), same),
     "SimplifiedLayerNormalization": layer_normalization,
-    "SkipGroupNorm": _same_twice,
+    "SkipGroupNorm": lambda c: [(c.dtype(0), c.shape(0))] * 2,
     **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalization),
 }
 """Domain ``com.microsoft``, by operator type."""
@@ -322,6 +249,6 @@ NCHWC_SIZES: Mapping[str, SizeRule] = {
     "MaxPool": standard("MaxPool", 0),
     "ReorderInput": _blocked_reorder_input,
     "ReorderOutput": _blocked_reorder_output,
-    "Upsample": _blocked_upsample,
+    "Upsample": lambda c: [(c.dtype(0), tuple(s * k for s, k in zip(c.shape(0), c.numbers("scales"), strict=True)))],
 }
 """Domain ``com.microsoft.nchwc``, by operator type."""

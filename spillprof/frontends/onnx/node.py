@@ -1,4 +1,4 @@
-"""Nodes and graphs of a file as plain values; equal operators share one kind."""
+"""Nodes and graphs of a file as plain values; equal operators share an ``OperatorKind``."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -101,17 +101,17 @@ class Node:
 
     @property
     def domain(self) -> str:
-        """Where the type is defined: "" for the standard's own."""
+        """The operator's domain: "" for the standard."""
         return self.kind.domain
 
     @property
     def version(self) -> int:
-        """Of the operator set that it was written for."""
+        """The version of the operator set."""
         return self.kind.version
 
     @property
     def attributes(self) -> tuple[AttributeProto, ...]:
-        """As the file has them."""
+        """The attributes as in the file."""
         return self.kind.attributes
 
     @property
@@ -129,6 +129,6 @@ class Body:
     outputs: tuple[str, ...]
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Constant] = field(default_factory=dict)
-    stored_types: dict[str, TypeProto] = field(default_factory=dict)  # value_info: claimed, not trusted
-    declared_types: dict[str, TypeProto] = field(default_factory=dict)  # of the outputs: even less
+    stored_types: dict[str, TypeProto] = field(default_factory=dict)  # value_info; not trusted
+    declared_types: dict[str, TypeProto] = field(default_factory=dict)  # of the outputs; not trusted
     free_names: tuple[str, ...] = ()  # read here, defined outside

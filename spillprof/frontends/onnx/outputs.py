@@ -1,4 +1,4 @@
-"""What an operator without bodies gives: evaluated, inferred, by rule, or by bound; each distinct case found once."""
+"""Outputs of an operator without bodies: folded, inferred, by rule or by bound; memoized per distinct case."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,28 +34,28 @@ class Operands(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What an operator's outputs are, as far as inference goes; one entry an output."""
+    """Types and contents of an operator's outputs, as far as known; one entry an output."""
 
     types: Sequence[ValueType | None]
     values: Sequence[Array | None]
     is_bounded: bool = False  # sizes and contents follow from an upper bound
-    limits: Sequence[ValueType | None] = ()  # the largest types there can be
-    least: Sequence[ValueType | None] = ()  # the smallest, where known: what is stated in between can be true
-    assumption: str | None = None  # what the sizes rest on, unless the user gives them
-    fault: str = ""  # why the contents cannot be, where they would have followed
+    limits: Sequence[ValueType | None] = ()  # the largest possible types
+    least: Sequence[ValueType | None] = ()  # the smallest, where known; a stated type in between can be true
+    assumption: str | None = None  # that the sizes rest on, unless the user gives them
+    fault: str = ""  # why the contents are impossible
 
 
 class OutputFinder:
-    """Finds what operators give. Equal operators on equal shapes and the same known contents are looked at once."""
+    """Memoized outputs of operators, by operator kind, input types and identity of known contents."""
 
     def __init__(self) -> None:
         self.inference = NodeInference()
-        self._known: dict[object, tuple[Found, Operands]] = {}  # operands are kept: contents are told apart by identity
+        self._known: dict[object, tuple[Found, Operands]] = {}  # holds operands alive: contents are keyed by identity
 
     def found(self, node: Node, operands: Operands) -> Found:
-        """What an operator without bodies gives. ``ShapeError`` if its inputs contradict each other."""
+        """Outputs of an operator without bodies. ``ShapeError`` if its inputs contradict each other."""
         contents = [id(value) for value in operands.values]
-        is_evaluated = contents and _UNKNOWN not in contents  # likely but once: shape arithmetic
+        is_evaluated = contents and _UNKNOWN not in contents  # shape arithmetic: rarely the same twice
         if is_evaluated or "" in node.inputs or "" in node.outputs:
             return _found(node, operands, self.inference)
         case = (node.kind, len(node.outputs), operands.is_bounded, *operands.types, *contents)
@@ -107,7 +107,7 @@ def _found(node: Node, operands: Operands, inference: NodeInference) -> Found:
 
 
 def _check_reshape(node: Node, before: ValueType | None, after: ValueType | None) -> None:
-    """``ShapeError`` if a Reshape changes the number of elements, which onnx lets pass."""
+    """``ShapeError`` if a Reshape changes the number of elements, which onnx accepts."""
     if before is None or after is None or not (before.is_sized and after.is_sized):
         return
     old, new = before.sized_shape, after.sized_shape
@@ -119,7 +119,7 @@ def _check_reshape(node: Node, before: ValueType | None, after: ValueType | None
 def _contents(
     node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]
 ) -> tuple[Array, ...] | None:
-    """The outputs' contents, if they follow from what is known. ``Impossible`` if there can be none."""
+    """The outputs' contents if they can be folded. ``Impossible`` if there is no result."""
     if node.domain != "":
         return None
     if node.op_type in ("Shape", "Size") and len(node.outputs) == 1:
@@ -142,7 +142,7 @@ def _contents(
 def _shape_contents(
     node: Node, settings: Mapping[str, AttributeValue], known: ValueType | None
 ) -> tuple[Array, ...] | None:
-    """What Shape and Size give for a sized input."""
+    """Contents of Shape and Size for a sized input."""
     if known is None or not known.is_sized or known.dtype in UNSIZED_DTYPES - {"string"}:
         return None
     shape = known.sized_shape
@@ -171,7 +171,7 @@ def _types(
 def _inferred(
     node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None], inference: NodeInference
 ) -> Sequence[ValueType | None]:
-    """The outputs' types from onnx's rules, but where those are overruled."""
+    """The outputs' types from onnx's rules, or from ours in ``OVERRULED``."""
     found = inference.outputs(node, types, values)
     rule = OVERRULED.get(node.op_type) if node.domain == "" else None
     if rule is None:
@@ -205,6 +205,6 @@ def _standard_types(
 
 
 def _as_float(operands: Sequence[ValueType | None]) -> list[ValueType | None]:
-    """The operands, those of the first one's type as float: the standard operator may not exist for that type."""
+    """The operands, those of the first one's type as float32: the standard operator may lack that type."""
     first = operands[0].dtype if operands and operands[0] is not None else None
     return [t if t is None or t.dtype != first else tensor_type("float32", t.shape) for t in operands]

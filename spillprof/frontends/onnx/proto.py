@@ -1,6 +1,6 @@
-"""What is used of the onnx package: messages, operator schemas, inference for one node, contents of small tensors.
+"""The parts of the onnx package in use: messages, operator schemas, inference for one node, tensor contents.
 
-Named by the modules that define them: where ``light_import`` loaded these, the package itself is never imported.
+Imported from the modules that define them: after ``light_import``, the package itself is never imported.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ def inferred_types(
 ) -> Mapping[str, bytes]:
     """Types of a node's outputs by name; messages go in and come out serialized. Raises what the C++ side raises.
 
-    As ``onnx.shape_inference.infer_node_outputs``, which parses and serializes each of them once more.
+    As ``onnx.shape_inference.infer_node_outputs``, without its second parsing and serialization of each message.
     """
     found: Mapping[str, bytes] = schema._infer_node_outputs(  # type: ignore[call-arg]
         node.SerializeToString(), dict(input_types), dict(input_data), {}, {node.domain: version}, Version.IR_VERSION

@@ -33,7 +33,7 @@ def read(source: ModelSource, bindings: Bindings, cache: GraphCache | None = Non
 
 
 def _stripped(source: ModelSource) -> bytes:
-    """The model without payloads; an error says what else the file looks like."""
+    """The model without payloads; an error hints at another file format."""
     try:
         return strip_payloads(source.data)
     except ModelError as error:
@@ -51,10 +51,10 @@ class _Reading:
     bindings: Bindings
 
     def graph(self, folder: str | None, cache: GraphCache) -> Graph:
-        """The graph, from the cache if it is there.
+        """The graph, from the cache if present.
 
-        Other files are opened only where something stays open without them, and then for small tensors alone: most
-        models keep nothing but weights there. The cache then holds what to read of those files.
+        Other files are opened only if a size stays unknown without them, and only for small tensors: most
+        models keep only weights there. The cache then holds the list of tensors to read.
         """
         key = (self.sha256, self.bindings.key)
         known: Graph | tuple[Stored, ...] | None = cache.get(key)
@@ -99,7 +99,7 @@ class _Reading:
 
 
 def _named(error: SpillprofError, shown: str, missing: Sequence[str] = ()) -> SpillprofError:
-    """Adds the file, and tensors that could not be read, to an error about the model; other errors stay as they are."""
+    """Adds the file, and tensors that could not be read, to an error about the model; other errors do not change."""
     if not isinstance(error, ModelError):
         return error
     where = error.where if shown in error.where else (shown, *error.where)
@@ -135,12 +135,8 @@ def _sized_graph(model: ModelProto, shown: str, sha256: str, bindings: Bindings)
     note_unmet(session.assumed, tally)
     if repeated := len(body.inputs) - len(fed):
         tally.notes["a weight is listed as an input too, and counts as a weight"] = repeated
-    return Graph(
-        name=graph.name,
-        operators=graph.operators,
-        tensors=graph.tensors,
-        inputs=graph.inputs,
-        outputs=graph.outputs,
+    return replace(
+        graph,
         opset=next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), None),
         path=shown,
         sha256=sha256,

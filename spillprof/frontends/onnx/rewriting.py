@@ -1,4 +1,4 @@
-"""Model files with their nodes in another order, or with notes in their metadata, and not one other byte changed."""
+"""Rewrites model files, nodes reordered or notes added as metadata, and keeps all other bytes."""
 
 import hashlib
 import mmap
@@ -26,7 +26,7 @@ Span = tuple[int, int]
 
 
 def fields(data: mmap.mmap, span: Span) -> Iterator[tuple[int, int, int, int]]:
-    """``(key, start, start of the content, end)`` of each field of a message that was checked before."""
+    """``(key, start, start of the content, end)`` of each field of a message; it must be well formed."""
     position = span[0]
     while position < span[1]:
         start = position
@@ -46,7 +46,7 @@ def fields(data: mmap.mmap, span: Span) -> Iterator[tuple[int, int, int, int]]:
 
 
 def pieces(data: mmap.mmap, span: Span) -> Iterator[bytes]:
-    """The bytes of a span, a part at a time."""
+    """The bytes of a span, in chunks."""
     for start in range(span[0], span[1], _CHUNK_BYTES):
         yield data[start : min(start + _CHUNK_BYTES, span[1])]
 
@@ -63,11 +63,10 @@ def _number(data: mmap.mmap, position: int) -> tuple[int, int]:
 
 
 def in_node_order(path: str, rank_of_tensor: Mapping[str, int]) -> Iterator[bytes]:
-    """The file's bytes, in pieces, with the nodes of its graph sorted by the rank of what they write.
+    """The file's bytes, in chunks, with the nodes of its graph sorted by the rank of the tensors that they write.
 
-    A node that writes nothing with a rank comes right before the first that reads it; no node comes before one whose
-    result it reads. The file keeps its length, and weights pass by piece by piece. ``ModelError`` if the file cannot
-    be read as a model.
+    The order is topological. A node without a ranked output comes right before its first reader. The length of the
+    file does not change, and weights are copied in chunks. ``ModelError`` if the file is no readable model.
     """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         spans = _node_spans(data)
@@ -84,7 +83,7 @@ def in_node_order(path: str, rank_of_tensor: Mapping[str, int]) -> Iterator[byte
 
 
 def _node_spans(data: mmap.mmap) -> list[Span]:
-    """Where each node of the graph lies in the file, key and length included, in file order."""
+    """The span of each node in the file, with key and length, in file order."""
     graph = next(
         ((content, end) for key, _, content, end in fields(data, (0, len(data))) if key == GRAPH_OF_MODEL), None
     )
@@ -128,7 +127,7 @@ def _topological(waits_for: Sequence[set[int]], awaited_by: Sequence[Sequence[in
 
 
 def _reads(node: Any) -> Iterator[str]:
-    """Everything that a node reads: its inputs, and what its subgraphs take from around them (or might)."""
+    """Names that a node reads or may read: its inputs, and all names that its subgraphs read."""
     pending = [node]
     while pending:
         each = pending.pop()
@@ -140,7 +139,7 @@ def _reads(node: Any) -> Iterator[str]:
 
 
 PREFIX = "spillprof."
-"""Begins the key of every note. Older ones are taken out."""
+"""Prefix of every note's key. Notes of earlier runs are removed."""
 
 _MAX_BYTES = 2**31 - 1  # of a protobuf message
 
@@ -150,15 +149,15 @@ Notes = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotated:
-    """What to write instead of parts of a model file."""
+    """Edits of a model file."""
 
     path: str
     edits: tuple[tuple[int, int, bytes], ...]  # (start, end, replacement), in order
-    found: int  # notes' nodes that the graph has
+    found: int  # nodes with notes that the graph has
     has_external_weights: bool
 
     def contents(self) -> Iterator[bytes]:
-        """The new file's bytes, in pieces."""
+        """The new file's bytes, in chunks."""
         with open(self.path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             position = 0
             for start, end, replacement in self.edits:
@@ -169,9 +168,9 @@ class Annotated:
 
 
 def annotate(path: str, *, sha256: str, of_model: Notes, of_nodes: Mapping[str, Notes]) -> Annotated:
-    """Notes as ``metadata_props`` of the model and of the nodes of its graph, by the names that ``read_onnx`` gives.
+    """Notes as ``metadata_props`` of the model and of the nodes of its graph, by the names that ``read_model`` gives.
 
-    Nodes inside of functions and control flow are left as they are. ``ModelError`` if the file is not the one with
+    Nodes inside functions and control flow do not change. ``ModelError`` if the file is not the one with
     that digest, or would become too large.
     """
     try:
@@ -247,7 +246,7 @@ def _graph_edits(data: mmap.mmap, graph: Span, names: Sequence[str], of_nodes: M
 
 
 def _around(key: int, start: int, content: int, end: int, inner: list[_Edit]) -> list[_Edit]:
-    """Edits inside of a message, and of the length in front of it."""
+    """Edits inside a message, and of its length prefix."""
     if not inner:
         return []
     length = end - content + sum(len(new) - (b - a) for a, b, new in inner)
@@ -255,15 +254,15 @@ def _around(key: int, start: int, content: int, end: int, inner: list[_Edit]) ->
 
 
 def _properties(key: int, notes: Notes) -> bytes:
-    return b"".join(_property(key, PREFIX + name, text) for name, text in notes)
+    return b"".join(_field(key, _text(1, PREFIX + name) + _text(2, text)) for name, text in notes)
 
 
-def _property(key: int, name: str, text: str) -> bytes:
-    entry = b""
-    for number, value in ((1, name), (2, text)):
-        coded = value.encode("utf-8", errors="backslashreplace")
-        entry += encoded(number << 3 | 2) + encoded(len(coded)) + coded
-    return encoded(key) + encoded(len(entry)) + entry
+def _text(number: int, text: str) -> bytes:
+    return _field(number << 3 | 2, text.encode("utf-8", errors="backslashreplace"))
+
+
+def _field(key: int, content: bytes) -> bytes:
+    return encoded(key) + encoded(len(content)) + content
 
 
 def _is_ours(data: mmap.mmap, entry: Span) -> bool:

@@ -1,4 +1,4 @@
-"""Size rules of our own: access to operands and attributes, and the results that a rule may return."""
+"""Size rules: the operator that a rule reads, the results that it returns, and common rules."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
@@ -10,20 +10,20 @@ from spillprof.frontends.onnx.proto import Array
 from spillprof.ir.graph import AttributeValue
 
 Sized = tuple[str, tuple[int | None, ...]]
-"""Type and shape of one output; None for a dimension that is left open."""
+"""Type and shape of one output; None for an open dimension."""
 
 
 class Standard(NamedTuple):
-    """The operator has the shape of one of the default domain, over some of its inputs."""
+    """The output has the shape of a standard operator over some of the inputs."""
 
     op_type: str
     inputs: tuple[int, ...]
-    dtype: str | None = None  # if it differs from what the standard operator gives
+    dtype: str | None = None  # output type, if not the standard operator's
     version: int = 13
 
 
 class OperatorCase(NamedTuple):
-    """One operator with what is known of its inputs."""
+    """An operator, and the types and contents of its inputs as far as known."""
 
     node: Node
     types: Sequence[ValueType | None]
@@ -83,7 +83,7 @@ def same(case: OperatorCase) -> Sequence[Sized]:
 
 
 def undecided() -> int:
-    """Stands for a size that an attribute should have given."""
+    """Raises ``ValueError``: a size is missing in the attributes."""
     raise ValueError("an attribute is missing")
 
 
@@ -116,7 +116,7 @@ def matmul_of(first: int, second: int, dtype: str | None = None) -> SizeRule:
 
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that all of them spread to. ``ValueError`` if there is none."""
+    """The broadcast shape. ``ValueError`` if there is none."""
     sizes = []
     for aligned in zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1):
         wide = {size for size in aligned if size != 1}

@@ -1,4 +1,4 @@
-"""Types and small contents of values during the walk, with look-up in enclosing graphs."""
+"""Types and small contents of values during the walk, by name, with lookup in enclosing graphs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,8 +17,10 @@ class Scope:
     types: dict[str, ValueType | None] = field(default_factory=dict)  # None: nothing is known
     values: dict[str, Array] = field(default_factory=dict)
     kinds: dict[str, TensorKind] = field(default_factory=dict)
-    faults: dict[str, tuple[str, str]] = field(default_factory=dict)  # operator and reason why contents cannot be
-    bounded: set[str] = field(default_factory=set)  # values whose size, or contents, follow from an upper bound
+    faults: dict[str, tuple[str, str]] = field(
+        default_factory=dict
+    )  # operator whose contents are impossible, and the reason
+    bounded: set[str] = field(default_factory=set)  # values whose size or contents are an upper bound
 
     def holder(self, name: str) -> "Scope | None":
         """The innermost scope that defines a name."""
@@ -28,22 +30,22 @@ class Scope:
         return scope
 
     def type_of(self, name: str) -> ValueType | None:
-        """The type as far as known."""
+        """The type, None if unknown."""
         scope = self.holder(name)
         return None if scope is None else scope.types[name]
 
     def value_of(self, name: str) -> Array | None:
-        """The contents, if they are known and small."""
+        """The contents, None unless known and small."""
         scope = self.holder(name)
         return None if scope is None else scope.values.get(name)
 
     def fault_of(self, name: str) -> tuple[str, str] | None:
-        """The operator because of which a value's contents cannot be, and the reason."""
+        """The operator that makes a value's contents impossible, and the reason."""
         scope = self.holder(name)
         return None if scope is None else scope.faults.get(name)
 
     def kind_of(self, name: str) -> TensorKind:
-        """Where the value comes from."""
+        """The kind of the value; an activation if nothing defines it."""
         scope = self.holder(name)
         return TensorKind.ACTIVATION if scope is None else scope.kinds.get(name, TensorKind.ACTIVATION)
 
@@ -58,30 +60,30 @@ _MOST_EXAMPLES = 3
 
 @dataclass(slots=True)
 class Tally:
-    """Assumptions and notes with how often each was needed, in order of appearance."""
+    """Counts of assumptions and notes, in order of appearance."""
 
     assumptions: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)  # of a note, the first few
 
     def assume(self, what: str) -> None:
-        """Counts something taken as true."""
+        """Counts an assumption."""
         self.assumptions[what] += 1
 
     def note(self, what: str, example: str = "") -> None:
-        """Counts something the user should know."""
+        """Counts a note for the user."""
         self.notes[what] += 1
         self._illustrate(what, [example] if example else [])
 
     def add(self, other: "Tally") -> None:
-        """Takes over another tally."""
+        """Adds another tally's counts."""
         self.assumptions.update(other.assumptions)
         self.notes.update(other.notes)
         for what, examples in other.examples.items():
             self._illustrate(what, examples)
 
     def cover(self, other: "Tally") -> None:
-        """Takes over what another tally has more of: the same operators in another trip count once."""
+        """Raises counts to those of another tally: operators in several trips count once."""
         for mine, others in ((self.assumptions, other.assumptions), (self.notes, other.notes)):
             for what, count in others.items():
                 mine[what] = max(mine[what], count)

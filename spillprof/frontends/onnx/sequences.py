@@ -1,4 +1,4 @@
-"""Sequences and optionals whose members are known one by one, and SequenceMap as the loop that it is."""
+"""Sequences and optionals whose members are known one by one; expands SequenceMap into a Loop."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -20,9 +20,9 @@ def is_sequence_map(node: Node) -> bool:
 
 
 def as_loop(node: Node, scope: Scope) -> Sequence[Node]:
-    """The length of the first sequence, an empty sequence for each output, and the loop that fills them.
+    """Expands a SequenceMap into the length of its first sequence, empty output sequences, and a Loop that fills them.
 
-    ``ModelError`` if body and operator do not match. Inputs that are no sequences are the same for each element.
+    ``ModelError`` if body and operator do not match. Inputs that are no sequences are passed to every element.
     """
     body = node.bodies[0]
     if (
@@ -84,7 +84,7 @@ def _node(
 
 
 MAX_MEMBERS = 1024
-"""Limit of members that are tracked one by one; of a longer sequence only the type is known."""
+"""Limit of members that are tracked one by one; a longer sequence has unknown members."""
 
 LARGEST_TAKEN = "an element of a sequence depends on the data: its largest size is taken"
 
@@ -94,7 +94,7 @@ class SequenceFound(NamedTuple):
 
     type: ValueType
     value: Array | None = None
-    is_largest: bool = False  # of several sizes that it can have
+    is_largest: bool = False  # of several possible sizes
 
 
 class _Case(NamedTuple):
@@ -102,13 +102,13 @@ class _Case(NamedTuple):
     settings: Mapping[str, AttributeValue]
     types: Sequence[ValueType | None]
     values: Sequence[Array | None]
-    inferred: ValueType | None  # what is known of the output otherwise
+    inferred: ValueType | None  # output type from other inference
 
     def has(self, index: int) -> bool:
         return index < len(self.node.inputs) and bool(self.node.inputs[index])
 
     def member(self, index: int) -> Member:
-        """An input as it would lie in a sequence. ``LookupError`` unless it is sized."""
+        """An input as a sequence member. ``LookupError`` unless it is sized."""
         found = self.types[index]
         if found is None or not found.is_sized:
             raise LookupError(index)
@@ -116,14 +116,14 @@ class _Case(NamedTuple):
         return Member(found, None if value is None else value.tobytes())
 
     def members(self) -> tuple[Member, ...]:
-        """Those of the first input. ``LookupError`` unless they are known."""
+        """Members of the first input. ``LookupError`` unless they are known."""
         found = self.types[0]
         if found is None or found.members is None:
             raise LookupError(0)
         return found.members
 
     def position(self, index: int, length: int) -> int | None:
-        """Where in a sequence an input points, 0..length; None where only the run knows."""
+        """The position 0..length that an input gives; None if it is known only at run time."""
         value = self.values[index]
         if value is None or value.dtype.kind not in "iu" or not value.size:
             return None
@@ -169,7 +169,7 @@ def tensor_of(member: Member) -> Array | None:
 
 
 def of_any_length(known: ValueType | None) -> ValueType | None:
-    """A sequence of unknown length, each member as all of the known ones are."""
+    """A sequence of unknown length, its members typed by what the known ones share."""
     if known is None or not known.members:
         return known if known is None else known._replace(members=None)
     first = known.members[0].type
@@ -203,7 +203,7 @@ def _erase(case: _Case) -> SequenceFound:
 
 
 def _alike(members: Sequence[Member]) -> tuple[Member, ...]:
-    """The members without their order. ``LookupError`` unless their sizes do not tell them apart."""
+    """The members without contents. ``LookupError`` unless all have one type and shape."""
     types = {without_contents(member.type) for member in members}
     if len(types) != 1:
         raise LookupError(len(types))
@@ -289,7 +289,7 @@ def _optional(case: _Case) -> SequenceFound:
 
 
 def _taken_out(case: _Case) -> SequenceFound:
-    """OptionalGetElement; newer operator sets pass other values through."""
+    """OptionalGetElement; newer opsets also pass other values through."""
     found = case.types[0]
     if found is None or found.dtype != "optional":
         return SequenceFound(type=case.member(0).type, value=case.values[0])

@@ -1,4 +1,4 @@
-"""State shared by all bodies of one read, and the result of sizing a body."""
+"""State of one read that all bodies share, and the result of sizing a body."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,10 +19,10 @@ _LISTED = 8
 
 @dataclass(slots=True, kw_only=True)
 class Runs:
-    """Branches and trip counts that the user gives by operator, and the operators met so far."""
+    """Branches and trip counts that the user gives by operator, and the operators visited so far."""
 
     branches: Mapping[str, str] = field(default_factory=dict)  # "then" or "else"
-    trips: Mapping[str, int] = field(default_factory=dict)  # "": every loop whose length the model leaves open
+    trips: Mapping[str, int] = field(default_factory=dict)  # "": all loops whose trip count the model leaves open
     ifs: dict[str, None] = field(default_factory=dict)
     loops: dict[str, None] = field(default_factory=dict)
 
@@ -37,11 +37,11 @@ class Runs:
         return self.trips.get(name, self.trips.get(""))
 
     def is_meant(self, name: str) -> bool:
-        """Whether the user named this very loop."""
+        """Whether the user named this loop."""
         return name in self.trips
 
     def check(self) -> None:
-        """``UsageError`` for names that no operator has, or only such as are never reached."""
+        """``UsageError`` for names of no visited operator."""
         for option, op_type, given, met in (
             ("--branch", "If", self.branches, self.ifs),
             ("--trips", "Loop", self.trips, self.loops),
@@ -63,34 +63,33 @@ def _hint(op_type: str, name: str, met: Mapping[str, None]) -> str:
 
 
 MAX_VISITED = 3_000_000
-"""Operators visited in all: bodies of loops may be walked several times."""
-
+"""Limit of visited operators in all: bodies of loops may be walked several times."""
 
 MAX_FOLLOWED = 8_192
-"""Operators visited in all in loops that are followed trip by trip, each with sizes of its own."""
+"""Limit of visited operators, in all loops that are walked trip by trip."""
 
 
 @dataclass(slots=True)
 class Steps:
-    """How many operators may still be visited."""
+    """Budgets of operator visits."""
 
     left: int = MAX_VISITED
     left_to_follow: int = MAX_FOLLOWED
     left_to_try: int = MAX_FOLLOWED
 
     def spend(self) -> None:
-        """Counts one visit. ``ModelError`` when there were too many."""
+        """Counts one visit. ``ModelError`` beyond the limit."""
         self.left -= 1
         if self.left < 0:
             raise ModelError(f"control flow expands to more than {MAX_VISITED:,} operators")
 
     def may_try(self, count: int) -> bool:
-        """Counts so many operators, in loops whose end is sought; whether there may be more of them."""
+        """Counts ``count`` visits in the search for a loop's last trip; False beyond the limit."""
         self.left_to_try -= max(count, 1)
         return self.left_to_try >= 0
 
     def follow(self, count: int, where: str) -> None:
-        """Counts one trip over so many operators. ``ModelError`` when there were too many."""
+        """Counts one trip over ``count`` operators. ``ModelError`` beyond the limit."""
         self.left_to_follow -= max(count, 1)
         if self.left_to_follow < 0:
             what = f"loops in which sizes change expand to more than {MAX_FOLLOWED:,} operators"
@@ -105,7 +104,7 @@ class Session:
     finder: OutputFinder = field(default_factory=OutputFinder)
     orders: dict[int, Sequence[int]] = field(default_factory=dict)  # topological order by identity of the body
     spelled_out: dict[int, Sequence[Node]] = field(default_factory=dict)  # by identity of an operator with bodies
-    faulty: set[str] = field(default_factory=set)  # operators whose result cannot be
+    faulty: set[str] = field(default_factory=set)  # operators whose contents are impossible
     runs: Runs = field(default_factory=Runs)
     steps: Steps = field(default_factory=Steps)
     tally: Tally = field(default_factory=Tally)
@@ -117,22 +116,21 @@ class Session:
 
 
 class SizedBody(NamedTuple):
-    """A graph with every value sized, and what else is known of the values."""
+    """A graph with every value sized, and its scope."""
 
     graph: Graph
     scope: Scope
 
 
 SizeBody = Callable[[Body, Scope, Session], SizedBody]
-"""The walk over one body, given to what needs to walk bodies inside."""
-
+"""Callback that sizes a nested body."""
 
 Types = Sequence[ValueType | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyOutcome:
-    """What an operator with bodies gives."""
+    """Result of an operator with bodies."""
 
     subgraphs: tuple[Graph, ...]
     names: tuple[str, ...]  # the attribute of each subgraph
@@ -144,7 +142,7 @@ class BodyOutcome:
 
 
 def inner_scope(node: Node, body: Body, types: Types, scope: Scope) -> Scope:
-    """The scope of a loop body: its inputs have the given types, or the declared ones where those are unknown."""
+    """The scope of a loop body, its inputs typed as given; where that is unknown, as declared."""
     inner = Scope(parent=scope)
     is_bounded = any(scope.is_bounded(name) for name in node.inputs if name)
     for (name, declared), known in zip(body.inputs, types, strict=True):
@@ -157,10 +155,5 @@ def inner_scope(node: Node, body: Body, types: Types, scope: Scope) -> Scope:
 
 
 def output_types(sized: SizedBody, body: Body) -> list[ValueType | None]:
-    """What is known of each output of a body."""
-    return [known_type(sized, name) for name in body.outputs]
-
-
-def known_type(sized: SizedBody, name: str) -> ValueType | None:
-    """What is known of a value that a body sees."""
-    return sized.scope.type_of(name)
+    """Types of a body's outputs, as far as known."""
+    return [sized.scope.type_of(name) for name in body.outputs]

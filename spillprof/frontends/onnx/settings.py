@@ -13,65 +13,59 @@ from spillprof.ir.errors import ShapeError
 from spillprof.ir.graph import AttributeValue
 
 DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc"})
-"""Domains whose attributes mean what the names below say."""
+"""Domains whose attributes have the meaning below."""
 
 HINT = "the model contradicts itself: export it again, or mend this node"
 
 
 class _Range(NamedTuple):
-    """The numbers that an attribute may hold."""
+    """The valid range of a number, both ends included."""
 
     least: int
     most: int = (1 << 63) - 1
 
 
-_AT_LEAST_ONE, _AT_LEAST_NONE, _FLAG, _ELEMENT = _Range(1), _Range(0), _Range(0, 1), _Range(0, 1000)
+_AT_LEAST_ONE, _AT_LEAST_ZERO, _FLAG, _ELEMENT = _Range(1), _Range(0), _Range(0, 1), _Range(0, 1000)
 
 _RANGES: Mapping[str, _Range] = {
     **dict.fromkeys(("kernel_shape", "strides", "dilations", "group", "offset_group", "num_groups"), _AT_LEAST_ONE),
     **dict.fromkeys(("blocksize", "hidden_size", "pooled_shape", "output_height", "output_width"), _AT_LEAST_ONE),
-    **dict.fromkeys(("output_padding", "sample_size"), _AT_LEAST_NONE),
+    **dict.fromkeys(("output_padding", "sample_size"), _AT_LEAST_ZERO),
     **dict.fromkeys(("to", "dtype"), _ELEMENT),
 }
-"""By attribute, whatever the operator."""
+"""By attribute, for all operators."""
 
 _HEADS = {"num_heads": _AT_LEAST_ONE, "kv_num_heads": _AT_LEAST_ONE}
-_LAYOUT = {"layout": _FLAG}
-_PADS = {"pads": _AT_LEAST_NONE}
+_PADS = {"pads": _AT_LEAST_ZERO}
 _BITS = {"K": _AT_LEAST_ONE, "N": _AT_LEAST_ONE, "bits": _Range(1, 8), "block_size": _AT_LEAST_ONE}
 _OWN_RANGES: Mapping[str, Mapping[str, _Range]] = {
     **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv", "NhwcConv", "NhwcFusedConv"), _PADS),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool", "MaxUnpool", "QLinearAveragePool", "NhwcMaxPool"), _PADS),
     "DeformConv": _PADS,
     "ConvTranspose": {**_PADS, "output_shape": _AT_LEAST_ONE},
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _LAYOUT),
+    **{op_type: {"layout": _FLAG} for op_type in ("LSTM", "GRU", "RNN")},
     "LRN": {"size": _AT_LEAST_ONE},
     "LinearAttention": {"q_num_heads": _AT_LEAST_ONE, "kv_num_heads": _AT_LEAST_ONE},
     **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _BITS),
     "GatherBlockQuantized": {"bits": _Range(1, 8), "block_size": _AT_LEAST_ONE},
     "UnfoldTensor": {"size": _AT_LEAST_ONE, "step": _AT_LEAST_ONE},
-    "RotaryEmbedding": {"num_heads": _AT_LEAST_NONE},
+    "RotaryEmbedding": {"num_heads": _AT_LEAST_ZERO},
     **dict.fromkeys(("MultiHeadAttention", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention"), _HEADS),
     **dict.fromkeys(("DecoderMaskedSelfAttention", "PackedAttention", "PackedMultiHeadAttention"), _HEADS),
     **dict.fromkeys(("PagedAttention", "QAttention", "SparseAttention", "GatedRelativePositionBias"), _HEADS),
 }
-"""By operator: attributes that mean something else elsewhere."""
+"""By operator: attributes with another meaning elsewhere."""
 
-_WORDS: Mapping[str, frozenset[str]] = {
-    "auto_pad": frozenset({"", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}),
-}
+_WORDS = {"auto_pad": frozenset({"", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"})}
 _DIRECTIONS = {"direction": frozenset({"forward", "reverse", "bidirectional"})}
-_OWN_WORDS: Mapping[str, Mapping[str, frozenset[str]]] = {
-    **dict.fromkeys(
-        ("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM", "AttnLSTM"),
-        _DIRECTIONS,
-    ),
-}
-"""By operator: texts that decide about sizes."""
+_OWN_WORDS: Mapping[str, Mapping[str, frozenset[str]]] = dict.fromkeys(
+    ("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM", "AttnLSTM"), _DIRECTIONS
+)
+"""By operator: texts that sizes depend on."""
 
 
 def refuse_nonsense(node: Node, types: Sequence[ValueType | None], values: Sequence[Array | None]) -> None:
-    """``ShapeError`` naming node and attribute if a setting, or a known input that is one, cannot be."""
+    """``ShapeError`` that names node and attribute, for an invalid attribute or known input."""
     if node.domain not in DOMAINS:
         return
     settings = node.settings

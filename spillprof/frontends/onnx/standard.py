@@ -1,19 +1,19 @@
-"""Output sizes of standard operators where onnx infers nothing, or not what runtimes do; and of the oldest sets."""
+"""Output sizes of standard operators that onnx does not infer, infers unlike runtimes, or has only in old opsets."""
 
 import math
 from collections.abc import Mapping, Sequence
 
-from spillprof.frontends.onnx.rule import OperatorCase, Sized, SizeRule, same
+from spillprof.frontends.onnx.rule import OperatorCase, Sized, SizeRule, same, same_as
 
 SAME = ("SAME_UPPER", "SAME_LOWER")
-"""Paddings that make the output as large as the input, divided (or multiplied) by the strides."""
+"""Values of ``auto_pad`` that make the output size the input size divided (or multiplied) by the strides."""
 
 
 def window_places(case: OperatorCase, space: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
-    """Places of the window along each axis. ``ValueError`` for settings that fit no axis.
+    """Number of window positions along each axis. ``ValueError`` for attributes that do not fit the axes.
 
-    Rounded up, a last window that would begin in the padding behind the image does not exist: so the standard has it
-    today, and so runtimes run all of its versions. A negative count is that of a window larger than the image.
+    With ``ceil_mode``, a last window that starts in the padding behind the image is dropped: the current standard says
+    so, and runtimes apply it to every opset. A count is negative where the window is larger than the image.
     """
     rank = len(space)
     strides, reach = window_setting(case, "strides", rank, 1), window_reaches(case, kernel)
@@ -36,21 +36,17 @@ def window_places(case: OperatorCase, space: Sequence[int], kernel: Sequence[int
 
 
 def window_reaches(case: OperatorCase, kernel: Sequence[int]) -> tuple[int, ...]:
-    """How far the window reaches along each axis, its dilations included."""
+    """Extent of the window along each axis, with dilations."""
     dilations = window_setting(case, "dilations", len(kernel), 1)
     return tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
 
 
 def window_setting(case: OperatorCase, name: str, count: int, default: int) -> tuple[int, ...]:
-    """An attribute with so many numbers, all the default if it is left out. ``ValueError`` for another count."""
+    """A list attribute of ``count`` numbers, by default all ``default``. ``ValueError`` for another count."""
     values = case.numbers(name) if name in case.settings else (default,) * count
     if len(values) != count:
         raise ValueError(name)
     return values
-
-
-def _compare(case: OperatorCase) -> Sequence[Sized]:
-    return [("bool", case.shape(0))]
 
 
 def _reshape(case: OperatorCase) -> Sequence[Sized]:
@@ -61,15 +57,6 @@ def _reshape(case: OperatorCase) -> Sequence[Sized]:
     if math.prod(shape) != math.prod(case.shape(0)):
         raise ValueError("sizes differ")
     return [(case.dtype(0), tuple(shape))]
-
-
-def _normalization(case: OperatorCase) -> Sequence[Sized]:
-    statistics = (case.dtype(0), case.shape(1))
-    return [(case.dtype(0), case.shape(0)), *[statistics] * 4]
-
-
-def _dropout(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), case.shape(0)), (case.dtype(0), case.shape(0))]
 
 
 def layer_normalization(case: OperatorCase) -> Sequence[Sized]:
@@ -85,14 +72,14 @@ LEGACY_SIZES: Mapping[str, SizeRule] = {
     **dict.fromkeys(("Relu", "Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Abs", "Neg", "Floor", "Ceil"), same),
     **dict.fromkeys(("Reciprocal", "Softplus", "Softsign", "Elu", "Selu", "LeakyRelu", "HardSigmoid", "Clip"), same),
     **dict.fromkeys(("Softmax", "Identity", "InstanceNormalization", "LRN"), same),
-    **dict.fromkeys(("And", "Or", "Xor", "Greater", "Less", "Equal"), _compare),
-    "BatchNormalization": _normalization,
-    "Dropout": _dropout,
+    **dict.fromkeys(("And", "Or", "Xor", "Greater", "Less", "Equal"), same_as(0, "bool")),
+    "BatchNormalization": lambda c: [(c.dtype(0), c.shape(0)), *[(c.dtype(0), c.shape(1))] * 4],
+    "Dropout": lambda c: [(c.dtype(0), c.shape(0))] * 2,
     "LayerNormalization": layer_normalization,
     "Reshape": _reshape,
     "SimplifiedLayerNormalization": layer_normalization,
 }
-"""By operator type. ``LayerNormalization`` was written by tools before the standard had it."""
+"""By operator type. Tools wrote ``LayerNormalization`` before it was in the standard."""
 
 
 def _pool(case: OperatorCase) -> Sequence[Sized]:
@@ -102,27 +89,22 @@ def _pool(case: OperatorCase) -> Sequence[Sized]:
 
 
 def _conv_transpose(case: OperatorCase) -> Sequence[Sized]:
-    """Of a stated output shape; or padded so that the output is at most the strides times as large."""
+    """ConvTranspose with ``output_shape``, or with automatic padding: the output is at most strides x input."""
     (batch, _, *space), (_, per_group, *kernel) = case.shape(0), case.shape(1)
     channels = per_group * case.number("group", 1)
     if case.count("output_shape"):
         return [(case.dtype(0), (batch, channels, *window_setting(case, "output_shape", len(space), 0)))]
     if case.settings.get("auto_pad") not in SAME:
         raise LookupError("auto_pad")
-    found = []
-    for size, stride, reach, more in zip(
-        space,
-        window_setting(case, "strides", len(space), 1),
-        window_reaches(case, kernel),
-        window_setting(case, "output_padding", len(space), 0),
-        strict=True,
-    ):
-        found.append(min((size - 1) * stride + reach + more, size * stride))
+    strides = window_setting(case, "strides", len(space), 1)
+    padding = window_setting(case, "output_padding", len(space), 0)
+    axes = zip(space, strides, window_reaches(case, kernel), padding, strict=True)
+    found = (min((size - 1) * stride + reach + more, size * stride) for size, stride, reach, more in axes)
     return [(case.dtype(0), (batch, channels, *found))]
 
 
 def _squeeze(case: OperatorCase) -> Sequence[Sized]:
-    """With the axes in an attribute: in any order, and counted from behind in versions that do not have that yet."""
+    """Squeeze with the axes in an attribute: in any order, and negative ones in opsets before they were allowed."""
     shape, axes = case.shape(0), _stated_axes(case, len(case.shape(0)))
     if any(shape[axis] != 1 for axis in axes):
         raise ValueError("an axis is longer than 1")
@@ -136,7 +118,7 @@ def _unsqueeze(case: OperatorCase) -> Sequence[Sized]:
 
 
 def _stated_axes(case: OperatorCase, rank: int) -> set[int]:
-    """The axes of an attribute. ``ValueError`` if one is named twice, or is none."""
+    """The axes in the attribute ``axes``. ``ValueError`` for duplicates and axes out of range."""
     axes = case.numbers("axes")
     found = {axis + rank if axis < 0 else axis for axis in axes}
     if len(found) != len(axes) or not found <= set(range(rank)):
@@ -145,7 +127,7 @@ def _stated_axes(case: OperatorCase, rank: int) -> set[int]:
 
 
 def _concat(case: OperatorCase) -> Sequence[Sized]:
-    """With an axis counted from behind, which the oldest versions do not have."""
+    """Concat with a negative axis, which the oldest opsets do not allow."""
     shapes = [case.shape(i) for i in range(len(case.node.inputs))]
     first = list(shapes[0])
     axis = case.number("axis", 1) % len(first)
@@ -156,27 +138,23 @@ def _concat(case: OperatorCase) -> Sequence[Sized]:
 
 
 def _normalized_texts(case: OperatorCase) -> Sequence[Sized]:
-    """Without stop words none is left out."""
+    """StringNormalizer without stop words keeps every text."""
     if case.count("stopwords"):
         raise LookupError("stopwords")
     return same(case)
 
 
 def _scalar(case: OperatorCase) -> Sequence[Sized]:
-    """Of a scalar alone, a scalar."""
+    """One scalar operand gives a scalar."""
     if case.shape(0) or len(case.node.inputs) > 1:
         raise LookupError("rank")
     return same(case)
 
 
 def _gather_nd(case: OperatorCase) -> Sequence[Sized]:
-    """Also where the indices name all axes, so that the output is a scalar."""
+    """GatherND, also where the indices cover all axes and the output is a scalar."""
     data, indices, batch_dims = case.shape(0), case.shape(1), case.number("batch_dims", 0)
     return [(case.dtype(0), (*indices[:-1], *data[batch_dims + indices[-1] :]))]
-
-
-def _max_unpool(case: OperatorCase) -> Sequence[Sized]:
-    return [(case.dtype(0), case.contents(2))]
 
 
 OVERRULED: Mapping[str, SizeRule] = {
@@ -185,12 +163,12 @@ OVERRULED: Mapping[str, SizeRule] = {
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
 }
-"""By operator type: what these decide stands in place of onnx's answer.
+"""By operator type: a size that these rules give replaces onnx's.
 
-Pools rounded up, in operator sets before 22 (LpPool: all that round up): onnx counts a window that lies in padding
-alone, which runtimes do not. ConvTranspose: onnx adds the output padding to a size that automatic padding has fixed
-already, and loses the axes that a stated output shape makes smaller than the input's. Squeeze, Unsqueeze with an
-attribute: onnx passes over axes that are counted from behind, or not in ascending order.
+Pools with ``ceil_mode`` before opset 22 (LpPool: in every opset): onnx counts a window that lies in padding alone,
+runtimes do not. ConvTranspose: onnx adds the output padding to a size that automatic padding has already fixed, and
+drops the axes that ``output_shape`` makes smaller than the input's. Squeeze and Unsqueeze with an attribute: onnx
+ignores axes that are negative or not ascending.
 """
 
 GAPS: Mapping[str, SizeRule] = {
@@ -198,12 +176,12 @@ GAPS: Mapping[str, SizeRule] = {
     "Einsum": _scalar,
     "GatherND": _gather_nd,
     "GroupNormalization": same,
-    "MaxUnpool": _max_unpool,
+    "MaxUnpool": lambda c: [(c.dtype(0), c.contents(2))],
     "MeanVarianceNormalization": same,
     "StringNormalizer": _normalized_texts,
     "Transpose": _scalar,
 }
-"""By operator type: what these decide fills gaps in onnx's answer.
+"""By operator type: a size that these rules give is used where onnx gives none.
 
-The normalizations are defined by other operators alone, which onnx does not infer through.
+The standard defines the normalizations as functions of other operators, through which onnx does not infer.
 """

@@ -13,13 +13,13 @@ from spillprof.ir.dtypes import DTYPE_BITS
 from spillprof.ir.errors import ModelError
 
 KEPT_BYTES = 1024
-"""Payloads up to this size are kept whatever their type: scales, paddings, small tables."""
+"""Payloads up to this size are kept for every type: scales, paddings, small tables."""
 
 KEPT_ELEMENTS = 4096
-"""Integer payloads up to this many elements are kept: shapes and indices are computed from them."""
+"""Integer payloads up to this many elements are kept: shapes and indices depend on them."""
 
 MAX_COUNT = (1 << 63) - 1
-"""Elements, and bytes, that one tensor may have."""
+"""Limit of elements, and of bytes, of a tensor."""
 
 _INTEGERS = frozenset({"int64", "int32", "uint64", "uint32", "int16", "uint16", "int8", "uint8", "bool"})
 _EXTERNAL = 1  # TensorProto.DataLocation
@@ -27,7 +27,7 @@ _EXTERNAL = 1  # TensorProto.DataLocation
 
 @dataclass(slots=True)
 class TensorFacts:
-    """Shape, type and payload places of a TensorProto, collected while the wire is walked."""
+    """Shape, type and payload positions of a TensorProto, collected from the wire format."""
 
     name: str = ""
     dims: list[int] = field(default_factory=list)
@@ -38,7 +38,7 @@ class TensorFacts:
     counts: dict[str, int] = field(default_factory=dict)  # payload fields by field name
 
     def scalar(self, name: str, value: int, start: int, end: int) -> None:
-        """Takes a number: a dimension, the type, or an unpacked payload element."""
+        """Records a number: a dimension, the type, or an unpacked payload element."""
         if name == "dims":
             self.dims.append(value - (1 << 64) if value >= 1 << 63 else value)
         elif name == "data_type":
@@ -49,7 +49,7 @@ class TensorFacts:
             self.payload(name, start, end, end - start - 1)
 
     def payload(self, name: str, start: int, end: int, nbytes: int) -> None:
-        """Takes a piece of the contents; adjacent pieces are joined."""
+        """Records a payload range; adjacent ranges are merged."""
         if self.places and self.places[-1][1] == start:
             self.places[-1] = (self.places[-1][0], end)
         else:
@@ -58,7 +58,7 @@ class TensorFacts:
         self.counts[name] = self.counts.get(name, 0) + 1
 
     def payload_to_skip(self, field_name: str) -> list[tuple[int, int]]:
-        """File ranges that hold nothing that shapes depend on. ``ModelError`` if contents and shape disagree."""
+        """File ranges of payload that no shape depends on. ``ModelError`` if contents and shape disagree."""
         where = (f"{self.name or 'a tensor'}, in '{field_name}', with dims {self.dims[:16]}",)
         dtype = DTYPE_OF_ELEMENT.get(self.element)
         if dtype is None:
@@ -106,7 +106,7 @@ _NUMPY_DTYPES = frozenset(
 
 
 class Constant(NamedTuple):
-    """A value stored in the file: its type, and its contents where they are small enough to matter."""
+    """A stored value: its type, and its contents if they were kept."""
 
     type: ValueType
     value: Array | None = None
@@ -114,7 +114,7 @@ class Constant(NamedTuple):
 
 
 def constant_value(tensor: TensorProto) -> Constant:
-    """Type and, if it was kept, contents of a stored tensor. External data is never looked at."""
+    """Type and, if it was kept, contents of a stored tensor. External data is not read."""
     dtype = DTYPE_OF_ELEMENT.get(tensor.data_type)
     if dtype is None:
         raise ModelError(f"tensor '{tensor.name}' has the unknown element type {tensor.data_type}")
@@ -125,7 +125,7 @@ def constant_value(tensor: TensorProto) -> Constant:
 
 
 def sparse_constant(sparse: SparseTensorProto) -> Constant:
-    """A sparse tensor, sized as the dense tensor that operators see."""
+    """A sparse tensor, sized as a dense one."""
     values = constant_value(sparse.values)
     shape = tuple(sparse.dims)
     if any(dim < 0 for dim in shape):
@@ -134,7 +134,7 @@ def sparse_constant(sparse: SparseTensorProto) -> Constant:
 
 
 def node_constant(name: str, attributes: Iterable[AttributeProto]) -> Constant:
-    """The value of a Constant node, whichever of its attributes holds it."""
+    """The value of a Constant node."""
     for attribute in attributes:
         match attribute.name:
             case "value":
@@ -173,7 +173,7 @@ def _contents(tensor: TensorProto, dtype: str, shape: tuple[int, ...]) -> Array 
         return None
     try:
         value: Array = array_of(tensor, dtype)
-    except Exception as error:  # a message of the library's own for each way of being malformed
+    except Exception as error:  # numpy raises many types for malformed contents
         raise ModelError(f"the contents of tensor '{tensor.name}' cannot be read: {_one_line(error)}") from error
     return value
 

@@ -1,14 +1,15 @@
-"""Well-formedness of a graph, and a topological order of its nodes."""
+"""Checks that a graph is well formed, and orders its nodes topologically."""
 
 import heapq
 from collections.abc import Sequence
 
-from spillprof.frontends.onnx.node import Body, Node
+from spillprof.frontends.onnx.inference import place
+from spillprof.frontends.onnx.node import Body
 from spillprof.ir.errors import ModelError
 
 
 def check_model_body(body: Body) -> None:
-    """``ModelError`` unless the main graph computes something from values that exist."""
+    """``ModelError`` if the main graph is empty, or reads values that nothing produces."""
     if not body.nodes and not body.outputs:
         raise ModelError("the model is empty: no operators, no outputs", hint="was the export complete?")
     if body.free_names:
@@ -16,14 +17,14 @@ def check_model_body(body: Body) -> None:
         for node in body.nodes:
             if missing in node.inputs or missing in node.captures:
                 what = f"an operator reads '{missing}', which nothing produces"
-                raise ModelError(what, where=(f"{node.name} ({node.op_type})",), hint="the graph was cut wrongly")
+                raise ModelError(what, where=(place(node),), hint="the graph was cut wrongly")
         raise ModelError(f"the graph's output '{missing}' is produced by nothing", hint="the graph was cut wrongly")
 
 
 def topological_order(body: Body) -> Sequence[int]:
-    """Indices of the nodes, each after those it reads from; file order where that is free.
+    """Indices of the nodes in topological order, ties in file order.
 
-    ``ModelError`` if two values have the same name or the nodes depend on each other in a circle.
+    ``ModelError`` if two values have the same name or the graph has a cycle.
     """
     producer = _producers(body)
     if _is_topological(body, producer):
@@ -65,24 +66,22 @@ def _producers(body: Body) -> dict[str, int]:
                 raise ModelError(f"the value '{name}' is written twice", where=_places(body, producer[name], index))
             if name in inputs or name in body.constants:
                 kind = "a stored tensor" if name in body.constants else "an input of the graph"
-                raise ModelError(f"an operator writes '{name}', which is {kind}", where=(_place(node),))
+                raise ModelError(f"an operator writes '{name}', which is {kind}", where=(place(node),))
             producer[name] = index
     return producer
 
 
 def _is_topological(body: Body, producer: dict[str, int]) -> bool:
-    for index, node in enumerate(body.nodes):
-        for name in node.inputs:
-            if producer.get(name, -1) >= index:
-                return False
-        for name in node.captures:
-            if producer.get(name, -1) >= index:
-                return False
-    return True
+    return all(
+        producer.get(name, -1) < index
+        for index, node in enumerate(body.nodes)
+        for names in (node.inputs, node.captures)
+        for name in names
+    )
 
 
 def _circle(body: Body, producer: dict[str, int], waiting: list[int]) -> tuple[str, ...]:
-    """The nodes of one circle, found by walking backwards from a node that never became ready."""
+    """The nodes of one cycle, found by walking backwards from a node that never became ready."""
     index = next(index for index, count in enumerate(waiting) if count)
     path: dict[int, None] = {}
     while index not in path:
@@ -92,12 +91,8 @@ def _circle(body: Body, producer: dict[str, int], waiting: list[int]) -> tuple[s
         index = next(source for source in sources if waiting[source])
     members = list(path)
     circle = members[members.index(index) :]
-    return tuple(_place(body.nodes[i]) for i in circle[:8])
+    return tuple(place(body.nodes[i]) for i in circle[:8])
 
 
 def _places(body: Body, *indices: int) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_place(body.nodes[i]) for i in indices))
-
-
-def _place(node: Node) -> str:
-    return f"{node.name} ({node.op_type})"
+    return tuple(dict.fromkeys(place(body.nodes[i]) for i in indices))

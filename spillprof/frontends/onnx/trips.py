@@ -10,7 +10,7 @@ from spillprof.ir.graph import ASSUMED_TRIPS, TripBasis, Trips
 
 
 def trips_of(node: Node, body: Body, scope: Scope, session: Session) -> Trips:
-    """How often a Loop runs: as the model says, else as the user does, else assumed."""
+    """The trip count of a Loop: from the model, else from the user, else assumed."""
     count, is_exact = _trip_count(node, body, scope)
     told = session.runs.trip_count(node.name)
     if told is not None and count is not None and (told > count or (is_exact and told != count)):
@@ -20,7 +20,7 @@ def trips_of(node: Node, body: Body, scope: Scope, session: Session) -> Trips:
                 where=(place(node),),
                 hint=f"drop --trips {node.name}={told}",
             )
-        told = None  # said of loops in general
+        told = None  # given for all loops
     if told is not None and not is_exact:
         session.tally.note(f"Loop '{node.name}': {told:,} trips, as told")
         return Trips(count=told, basis=TripBasis.GIVEN)
@@ -30,7 +30,7 @@ def trips_of(node: Node, body: Body, scope: Scope, session: Session) -> Trips:
 
 
 def _trip_count(node: Node, body: Body, scope: Scope) -> tuple[int | None, bool]:
-    """How often a Loop runs at most, and whether exactly so often; None where unknown."""
+    """The largest trip count (None: unknown), and whether it is exact."""
     limit = scope.value_of(node.inputs[0]) if node.inputs and node.inputs[0] else None
     start = scope.value_of(node.inputs[1]) if len(node.inputs) > 1 and node.inputs[1] else None
     if start is not None and start.size == 1 and not bool(start.reshape(-1)[0]):

@@ -1,4 +1,4 @@
-"""Types and shapes that value_info states: they fill gaps of inference, and are overruled where they contradict it."""
+"""Types and shapes stated in value_info: they fill gaps of inference, which overrules them on contradiction."""
 
 from spillprof.frontends.onnx.contrib import contrib_rule
 from spillprof.frontends.onnx.elements import ValueType, stated_type
@@ -10,7 +10,7 @@ _LONGEST_NAME = 80
 
 
 def claimed_type(name: str, node: Node, session: Session, body: Body) -> ValueType | None:
-    """What the file states of an output."""
+    """The type that the file states for an output."""
     proto = body.stored_types.get(name)
     if proto is None and name in body.declared_types and _is_defined(node, session):
         proto = body.declared_types[name]
@@ -30,7 +30,7 @@ def check_claims(body: Body, scope: Scope, session: Session) -> None:
 
 
 def agree(found: ValueType | None, stored: ValueType) -> bool:
-    """Whether two descriptions of a value can both be true."""
+    """Whether two types of a value are compatible."""
     if found is None:
         return True
     if found.dtype != stored.dtype:
@@ -42,7 +42,7 @@ def agree(found: ValueType | None, stored: ValueType) -> bool:
 
 
 def may_be(bound: ValueType | None, stored: ValueType, least: ValueType | None = None) -> bool:
-    """Whether a type can be true of a value for which an upper bound is known, and perhaps a lower one."""
+    """Whether a stated type is compatible with an upper bound, and with a lower one if known."""
     if least is not None and least.shape is not None and stored.shape is not None:
         pairs = zip(least.shape, stored.shape, strict=False)
         if not all(a is None or b is None or a <= b for a, b in pairs):
@@ -56,14 +56,14 @@ def may_be(bound: ValueType | None, stored: ValueType, least: ValueType | None =
 
 
 def lies_between(stored: ValueType | None, least: ValueType | None, limit: ValueType | None) -> bool:
-    """Whether a whole shape that the file states is none too small and none too large; both ends must be known."""
+    """Whether a stated, fully known shape lies between two known bounds."""
     if stored is None or least is None or limit is None or not stored.is_sized:
         return False
     return may_be(limit, stored, least)
 
 
 def overrule(name: str, found: ValueType | None, claimed: ValueType, session: Session) -> None:
-    """Notes that a claim does not hold."""
+    """Notes that inference overrules a stated type."""
     what = "a type or shape stored in the file contradicts inference, and is overruled"
     session.tally.note(what, f"'{name[:_LONGEST_NAME]}' is {_written(found)}, not {_written(claimed)}")
 
@@ -75,5 +75,5 @@ def _written(known: ValueType | None) -> str:
 
 
 def _is_defined(node: Node, session: Session) -> bool:
-    """Whether a schema or rule defines the operator; otherwise an output's declared type proves nothing."""
+    """Whether a schema or rule defines the operator; otherwise its declared output type is no evidence."""
     return session.finder.inference.has_schema(node) or contrib_rule(node) is not None

@@ -31,7 +31,7 @@ def is_sized(scope: Scope, name: str) -> bool:
 
 
 def unsized_error(roots: Sequence[tuple[Node, str]], scope: Scope) -> ShapeError:
-    """The error that lists what stays unknown, by producer."""
+    """The error that lists outputs of unknown size and their producers."""
     lines = [f"{output}, the output of {place(node)}" for node, output in roots[:_LISTED]]
     if len(roots) > _LISTED:
         lines.append(f"and {len(roots) - _LISTED} more")
@@ -48,7 +48,7 @@ def unsized_error(roots: Sequence[tuple[Node, str]], scope: Scope) -> ShapeError
 
 
 def finished_graph(body: Body, operators: Sequence[Operator], scope: Scope, session: Session) -> Graph:
-    """The finished graph with all the tensors that it names."""
+    """The Graph of a body, with every tensor that it names."""
     inputs = tuple(name for name, _ in body.inputs if name not in body.constants)
     named = dict.fromkeys(inputs)
     for op in operators:
@@ -84,7 +84,7 @@ def finished_graph(body: Body, operators: Sequence[Operator], scope: Scope, sess
 
 
 def _body_captures(body: Body, operators: Sequence[Operator]) -> tuple[str, ...]:
-    """Names that a body may read from outside; less than those in the file where a condition is constant."""
+    """Names that a body may read from outside: those in the file, without branches that never run."""
     if not body.free_names:
         return ()
     read = {name for op in operators for name in (*op.inputs, *op.captures)} | set(body.outputs)
@@ -92,7 +92,7 @@ def _body_captures(body: Body, operators: Sequence[Operator]) -> tuple[str, ...]
 
 
 def _tell_of_size(known: ValueType, elements: Sequence[tuple[str, tuple[int, ...]]], session: Session) -> None:
-    """Counts what is assumed of the size of a value that is no plain tensor."""
+    """Counts the assumption about the size of a value that is no plain tensor."""
     if known.members is None:
         session.tally.assume(f"a value of type {known.dtype} is counted as 0 bytes")
     elif unsized := next((dtype for dtype, _ in elements if dtype in UNSIZED_DTYPES), None):
@@ -108,7 +108,7 @@ _ELEMENTWISE_BODIES = frozenset({("ai.onnx.preview", "FlexAttention")})
 
 
 def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
-    """The graph of a body whose inputs are in ``scope``. ``ShapeError`` lists what stays unknown."""
+    """The graph of a body whose inputs are in ``scope``. ``ShapeError`` lists outputs of unknown size."""
     order = session.orders.get(id(body))
     if order is None:
         order = session.orders[id(body)] = topological_order(body)
@@ -132,7 +132,7 @@ def size_body(body: Body, scope: Scope, session: Session) -> SizedBody:
 
 
 def _spelled_out(node: Node, scope: Scope, session: Session) -> Sequence[Node]:
-    """Expands a SequenceMap into a loop; any other node stays as it is."""
+    """Expands a SequenceMap into a loop; any other node does not change."""
     if not is_sequence_map(node):
         return (node,)
     if id(node) not in session.spelled_out:
@@ -141,7 +141,7 @@ def _spelled_out(node: Node, scope: Scope, session: Session) -> Sequence[Node]:
 
 
 def _sized_operator(node: Node, scope: Scope, session: Session, body: Body, roots: list[tuple[Node, str]]) -> Operator:
-    """The operator, its outputs and bodies sized as far as can be; adds to ``roots`` what it alone leaves unknown."""
+    """Sizes an operator's outputs and bodies; adds to ``roots`` outputs of unknown size whose inputs are all sized."""
     session.steps.spend()
     if node.bodies and (node.domain, node.op_type) in _ELEMENTWISE_BODIES:
         session.tally.assume(f"the bodies of {node.op_type} change scores one by one: their cost is not counted")
@@ -196,7 +196,7 @@ def _operands(node: Node, scope: Scope) -> Operands:
 def _with_bodies(node: Node, scope: Scope, session: Session, body: Body) -> Operator:
     from spillprof.frontends.onnx.control_flow import visit_bodies  # few models have bodies
 
-    result = visit_bodies(node, node.settings, scope, session, size_body)
+    result = visit_bodies(node, scope, session, size_body)
     is_bounded = result.is_bounded or any(scope.is_bounded(n) for n in (*node.inputs, *node.captures) if n)
     limits = result.types if result.is_bounded else ()
     found = Found(types=result.types, values=result.values, is_bounded=is_bounded, limits=limits)
@@ -212,7 +212,7 @@ def _with_bodies(node: Node, scope: Scope, session: Session, body: Body) -> Oper
 
 
 def _captures(node: Node, result: BodyOutcome) -> tuple[str, ...]:
-    """Names that the bodies may read from outside; a body that was not sized might read all that it names."""
+    """Names that the bodies may read from outside; of a body that was not sized, all that it names."""
     if len(result.subgraphs) < len(node.bodies) and not result.is_decided:
         return node.captures
     read = {name for body in result.subgraphs for name in body.captures}
@@ -232,7 +232,7 @@ def _operator(node: Node) -> Operator:
 
 
 def _set_outputs(node: Node, found: Found, scope: Scope, session: Session, body: Body) -> None:
-    """Records types and contents of the outputs; what the user gives for the size of one comes before any bound."""
+    """Records types and contents of the outputs; a shape from the user takes precedence over a bound."""
     given_shapes = session.assumed.shapes
     rests_on_assumption = False
     for i, (name, known, value) in enumerate(zip(node.outputs, found.types, found.values, strict=True)):
@@ -279,7 +279,7 @@ def _set_output(
     session: Session,
     least: ValueType | None = None,
 ) -> None:
-    """Records the type of an output; what the file claims fills gaps, and is overruled where it cannot be true."""
+    """Records the type of an output; value_info fills gaps, and is overruled where it contradicts inference."""
     if claimed is not None and not (agree(found, claimed) if is_exact else may_be(found, claimed, least)):
         overrule(name, found, claimed, session)
     elif claimed is not None and claimed.is_sized and (found is None or not found.is_sized):

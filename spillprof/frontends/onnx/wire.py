@@ -1,8 +1,8 @@
 """Walks the protobuf wire format of a model file and strips weight payloads.
 
-Protobuf knows how to parse a model, but not how to leave two gigabytes of it on disk. So the bytes are first walked
-field by field: lengths, wire types, nesting and text are checked, what is only payload or prose is skipped, and the
-small rest is handed to protobuf. The layout comes from protobuf's own descriptors. Nothing here recurses.
+Protobuf cannot parse a model and leave gigabytes of weights on disk. So the bytes are first walked field by field:
+lengths, wire types, nesting and text are checked, payload and prose are skipped, and protobuf parses the small rest.
+The layout comes from protobuf's descriptors. The walk does not recurse.
 """
 
 import mmap
@@ -28,7 +28,7 @@ MAX_TEXT_BYTES = 1 << 24
 """Limit of one name."""
 
 LARGE_ATTRIBUTE_BYTES = 1 << 16
-"""Byte strings of attributes above this are embedded files, not settings."""
+"""Byte strings of attributes above this size are embedded files, and are dropped."""
 
 _PROSE = {"doc_string", "metadata_props", "training_info", "quantization_annotation", "device_configurations"}
 _PAYLOAD = {"raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data"}
@@ -118,7 +118,7 @@ def _short_texts(data: bytes | mmap.mmap, position: int, limit: int, keys: froze
 
 
 def _take(data: bytes | mmap.mmap, item: "_Item", start: int, content: int, end: int, stack: list["_Frame"]) -> int:
-    """Takes a field with a length; the position where reading goes on: inside a message, else after the field."""
+    """Handles a length-delimited field; the next position: inside a message, else after the field."""
     frame = stack[-1]
     if item.once:
         if item.name in frame.seen:
@@ -169,14 +169,14 @@ class _Item(NamedTuple):
     name: str
     action: _Action
     width: int = 0  # bytes of a fixed-size number
-    once: bool = False  # a second occurrence would be merged into the first, silently
+    once: bool = False  # protobuf would silently merge a second occurrence
     message: Any = None  # descriptor of the nested message
-    texts: frozenset[int] = frozenset()  # keys of its fields that are plain texts, if it may occur any number of times
+    texts: frozenset[int] = frozenset()  # keys of its text fields, if it is repeated
 
 
 @dataclass(slots=True, kw_only=True)
 class _Frame:
-    """One open message: where it ends, and what has to change in it."""
+    """An open message: its end, and the edits in it."""
 
     layout: dict[int, _Item]
     end: int
@@ -197,7 +197,7 @@ class _Frame:
 
 
 def _close(frame: _Frame, parent: _Frame, data: bytes | mmap.mmap) -> None:
-    """Checks a message at its end, and hands its changes to the message around it."""
+    """Checks a message at its end, and passes its edits to the enclosing message."""
     if frame.tensor is not None:
         frame.edits.extend((start, end, b"") for start, end in frame.tensor.payload_to_skip(frame.field_name))
     if not frame.edits:
@@ -210,7 +210,7 @@ def _close(frame: _Frame, parent: _Frame, data: bytes | mmap.mmap) -> None:
 
 @cache
 def _layout(message: Any) -> dict[int, _Item]:
-    """What to do with each field of a message, by its wire key."""
+    """The action for each field of a message, by wire key."""
     layout: dict[int, _Item] = {}
     is_tensor = message.full_name == "onnx.TensorProto"
     for f in message.fields:
@@ -289,7 +289,7 @@ def _packed_varints(data: bytes | mmap.mmap, position: int, end: int, stack: lis
 
 
 def encoded(value: int) -> bytes:
-    """A number as it stands in a key or a length."""
+    """A number as a varint."""
     text = bytearray()
     while value >= 0x80:
         text.append(value & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-"""Descriptions of machines, ours and those of others, into Targets."""
+"""Reads descriptions of machines, TOML and formats of other tools, into Targets."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from spillprof.ir.target import Target, load_target
 __all__ = ["TARGET_FILES", "open_target", "resolve_path"]
 
 TARGET_FILES = (".toml", ".ini", ".mpool")
-"""How the names of files end that describe a target."""
+"""File suffixes of target descriptions."""
 
 _FILE = re.compile(r"(?P<path>.+\.(?P<kind>toml|ini|mpool))(?::(?P<selection>.*))?", re.IGNORECASE | re.DOTALL)
 
@@ -16,7 +16,7 @@ _FILE = re.compile(r"(?P<path>.+\.(?P<kind>toml|ini|mpool))(?::(?P<selection>.*)
 def open_target(name: str) -> Target:
     """The target of a name: a built-in one, a TOML file, ``vela.ini[:SYSTEM[:MODE[:ACCELERATOR]]]``, ``FILE.mpool``.
 
-    ``UsageError`` if there is none, or if the file cannot be understood.
+    ``UsageError`` if there is none, or if the file is malformed.
     """
     match = _FILE.fullmatch(name)
     kind = match["kind"].lower() if match else ""
@@ -33,5 +33,5 @@ def open_target(name: str) -> Target:
 
 
 def resolve_path(name: str, folder: Path) -> str:
-    """The name with the path of a file in it taken relative to ``folder``; names of built-in targets as they are."""
+    """The name, its file path resolved against ``folder``; names of built-in targets do not change."""
     return str(folder / name) if _FILE.fullmatch(name) else name

@@ -1,8 +1,8 @@
 """ST ``.mpool``: the memory pools that the Neural-ART compiler may use, as JSON.
 
-On-chip are the writable pools of high throughput; spills go to the slowest other pool that can be written, or to the
-one selected by name. Bandwidth = byteWidth x NPU clock / freqRatio. Clock and MACs are those of the STM32N6, which
-the file does not say.
+The writable pools of high throughput are on-chip memory; spills go to the slowest other writable pool, or to the one
+selected by name. Bandwidth = byteWidth x NPU clock / freqRatio. Clock and MACs, which the file lacks, are those of
+the STM32N6.
 """
 
 from collections.abc import Mapping

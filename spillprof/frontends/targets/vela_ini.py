@@ -1,8 +1,8 @@
-"""Arm ``vela.ini``: a system configuration (clock, ports, memories) and a memory mode (what lies where).
+"""Arm ``vela.ini``: a system configuration (clock, ports, memories) and a memory mode (which data is where).
 
 Bandwidth of a memory = bytes of a port x ports used x clock scale x core clock; off-chip, no more than the bursts in
 flight carry: maximum outstanding x burst length / latency. The set-up of a transfer is the latency of its direction.
-What the file does not say (alignment, MACs, energies) is that of the built-in target of the same core.
+Alignment, MACs and energies, which the file lacks, are those of the built-in target of the same core.
 """
 
 import math
@@ -21,14 +21,14 @@ from spillprof.ir.units import LARGEST_FIGURE
 _SYSTEM, _MODE = "System_Config", "Memory_Mode"
 _PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
 _MACS = {"ethos-u55": (32, 64, 128, 256), "ethos-u65": (256, 512), "ethos-u85": (128, 256, 512, 1024, 2048)}
-_ADDRESSABLE_BYTES = 2**32  # what Vela takes where a memory mode gives no arena_cache_size
+_ADDRESSABLE_BYTES = 2**32  # Vela's default of arena_cache_size
 
 
 def read_vela_ini(path: Path, selection: tuple[str, ...] = ()) -> Target:
     """The machine of one system configuration in one memory mode.
 
-    ``selection``: names of both, and the accelerator (``ethos-u65-256``); what is left out must be the only one, and
-    the accelerator is told from the name of the system. ``UsageError`` if the file or the selection makes no machine.
+    ``selection``: their names and the accelerator (``ethos-u65-256``). An omitted name must be unambiguous; the
+    accelerator follows from the system's name. ``UsageError`` if the file or the selection is invalid.
     """
     ini = _read(path)
     if len(selection) > 3:
@@ -75,7 +75,7 @@ def read_vela_ini(path: Path, selection: tuple[str, ...] = ()) -> Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Section:
-    """A section with what it inherits, nearest first; keys as they are written, without case."""
+    """A section and those that it inherits from, nearest first; keys are case-insensitive."""
 
     path: Path
     name: str
@@ -92,7 +92,7 @@ class _Section:
         return next((layer[key.lower()] for layer in self.layers if key.lower() in layer), "")
 
     def number(self, key: str, default: float | None = None, *, least: float = 0.0) -> float:
-        """A finite number above ``least``; the default where it is not given."""
+        """A finite number above ``least``, or the default."""
         text = self.text(key)
         if not text and default is not None:
             return default
@@ -105,7 +105,7 @@ class _Section:
         return value
 
     def whole(self, key: str, default: int) -> int:
-        """A whole number from 0 up; the default where it is not given."""
+        """An integer of 0 or more, or the default."""
         value = self.number(key, float(default), least=-1e-9)
         if value != int(value) or value > 2**60:
             raise self.error(f"{key} = '{self.text(key)}' is not a whole number")
@@ -114,7 +114,7 @@ class _Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Memory:
-    """A memory behind a port."""
+    """A memory on a port."""
 
     name: str
     clock_hz: float
@@ -144,7 +144,7 @@ class _Memory:
 def _read(path: Path) -> ConfigParser:
     ini = ConfigParser(interpolation=None)
     text = read_text(path, VELA_INI)
-    check_table(text, VELA_INI, str(path))  # lines that are none take configparser the square of their number
+    check_table(text, VELA_INI, str(path))  # configparser is quadratic in malformed lines
     try:
         ini.read_string(text)
     except Error as error:
@@ -185,7 +185,7 @@ def _section(ini: ConfigParser, path: Path, kind: str, chosen: str) -> _Section:
 
 
 def _accelerator(chosen: str, system: _Section) -> tuple[str, float, str]:
-    """(built-in target of the core, MACs a cycle, where that comes from)."""
+    """(built-in target of the core, MACs a cycle, source of that figure)."""
     known = [f"{core}-{macs}" for core, sizes in _MACS.items() for macs in sizes]
     if chosen:
         if chosen not in known:
@@ -203,7 +203,7 @@ def _accelerator(chosen: str, system: _Section) -> tuple[str, float, str]:
 
 
 def _memories(system: _Section, mode: _Section, port_bytes: int) -> tuple[_Memory, _Memory]:
-    """(fast memory, memory that spills go to and weights come from)."""
+    """(fast memory, memory of spills and weights)."""
 
     def memory(key: str) -> _Memory:
         port = mode.text(key).lower()

@@ -1,5 +1,7 @@
 """Operators that bytes cost, of few operations an element: elementwise ones, normalisations, reductions, pooling."""
 
+from functools import partial
+
 from spillprof.lowering.operators.facts import (
     CONTRIB_DOMAINS,
     Channels,
@@ -10,126 +12,84 @@ from spillprof.lowering.operators.facts import (
     ViewKind,
 )
 
+_elementwise = partial(OperatorFacts, loop=LoopKind.ELEMENTWISE)
+_reduction = partial(OperatorFacts, loop=LoopKind.REDUCTION)
+_pooling = partial(OperatorFacts, loop=LoopKind.POOLING)
+
 ELEMENTWISE = (
-    OperatorFacts(
+    _elementwise(
         types="Relu Clip LeakyRelu PRelu Sigmoid Tanh HardSigmoid HardSwish Elu Selu Celu ThresholdedRelu Softplus "
         "Softsign Swish Mish",
-        loop=LoopKind.ELEMENTWISE, in_place=True, joins=Follower.ACTIVATION,
+        in_place=True, joins=Follower.ACTIVATION,
     ),
-    OperatorFacts(
-        types="Gelu FastGelu QuickGelu BiasGelu", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.ELEMENTWISE, in_place=True, joins=Follower.ACTIVATION,
+    _elementwise(
+        types="Gelu FastGelu QuickGelu BiasGelu", domains=CONTRIB_DOMAINS, in_place=True, joins=Follower.ACTIVATION,
     ),
-    OperatorFacts(types="Add Sub Mul Div", loop=LoopKind.ELEMENTWISE, in_place=True, joins=Follower.SCALING),
-    OperatorFacts(
+    _elementwise(types="Add Sub Mul Div", in_place=True, joins=Follower.SCALING),
+    _elementwise(
         types="Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Log Neg Not Reciprocal Round Shrink "
         "Sign Sin Sinh Sqrt Tan BitwiseNot IsInf IsNaN Max Mean Min Mod Pow Sum And Or Xor BitShift BitwiseAnd "
         "BitwiseOr BitwiseXor SwiGLU Equal Greater GreaterOrEqual Less LessOrEqual Where",
-        loop=LoopKind.ELEMENTWISE, in_place=True,
+        in_place=True,
     ),
-    OperatorFacts(
-        types="QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.ELEMENTWISE, in_place=True, quantised=True,
+    _elementwise(
+        types="QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu",
+        domains=CONTRIB_DOMAINS, in_place=True, quantised=True,
     ),
-    OperatorFacts(
-        types="QLinearWhere", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.ELEMENTWISE, channels=Channels.KEPT, quantised=True,
+    _elementwise(types="QLinearWhere", domains=CONTRIB_DOMAINS, channels=Channels.KEPT, quantised=True),
+    _elementwise(
+        types="QuantizeLinear DequantizeLinear",
+        domains=CONTRIB_DOMAINS, in_place=True, quantised=True, keeps_float=True,
     ),
-    OperatorFacts(
-        types="QuantizeLinear DequantizeLinear", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.ELEMENTWISE, in_place=True, quantised=True, keeps_float=True,
-    ),
-    OperatorFacts(
-        types="DynamicQuantizeLinear", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.REDUCTION, channels=Channels.KEPT, keeps_float=True,
-    ),
-    OperatorFacts(types="Cast CastLike", loop=LoopKind.ELEMENTWISE, in_place=True, view=ViewKind.WHOLE),
-    OperatorFacts(
-        types="Dropout",
-        loop=LoopKind.ELEMENTWISE, view=ViewKind.WHOLE, channels=Channels.KEPT, random=Randomness.IN_TRAINING,
-    ),
-    OperatorFacts(
-        types="BiasDropout", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.ELEMENTWISE, channels=Channels.KEPT, random=Randomness.IN_TRAINING,
-    ),
-    OperatorFacts(
-        types="BitmaskDropout BitmaskBiasDropout", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.ELEMENTWISE, random=Randomness.IN_TRAINING,
-    ),
-    OperatorFacts(types="BiasAdd", domains=CONTRIB_DOMAINS, loop=LoopKind.ELEMENTWISE, channels=Channels.KEPT),
-    OperatorFacts(
+    _reduction(types="DynamicQuantizeLinear", domains=CONTRIB_DOMAINS, channels=Channels.KEPT, keeps_float=True),
+    _elementwise(types="Cast CastLike", in_place=True, view=ViewKind.WHOLE),
+    _elementwise(types="Dropout", view=ViewKind.WHOLE, channels=Channels.KEPT, random=Randomness.IN_TRAINING),
+    _elementwise(types="BiasDropout", domains=CONTRIB_DOMAINS, channels=Channels.KEPT, random=Randomness.IN_TRAINING),
+    _elementwise(types="BitmaskDropout BitmaskBiasDropout", domains=CONTRIB_DOMAINS, random=Randomness.IN_TRAINING),
+    _elementwise(types="BiasAdd", domains=CONTRIB_DOMAINS, channels=Channels.KEPT),
+    _elementwise(
         types="BiasSplitGelu ComplexMul ComplexMulConj DequantizeBFP DequantizeWithOrder MulInteger QOrderedGelu "
         "QuantizeBFP QuantizeWithOrder RotaryEmbedding",
-        domains=CONTRIB_DOMAINS, loop=LoopKind.ELEMENTWISE,
+        domains=CONTRIB_DOMAINS,
     ),
-    OperatorFacts(types="BitCast StringConcat StringNormalizer RegexFullMatch", loop=LoopKind.ELEMENTWISE),
+    _elementwise(types="BitCast StringConcat StringNormalizer RegexFullMatch"),
     # Left out of those that run in place: unless it is fused, runtimes give it a new output.
-    OperatorFacts(
-        types="BatchNormalization",
-        loop=LoopKind.ELEMENTWISE, joins=Follower.NORMALISATION, channels=Channels.KEPT,
-    ),
+    _elementwise(types="BatchNormalization", joins=Follower.NORMALISATION, channels=Channels.KEPT),
 )  # fmt: skip
 
 REDUCTIONS = (
-    OperatorFacts(
+    _reduction(
         types="GroupNormalization Hardmax InstanceNormalization LRN LogSoftmax LpNormalization "
         "MeanVarianceNormalization RMSNormalization Softmax",
-        loop=LoopKind.REDUCTION, channels=Channels.KEPT,
+        channels=Channels.KEPT,
     ),
-    OperatorFacts(
-        types="GroupNorm LayerNormalization SkipGroupNorm", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.REDUCTION, channels=Channels.KEPT,
-    ),
-    OperatorFacts(
-        types="QLinearSoftmax", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.REDUCTION, channels=Channels.KEPT, quantised=True,
-    ),
-    OperatorFacts(
+    _reduction(types="GroupNorm LayerNormalization SkipGroupNorm", domains=CONTRIB_DOMAINS, channels=Channels.KEPT),
+    _reduction(types="QLinearSoftmax", domains=CONTRIB_DOMAINS, channels=Channels.KEPT, quantised=True),
+    _reduction(
         types="BiasSoftmax QOrderedLayerNormalization QuickSoftmax SimplifiedLayerNormalization SkipLayerNormalization "
         "SkipSimplifiedLayerNormalization",
-        domains=CONTRIB_DOMAINS, loop=LoopKind.REDUCTION,
+        domains=CONTRIB_DOMAINS,
     ),
-    OperatorFacts(
+    _reduction(
         types="ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
         "ReduceSumSquare",
-        loop=LoopKind.REDUCTION, channels=Channels.RESIZED,
+        channels=Channels.RESIZED,
     ),
-    OperatorFacts(
-        types="QLinearReduceMean", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.REDUCTION, channels=Channels.RESIZED, quantised=True,
-    ),
-    OperatorFacts(types="IsAllFinite ReduceSumInteger", domains=CONTRIB_DOMAINS, loop=LoopKind.REDUCTION),
-    OperatorFacts(
-        types="ArgMax ArgMin CumProd CumSum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
-        loop=LoopKind.REDUCTION,
-    ),
-    OperatorFacts(
-        types="GlobalAveragePool GlobalMaxPool", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.REDUCTION, channels=Channels.MAP,
-    ),
-    OperatorFacts(types="GlobalLpPool", loop=LoopKind.REDUCTION, channels=Channels.MAP),
-    OperatorFacts(
-        types="QLinearGlobalAveragePool", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.REDUCTION, channels=Channels.MAP, quantised=True,
-    ),
+    _reduction(types="QLinearReduceMean", domains=CONTRIB_DOMAINS, channels=Channels.RESIZED, quantised=True),
+    _reduction(types="IsAllFinite ReduceSumInteger", domains=CONTRIB_DOMAINS),
+    _reduction(types="ArgMax ArgMin CumProd CumSum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss TopK"),
+    _reduction(types="GlobalAveragePool GlobalMaxPool", domains=CONTRIB_DOMAINS, channels=Channels.MAP),
+    _reduction(types="GlobalLpPool", channels=Channels.MAP),
+    _reduction(types="QLinearGlobalAveragePool", domains=CONTRIB_DOMAINS, channels=Channels.MAP, quantised=True),
 )  # fmt: skip
 
 POOLING = (
-    OperatorFacts(
-        types="AveragePool MaxPool MaxpoolWithMask", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.POOLING, channels=Channels.MAP,
-    ),
-    OperatorFacts(types="LpPool", loop=LoopKind.POOLING, channels=Channels.MAP),
-    OperatorFacts(
-        types="NhwcMaxPool", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.POOLING, channels=Channels.MAP, channels_last=True,
-    ),
-    OperatorFacts(
-        types="QLinearAveragePool", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.POOLING, channels=Channels.MAP, quantised=True,
-    ),
-    OperatorFacts(types="Resize", loop=LoopKind.POOLING, channels=Channels.KEPT),
-    OperatorFacts(types="Upsample", domains=CONTRIB_DOMAINS, loop=LoopKind.POOLING, channels=Channels.KEPT),
+    _pooling(types="AveragePool MaxPool MaxpoolWithMask", domains=CONTRIB_DOMAINS, channels=Channels.MAP),
+    _pooling(types="LpPool", channels=Channels.MAP),
+    _pooling(types="NhwcMaxPool", domains=CONTRIB_DOMAINS, channels=Channels.MAP, channels_last=True),
+    _pooling(types="QLinearAveragePool", domains=CONTRIB_DOMAINS, channels=Channels.MAP, quantised=True),
+    _pooling(types="Resize", channels=Channels.KEPT),
+    _pooling(types="Upsample", domains=CONTRIB_DOMAINS, channels=Channels.KEPT),
     OperatorFacts(types="MaxUnpool MaxRoiPool RoiAlign", channels=Channels.MAP),
     OperatorFacts(types="CropAndResize GridSample", domains=CONTRIB_DOMAINS, channels=Channels.MAP),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from math import prod
 
 from spillprof.ir.graph import Operator
@@ -60,50 +61,37 @@ def _is_blocked_layout(op: Operator) -> bool:
     return op.domain == "com.microsoft.nchwc"
 
 
+_elementwise = partial(OperatorFacts, loop=LoopKind.ELEMENTWISE)
+_concatenation = partial(OperatorFacts, loop=LoopKind.CONCATENATION)
+_transpose = partial(OperatorFacts, loop=LoopKind.TRANSPOSE)
+_lookup = partial(OperatorFacts, loop=LoopKind.LOOKUP)
+
 COPIES = (
-    OperatorFacts(types="Reshape Squeeze Unsqueeze Flatten", loop=LoopKind.ELEMENTWISE, view=ViewKind.WHOLE),
-    OperatorFacts(types="Identity", loop=LoopKind.ELEMENTWISE, view=ViewKind.WHOLE, channels=Channels.KEPT),
-    OperatorFacts(types="ExpandDims", domains=CONTRIB_DOMAINS, loop=LoopKind.ELEMENTWISE),
-    OperatorFacts(types="Expand", loop=LoopKind.ELEMENTWISE, channels=Channels.KEPT),
-    OperatorFacts(types="Trilu", domains=CONTRIB_DOMAINS, loop=LoopKind.ELEMENTWISE),
-    OperatorFacts(types="Concat CenterCropPad Tile", loop=LoopKind.CONCATENATION, channels=Channels.RESIZED),
-    OperatorFacts(
-        types="Pad", domains=CONTRIB_DOMAINS, loop=LoopKind.CONCATENATION, channels=Channels.RESIZED
-    ),
-    OperatorFacts(
-        types="QLinearConcat", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.CONCATENATION, channels=Channels.RESIZED, quantised=True,
-    ),
-    OperatorFacts(types="Split", loop=LoopKind.CONCATENATION, view=ViewKind.STRIDED, channels=Channels.RESIZED),
-    OperatorFacts(
-        types="Slice",
-        loop=LoopKind.CONCATENATION, view=ViewKind.STRIDED, reads=one_element_each, channels=Channels.RESIZED,
-    ),
-    OperatorFacts(types="Transpose", loop=LoopKind.TRANSPOSE, view=ViewKind.STRIDED),
-    OperatorFacts(types="DepthToSpace SpaceToDepth", loop=LoopKind.TRANSPOSE, channels=Channels.MAP),
-    OperatorFacts(
-        types="ReorderInput", domains=CONTRIB_DOMAINS, loop=LoopKind.TRANSPOSE, channels=Channels.BLOCKED,
+    _elementwise(types="Reshape Squeeze Unsqueeze Flatten", view=ViewKind.WHOLE),
+    _elementwise(types="Identity", view=ViewKind.WHOLE, channels=Channels.KEPT),
+    _elementwise(types="ExpandDims", domains=CONTRIB_DOMAINS),
+    _elementwise(types="Expand", channels=Channels.KEPT),
+    _elementwise(types="Trilu", domains=CONTRIB_DOMAINS),
+    _concatenation(types="Concat CenterCropPad Tile", channels=Channels.RESIZED),
+    _concatenation(types="Pad", domains=CONTRIB_DOMAINS, channels=Channels.RESIZED),
+    _concatenation(types="QLinearConcat", domains=CONTRIB_DOMAINS, channels=Channels.RESIZED, quantised=True),
+    _concatenation(types="Split", view=ViewKind.STRIDED, channels=Channels.RESIZED),
+    _concatenation(types="Slice", view=ViewKind.STRIDED, reads=one_element_each, channels=Channels.RESIZED),
+    _transpose(types="Transpose", view=ViewKind.STRIDED),
+    _transpose(types="DepthToSpace SpaceToDepth", channels=Channels.MAP),
+    _transpose(
+        types="ReorderInput", domains=CONTRIB_DOMAINS, channels=Channels.BLOCKED,
         assumption="channels of the NCHWc layout come in blocks of 16", assumed_of=_is_blocked_layout,
     ),
-    OperatorFacts(
-        types="ReorderOutput", domains=CONTRIB_DOMAINS, loop=LoopKind.TRANSPOSE, channels=Channels.BLOCKED
-    ),
+    _transpose(types="ReorderOutput", domains=CONTRIB_DOMAINS, channels=Channels.BLOCKED),
 )  # fmt: skip
 
 LOOKUPS = (
-    OperatorFacts(types="Gather GatherElements", loop=LoopKind.LOOKUP, reads=one_element_each),
-    OperatorFacts(
-        types="GatherND TorchEmbedding", domains=CONTRIB_DOMAINS, loop=LoopKind.LOOKUP, reads=one_element_each
-    ),
-    OperatorFacts(
-        types="GatherBlockQuantized", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.LOOKUP, reads=_quantised_rows, quantised=True,
-    ),
-    OperatorFacts(
-        types="EmbedLayerNormalization QEmbedLayerNormalization", domains=CONTRIB_DOMAINS,
-        loop=LoopKind.LOOKUP, reads=_embeddings,
-    ),
-    OperatorFacts(types="SequenceAt", loop=LoopKind.LOOKUP, reads=_one_member),
+    _lookup(types="Gather GatherElements", reads=one_element_each),
+    _lookup(types="GatherND TorchEmbedding", domains=CONTRIB_DOMAINS, reads=one_element_each),
+    _lookup(types="GatherBlockQuantized", domains=CONTRIB_DOMAINS, reads=_quantised_rows, quantised=True),
+    _lookup(types="EmbedLayerNormalization QEmbedLayerNormalization", domains=CONTRIB_DOMAINS, reads=_embeddings),
+    _lookup(types="SequenceAt", reads=_one_member),
     OperatorFacts(types="Shape Size", reads=_nothing, reads_shape=True, keeps_float=True),
     OperatorFacts(types="SequenceLength", reads=_nothing),
 )  # fmt: skip
@@ -129,5 +117,5 @@ OTHERS = (
         "UnfoldTensor Unique",
         domains=CONTRIB_DOMAINS,
     ),
-    OperatorFacts(types="Adagrad Adam Momentum", domains=PREVIEW_DOMAINS, loop=LoopKind.ELEMENTWISE),
+    _elementwise(types="Adagrad Adam Momentum", domains=PREVIEW_DOMAINS),
 )

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 
 from spillprof.lowering.operators.facts import Channels, LoopKind, OperandShapes, OperatorFacts
@@ -170,61 +171,36 @@ def _spelled_out(term: str, rank: int) -> list[str]:
 _FOURIER = "a Fourier transform of length n costs 2 n log2 n multiply-accumulates"
 _EXPERTS = "each row of a mixture of experts goes to an expert that no other row needs"
 
+_convolution = partial(OperatorFacts, loop=LoopKind.CONVOLUTION, channels=Channels.MAP)
+_product = partial(OperatorFacts, loop=LoopKind.PRODUCT)
+
 CONVOLUTIONS = (
-    OperatorFacts(
-        types="Conv FusedConv",
-        loop=LoopKind.CONVOLUTION, macs=_conv, leads=True, kernel_input=1, channels=Channels.MAP,
+    _convolution(types="Conv FusedConv", macs=_conv, leads=True, kernel_input=1),
+    _convolution(types="ConvInteger", macs=_conv, leads=True, kernel_input=1, sums_integers=True),
+    _convolution(types="QLinearConv", macs=_qlinear_conv, leads=True, kernel_input=3, quantised=True),
+    _convolution(
+        types="NhwcConv", macs=_conv, leads=True, kernel_input=1, channels_last=True, kernel_channels_last=True,
     ),
-    OperatorFacts(
-        types="ConvInteger",
-        loop=LoopKind.CONVOLUTION, macs=_conv, leads=True, kernel_input=1, channels=Channels.MAP, sums_integers=True,
-    ),
-    OperatorFacts(
-        types="QLinearConv",
-        loop=LoopKind.CONVOLUTION, macs=_qlinear_conv, leads=True, kernel_input=3, channels=Channels.MAP,
-        quantised=True,
-    ),
-    OperatorFacts(
-        types="NhwcConv",
-        loop=LoopKind.CONVOLUTION, macs=_conv, leads=True, kernel_input=1, channels=Channels.MAP,
-        channels_last=True, kernel_channels_last=True,
-    ),
-    OperatorFacts(
-        types="NhwcFusedConv",
-        loop=LoopKind.CONVOLUTION, macs=_conv, leads=True, kernel_input=1, channels=Channels.MAP, channels_last=True,
-    ),
-    OperatorFacts(
-        types="ConvTranspose",
-        loop=LoopKind.CONVOLUTION, macs=_conv_transpose, leads=True, channels=Channels.MAP,
-    ),
-    OperatorFacts(
-        types="ConvTransposeWithDynamicPads",
-        loop=LoopKind.CONVOLUTION, macs=_conv_transpose, channels=Channels.MAP,
-    ),
-    OperatorFacts(types="CausalConvWithState", loop=LoopKind.CONVOLUTION, macs=_conv, channels=Channels.MAP),
+    _convolution(types="NhwcFusedConv", macs=_conv, leads=True, kernel_input=1, channels_last=True),
+    _convolution(types="ConvTranspose", macs=_conv_transpose, leads=True),
+    _convolution(types="ConvTransposeWithDynamicPads", macs=_conv_transpose),
+    _convolution(types="CausalConvWithState", macs=_conv),
     OperatorFacts(types="DeformConv", macs=_deformable_conv, channels=Channels.MAP),
 )  # fmt: skip
 
 PRODUCTS = (
-    OperatorFacts(types="Gemm FusedGemm", loop=LoopKind.PRODUCT, macs=_gemm, leads=True),
-    OperatorFacts(types="QGemm", loop=LoopKind.PRODUCT, macs=_gemm, leads=True, quantised=True),
-    OperatorFacts(types="GemmFloat8", loop=LoopKind.PRODUCT, macs=_gemm),
-    OperatorFacts(types="MatMul", loop=LoopKind.PRODUCT, macs=_matmul, leads=True),
-    OperatorFacts(types="MatMulInteger", loop=LoopKind.PRODUCT, macs=_matmul, leads=True, sums_integers=True),
-    OperatorFacts(
-        types="QLinearMatMul MatMulIntegerToFloat DynamicQuantizeMatMul",
-        loop=LoopKind.PRODUCT, macs=_matmul, leads=True, quantised=True,
+    _product(types="Gemm FusedGemm", macs=_gemm, leads=True),
+    _product(types="QGemm", macs=_gemm, leads=True, quantised=True),
+    _product(types="GemmFloat8", macs=_gemm),
+    _product(types="MatMul", macs=_matmul, leads=True),
+    _product(types="MatMulInteger", macs=_matmul, leads=True, sums_integers=True),
+    _product(
+        types="QLinearMatMul MatMulIntegerToFloat DynamicQuantizeMatMul", macs=_matmul, leads=True, quantised=True,
     ),
-    OperatorFacts(
-        types="FusedMatMul TransposeMatMul FusedMatMulActivation",
-        loop=LoopKind.PRODUCT, macs=_fused_matmul, leads=True,
-    ),
-    OperatorFacts(
-        types="MatMulNBits MatMulBnb4",
-        loop=LoopKind.PRODUCT, macs=_matmul_nbits, leads=True, quantised=True,
-    ),
-    OperatorFacts(types="MatMulInteger16 MatMulFpQ4 QOrderedMatMul GemmFastGelu", loop=LoopKind.PRODUCT, macs=_matmul),
-    OperatorFacts(types="CDist", loop=LoopKind.PRODUCT, macs=_distances),
+    _product(types="FusedMatMul TransposeMatMul FusedMatMulActivation", macs=_fused_matmul, leads=True),
+    _product(types="MatMulNBits MatMulBnb4", macs=_matmul_nbits, leads=True, quantised=True),
+    _product(types="MatMulInteger16 MatMulFpQ4 QOrderedMatMul GemmFastGelu", macs=_matmul),
+    _product(types="CDist", macs=_distances),
     OperatorFacts(
         types="Einsum",
         macs=_einsum,

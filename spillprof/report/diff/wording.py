@@ -7,7 +7,7 @@ from typing import Any
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size, format_size_exact, format_time
 from spillprof.report.gate.wording import CAUSE_WORDS, figures, growth
-from spillprof.report.target_words import field_text
+from spillprof.report.scales import field_text
 from spillprof.report.text import count_of, label
 from spillprof.studies.diff import (
     BufferChange,

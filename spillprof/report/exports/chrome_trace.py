@@ -54,13 +54,7 @@ def _about(profile: Profile, run: Recorded | None) -> dict[str, str]:
 def _events(profile: Profile, run: Recorded) -> list[_TraceEvent]:
     steps, on_cores = _step_slices(profile, run)
     transfers, on_channels = _transfer_slices(profile, run.result.events)
-    timed = [
-        *on_cores,
-        *on_channels,
-        *_counters(profile, run),
-        *_buffer_spans(run),
-        *_flows(run, steps, transfers),
-    ]
+    timed = [*on_cores, *on_channels, *_counters(profile, run), *_buffer_spans(run), *_flows(run, steps, transfers)]
     timed.sort(key=lambda event: event["ts"])  # stable: what was put in order at one moment stays so
     return [*_names(profile, run, transfers), *timed]
 

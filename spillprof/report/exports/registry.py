@@ -59,24 +59,24 @@ class Export:
             _function(self.check)()
 
 
-def _table(name: str, help: str, *, suffix: str | None = None) -> Export:
-    return Export(
-        subject=Subject.PROFILE,
-        suffix=f".{name}.csv" if suffix is None else suffix,
-        name=name if suffix is None else "csv",
-        help=help,
-        renderer="spillprof.report.exports.tables:render",
-        settings=(("table", name),),
-    )
+def _export(
+    subject: Subject, suffix: str, name: str, help: str, renderer: str, *, check: str = "", **more: Any
+) -> Export:
+    """A row of EXPORTS; ``renderer`` and ``check`` are named below ``spillprof.report``."""
+    where, tested = f"spillprof.report.{renderer}", f"spillprof.report.{check}" if check else ""
+    return Export(subject=subject, suffix=suffix, name=name, help=help, renderer=where, check=tested, **more)
+
+
+def _table(name: str, help: str, *, suffix: str = "") -> Export:
+    settings, made = (("table", name),), "exports.tables:render"
+    return _export(Subject.PROFILE, suffix or f".{name}.csv", "csv" if suffix else name, help, made, settings=settings)
 
 
 EXPORTS: tuple[Export, ...] = (
-    Export(subject=Subject.PROFILE, suffix=".html", name="html", help="the report, one file that loads nothing",
-           renderer="spillprof.report.profile.html:render"),
-    Export(subject=Subject.PROFILE, suffix=".json", name="json", help="the profile, which `spillprof report` reads",
-           renderer="spillprof.report.json_text:profile_json", takes=("events",)),
-    Export(subject=Subject.PROFILE, suffix=".md", name="markdown", help="a short summary for comments",
-           renderer="spillprof.report.profile.markdown:render"),
+    _export(Subject.PROFILE, ".html", "html", "the report, one file that loads nothing", "profile.html:render"),
+    _export(Subject.PROFILE, ".json", "json", "the profile, which `spillprof report` reads",
+            "json_text:profile_json", takes=("events",)),
+    _export(Subject.PROFILE, ".md", "markdown", "a short summary for comments", "profile.markdown:render"),
     _table("operators", "the table of operators", suffix=".csv"),
     _table("operators", "operators with a figure, dearest first"),
     _table("buffers", "buffers that spill or are streamed, dearest first"),
@@ -86,45 +86,31 @@ EXPORTS: tuple[Export, ...] = (
     _table("suggestions", "changes that were simulated, best first"),
     _table("sizes", "other sizes of memory"),
     _table("results", "the totals of each strategy"),
-    Export(subject=Subject.PROFILE, suffix=".minimalloc.csv", name="minimalloc",
-           help="the placement problem of the plan, for other allocators",
-           renderer="spillprof.report.packing:render_residencies"),
-    Export(subject=Subject.PROFILE, suffix=".trace.json", name="trace", help="the timeline, for Perfetto",
-           renderer="spillprof.report.exports.chrome_trace:render", tool="Perfetto"),
-    Export(subject=Subject.PROFILE, suffix=".speedscope.json", name="speedscope",
-           help="time by operator and stall, for speedscope", renderer="spillprof.report.exports.speedscope:render"),
-    Export(subject=Subject.PROFILE, suffix=".netron.json", name="netron", help="a side-car for netron",
-           renderer="spillprof.report.exports.netron:render"),
-    Export(subject=Subject.PROFILE, suffix=".spill.onnx", name="onnx", help="the model with notes, for netron",
-           renderer="spillprof.report.exports.netron:annotated", tool="netron", takes=("path",)),
-    Export(subject=Subject.DIFF, suffix=".html", name="html", help="the page of a comparison",
-           renderer="spillprof.report.diff.html:render"),
-    Export(subject=Subject.DIFF, suffix=".json", name="json", help="the comparison as values",
-           renderer="spillprof.report.diff.json_format:render"),
-    Export(subject=Subject.DIFF, suffix=".md", name="markdown", help="a short comparison for comments",
-           renderer="spillprof.report.diff.markdown:render"),
-    Export(subject=Subject.SWEEP, suffix=".csv", name="csv", help="a row for each point",
-           renderer="spillprof.report.sweep.data:render_csv"),
-    Export(subject=Subject.SWEEP, suffix=".json", name="json", help="points and findings; --resume reads it",
-           renderer="spillprof.report.sweep.data:render_json"),
-    Export(subject=Subject.SWEEP, suffix=".parquet", name="parquet", help="the rows of the CSV, typed",
-           renderer="spillprof.report.sweep.data:render_parquet", check="spillprof.report.sweep.data:require_parquet"),
-    Export(subject=Subject.SWEEP, suffix=".html", name="html", help="curves over the size of the memory",
-           renderer="spillprof.report.sweep.html:render"),
-    Export(subject=Subject.GATE, suffix=".txt", name="text", help="one line for each check, and what moved",
-           renderer="spillprof.report.gate.terminal:render"),
-    Export(subject=Subject.GATE, suffix=".json", name="json", help="the checks as values",
-           renderer="spillprof.report.gate.json_format:render"),
-    Export(subject=Subject.GATE, suffix=".md", name="markdown", help="a comment that a job can update in place",
-           renderer="spillprof.report.gate.markdown:render"),
-    Export(subject=Subject.GATE, suffix=".xml", name="junit", help="JUnit, a test case for each model",
-           renderer="spillprof.report.gate.junit:render", tool="JUnit"),
-    Export(subject=Subject.GATE, suffix="", name="github", help="the text and annotations of a GitHub job",
-           renderer="spillprof.report.gate.terminal:render_github"),
-    Export(subject=Subject.GATE, suffix=".sarif", name="sarif", help="SARIF 2.1.0, for code scanning",
-           renderer="spillprof.report.gate.sarif:render"),
-    Export(subject=Subject.HISTORY, suffix=".html", name="html", help="the trend of each figure",
-           renderer="spillprof.report.gate.history:html", takes=("metrics",)),
+    _export(Subject.PROFILE, ".minimalloc.csv", "minimalloc", "the placement problem of the plan, for other allocators",
+            "packing:render_residencies"),
+    _export(Subject.PROFILE, ".trace.json", "trace", "the timeline, for Perfetto",
+            "exports.chrome_trace:render", tool="Perfetto"),
+    _export(Subject.PROFILE, ".speedscope.json", "speedscope", "time by operator and stall, for speedscope",
+            "exports.speedscope:render"),
+    _export(Subject.PROFILE, ".netron.json", "netron", "a side-car for netron", "exports.netron:render"),
+    _export(Subject.PROFILE, ".spill.onnx", "onnx", "the model with notes, for netron",
+            "exports.netron:annotated", tool="netron", takes=("path",)),
+    _export(Subject.DIFF, ".html", "html", "the page of a comparison", "diff.html:render"),
+    _export(Subject.DIFF, ".json", "json", "the comparison as values", "json_text:diff_json"),
+    _export(Subject.DIFF, ".md", "markdown", "a short comparison for comments", "diff.text:render_markdown"),
+    _export(Subject.SWEEP, ".csv", "csv", "a row for each point", "sweep.data:render_csv"),
+    _export(Subject.SWEEP, ".json", "json", "points and findings; --resume reads it", "sweep.data:render_json"),
+    _export(Subject.SWEEP, ".parquet", "parquet", "the rows of the CSV, typed",
+            "sweep.data:render_parquet", check="sweep.data:require_parquet"),
+    _export(Subject.SWEEP, ".html", "html", "curves over the size of the memory", "sweep.html:render"),
+    _export(Subject.GATE, ".txt", "text", "one line for each check, and what moved", "gate.text:render"),
+    _export(Subject.GATE, ".json", "json", "the checks as values", "gate.machine:render_json"),
+    _export(Subject.GATE, ".md", "markdown", "a comment that a job can update in place", "gate.text:render_markdown"),
+    _export(Subject.GATE, ".xml", "junit", "JUnit, a test case for each model",
+            "gate.machine:render_junit", tool="JUnit"),
+    _export(Subject.GATE, "", "github", "the text and annotations of a GitHub job", "gate.text:render_github"),
+    _export(Subject.GATE, ".sarif", "sarif", "SARIF 2.1.0, for code scanning", "gate.machine:render_sarif"),
+    _export(Subject.HISTORY, ".html", "html", "the trend of each figure", "gate.history:html", takes=("metrics",)),
 )  # fmt: skip
 
 

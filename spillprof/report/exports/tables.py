@@ -43,53 +43,27 @@ _RESULT_COLUMNS = (
 
 def _operators(profile: Profile) -> Iterable[_Row]:
     """One row for each operator with a figure under each strategy, dearest first."""
-    return (
-        (
-            result.strategy, rank, o.step, printable(o.name), printable(o.op_type),
-            o.spill_bytes, o.spill_write_bytes, o.spill_read_bytes,
-            o.streamed_bytes, o.stall_s, None if o.stall_buffer is None else printable(o.stall_buffer),
-            shown_cause(o),
-            " ".join(printable(victim) for victim in o.victims), o.dram_bytes, o.bound,
-        )
-        for result in profile.results
-        for rank, o in enumerate(result.operators, start=1)
-    )  # fmt: skip
+    for result in profile.results:
+        for rank, o in enumerate(result.operators, start=1):
+            yield _row(o, _OPERATOR_COLUMNS, strategy=result.strategy, rank=rank, cause=shown_cause(o))
 
 
 def _buffers(profile: Profile) -> Iterable[_Row]:
     """One row for each buffer that was spilled or streamed under each strategy, dearest first."""
-    return (
-        (
-            result.strategy, rank, printable(b.name), b.kind, b.size_bytes, b.start, b.end,
-            " ".join(map(str, b.uses)), b.spill_count, b.spill_bytes,
-        )
-        for result in profile.results
-        for rank, b in enumerate(result.buffers, start=1)
-    )  # fmt: skip
+    for result in profile.results:
+        for rank, b in enumerate(result.buffers, start=1):
+            yield _row(b, _BUFFER_COLUMNS, strategy=result.strategy, rank=rank)
 
 
 def _spills(profile: Profile) -> Iterable[_Row]:
     """One row for each spill of a buffer that comes back, in the order in which they leave."""
-    return (
-        (
-            result.strategy, printable(a.buffer), a.size_bytes, a.last_use_step, a.evict_step, a.needed_step,
-            a.written, a.reloaded, a.cause, a.idle_s, a.wait_s,
-        )
-        for result in profile.results
-        for a in result.spills
-    )  # fmt: skip
+    return (_row(a, _SPILL_COLUMNS, strategy=r.strategy) for r in profile.results for a in r.spills)
 
 
 def _events(profile: Profile) -> Iterable[_Row]:
     """One row for each transfer, move and clean eviction. ``ProfileError`` if the profile was saved without them."""
-    return (
-        (
-            run.result.strategy, e.kind, printable(e.buffer), e.size_bytes, e.step, e.needed_step, e.address,
-            e.issued_s, e.start_s, e.end_s,
-        )
-        for run in all_runs(profile)
-        for e in run.result.events
-    )  # fmt: skip
+    runs = all_runs(profile)
+    return (_row(e, _EVENT_COLUMNS, strategy=run.result.strategy) for run in runs for e in run.result.events)
 
 
 def _steps(profile: Profile) -> Iterable[_Row]:
@@ -107,18 +81,17 @@ def _steps(profile: Profile) -> Iterable[_Row]:
 
 def _suggestions(profile: Profile) -> Iterable[_Row]:
     """One row for each change that was simulated, best first."""
-    return (_plain(s, _SUGGESTION_COLUMNS) for s in profile.suggestions)
+    return (_row(s, _SUGGESTION_COLUMNS) for s in profile.suggestions)
 
 
 def _sizes(profile: Profile) -> Iterable[_Row]:
     """One row for each size of SRAM and strategy that was tried, by size; none where none was."""
-    points = profile.size_curve.points if profile.size_curve else ()
-    return (_plain(point, _SIZE_COLUMNS) for point in points)
+    return (_row(point, _SIZE_COLUMNS) for point in (profile.size_curve.points if profile.size_curve else ()))
 
 
 def _results(profile: Profile) -> Iterable[_Row]:
     """One row a strategy, in the order asked for."""
-    return (_plain(result, _RESULT_COLUMNS) for result in profile.results)
+    return (_row(result, _RESULT_COLUMNS) for result in profile.results)
 
 
 TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[Profile], Iterable[_Row]]]] = {
@@ -154,6 +127,12 @@ def render(profile: Profile, *, table: str) -> str:
     return text
 
 
-def _plain(record: Any, columns: tuple[str, ...]) -> _Row:
-    values = (getattr(record, column) for column in columns)
-    return tuple(printable(value) if isinstance(value, str) else value for value in values)
+def _row(record: Any, columns: tuple[str, ...], **own: Any) -> _Row:
+    """Cells of ``columns``: values of ``own``, else fields of the record. Sequences are joined by blanks."""
+    return tuple(_cell(own[column] if column in own else getattr(record, column)) for column in columns)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return " ".join(printable(str(item)) for item in value)
+    return printable(value) if isinstance(value, str) else value

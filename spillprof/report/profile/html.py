@@ -6,30 +6,28 @@ from typing import Any
 from spillprof.analysis.main_result import bytes_by_cause
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
-from spillprof.ir.units import (
-    format_energy,
-    format_size,
-    format_time,
-)
+from spillprof.ir.units import format_energy, format_size, format_time
 from spillprof.report.page import environment, library, method_html, script_json, scripts, stylesheet
-from spillprof.report.profile import html_tables as tables
+from spillprof.report.profile import html_sections as tables
 from spillprof.report.profile import step_figures as figures
 from spillprof.report.profile.bound_words import bound_scope, proof_sentence, proof_word, search_sentences, shortly
 from spillprof.report.profile.chart_words import chart_sentences, live_summary, trend_summary
 from spillprof.report.profile.demand import padding_share
 from spillprof.report.profile.html_sections import page_sections
 from spillprof.report.profile.page_data import has_graph, limits_note, page_data
-from spillprof.report.profile.part_words import TIME_WORDS, energy_parts, meaning, time_parts
 from spillprof.report.profile.roofline import roofline_figure, roofline_summary, roofline_table
 from spillprof.report.profile.size_figures import enough
 from spillprof.report.profile.time_figures import bus_table, time_figures, waits_table
 from spillprof.report.profile.verdict import (
+    TIME_WORDS,
     above_bound,
+    energy_parts,
     lead_result,
+    meaning,
+    time_parts,
     verdict,
 )
-from spillprof.report.scales import comparison_size_column, percent, time_column
-from spillprof.report.target_words import field_text
+from spillprof.report.scales import comparison_size_column, field_text, percent, time_column
 from spillprof.report.text import count_of, label
 
 _MAX_TITLE = 60

@@ -1,24 +1,24 @@
-"""Sections of the HTML report that are plain: a heading, sentences, figures, a table. One function of SECTIONS each.
+"""The tables of the HTML report, and its plain sections: a heading, sentences, figures, a table.
 
-The template renders whatever they return, in their order, so a section is added here alone.
+One function of SECTIONS each. The template renders whatever they return, in their order, so a section is added here
+alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from spillprof.ir.profile import Profile
+from spillprof.ir.result import Result
+from spillprof.ir.story import Absence
 from spillprof.ir.units import format_size
-from spillprof.report.html_table import DataTable
-from spillprof.report.profile.html_tables import (
-    absences_table,
-    oversized_table,
-    recomputed_table,
-    suggestions_table,
-)
+from spillprof.report.page import BRIEF_ROWS, HTML_ROWS, DataTable, make_table
+from spillprof.report.profile.demand import wanted_bytes
 from spillprof.report.profile.size_figures import size_section, sweep_command
-from spillprof.report.profile.step_figures import Figure
-from spillprof.report.profile.story import story_paragraphs
-from spillprof.report.profile.verdict import lead_result, recompute_sentences
+from spillprof.report.profile.step_figures import MAX_LIVE, Figure, largest_residencies
+from spillprof.report.profile.story import COLUMNS as ABSENCE_COLUMNS
+from spillprof.report.profile.story import absence_row, story_paragraphs
+from spillprof.report.profile.verdict import lead_result, recompute_sentences, shown_cause
 from spillprof.report.text import count_of, label
 
 
@@ -109,10 +109,156 @@ def _oversized(profile: Profile) -> Iterator[Section]:
         )
 
 
-SECTIONS: tuple[Callable[[Profile], Iterator[Section]], ...] = (
-    _story,
-    _recompute,
-    _suggestions,
-    _sizes,
-    _oversized,
-)
+SECTIONS: tuple[Callable[[Profile], Iterator[Section]], ...] = (_story, _recompute, _suggestions, _sizes, _oversized)
+
+
+def operators_table(result: Result) -> DataTable:
+    """Lists steps that spill or stall, most spill bytes first."""
+    return make_table(
+        f"Operators by spill bytes under {result.strategy}",
+        "step:count, operator, type, spill bytes:size, written:size, reloaded:size, streamed:size, stall:time, "
+        "waits for, bound by, cause, victims",
+        result.operators,
+        lambda o: (o.step, label(o.name, 64), label(o.op_type, 24), o.spill_bytes, o.spill_write_bytes,
+                   o.spill_read_bytes, o.streamed_bytes, o.stall_s,
+                   None if o.stall_buffer is None else label(o.stall_buffer, 32), o.bound, shown_cause(o),
+                   _names(o.victims)),
+    )  # fmt: skip
+
+
+def buffers_table(result: Result) -> DataTable:
+    """Lists buffers that were spilled or streamed, most spill bytes first."""
+    oscillating = {o.buffer for o in result.oscillations}
+    return make_table(
+        f"Buffers by spill bytes under {result.strategy}",
+        "buffer, kind, size:size, first step:count, last step:count, uses:count, spills:count, spill bytes:size, "
+        "oscillates",
+        result.buffers,
+        lambda b: (label(b.name, 64), b.kind, b.size_bytes, b.start, b.end, len(b.uses), b.spill_count, b.spill_bytes,
+                   "yes" if b.name in oscillating else None),
+    )  # fmt: skip
+
+
+def oscillations_table(result: Result) -> DataTable:
+    """Lists oscillating buffers, and what a dedicated slot would change in the whole run."""
+    return make_table(
+        f"Oscillating buffers under {result.strategy}",
+        "buffer, size:size, spills:count, its spill bytes:size, all spill bytes if pinned:size, "
+        "latency if pinned:time, change:time, dedicated slot",
+        result.oscillations,
+        lambda o: (label(o.buffer, 64), o.size_bytes, o.spill_count, o.spill_bytes, o.pinned_spill_bytes,
+                   o.pinned_latency_s, None if o.pinned_latency_s is None else o.pinned_latency_s - result.latency_s,
+                   "not tried" if not o.tried else "does not fit" if o.pinned_latency_s is None else "re-simulated"),
+    )  # fmt: skip
+
+
+def memory_table(profile: Profile, result: Result) -> DataTable:
+    """Lists the maximum use in equal stretches of steps."""
+    n, live = len(result.in_use_bytes), wanted_bytes(profile)
+    edges = sorted({i * n // BRIEF_ROWS for i in range(BRIEF_ROWS + 1)})
+    return make_table(
+        "Greatest memory use by stretch of steps",
+        "from step:count, to step:count, in use:size, live:size",
+        tuple(pairwise(edges)),
+        lambda stretch: (stretch[0], stretch[1] - 1, max(result.in_use_bytes[slice(*stretch)]),
+                         max(live[slice(*stretch)], default=None)),
+    )  # fmt: skip
+
+
+def spills_table(result: Result) -> DataTable:
+    """Lists the steps with most spill bytes."""
+    return make_table(
+        "The dearest steps",
+        "step:count, operator, written:size, reloaded:size, streamed:size",
+        result.operators,
+        lambda o: (o.step, label(o.name, 48), o.spill_write_bytes, o.spill_read_bytes, o.streamed_bytes),
+        limit=BRIEF_ROWS,
+    )  # fmt: skip
+
+
+def arcs_table(result: Result) -> DataTable:
+    """Lists spills and stretches off-chip after a streamed use, by bytes x steps."""
+    heaviest = sorted(result.arcs, key=lambda a: -a.size_bytes * (a.needed_step - a.evict_step + 1))
+    return make_table(
+        f"Spills from eviction to reload under {result.strategy}",
+        "buffer, size:size, evicted at step:count, needed at step:count, steps between:count, idle:time, "
+        "waited:time, cause, written back",
+        heaviest,
+        lambda a: (label(a.buffer, 48), a.size_bytes, a.evict_step, a.needed_step,
+                   max(a.needed_step - a.evict_step - 1, 0), a.idle_s, a.wait_s, a.cause,
+                   ("yes" if a.written else "no") if a.evicted else "streamed"),
+    )  # fmt: skip
+
+
+def addresses_table(result: Result) -> DataTable:
+    """Lists the residencies of largest bytes x steps."""
+    largest = sorted(largest_residencies(result), key=lambda r: -r.size_bytes * (r.end_step - r.start_step))
+    return make_table(
+        "The largest residencies (bytes x steps)",
+        "buffer, kind, from step:count, to step:count, address:count, size:size",
+        largest,
+        lambda r: (label(r.buffer, 48), r.kind, int(r.start_step), int(r.end_step), r.address, r.size_bytes),
+        limit=BRIEF_ROWS, total=len(result.residencies),
+    )  # fmt: skip
+
+
+def live_table(profile: Profile) -> DataTable:
+    """Lists the buffers live at the peak step."""
+    return make_table(
+        "Buffers live at the peak",
+        "buffer, kind, size:size, first step:count, last step:count, at the peak",
+        profile.peak_buffers,
+        lambda b: (label(b.name, 48), b.kind, b.size_bytes, b.start, b.end, "used" if b.used_here else "waits"),
+        limit=MAX_LIVE,
+    )  # fmt: skip
+
+
+def oversized_table(profile: Profile) -> DataTable:
+    """Lists operators that cannot fit, largest demand first."""
+    return make_table(
+        "Operators too large for the memory",
+        "step:count, operator, needs at once:size, streamed:size, tiling could remove:size",
+        sorted(profile.oversized, key=lambda o: -o.demand_bytes),
+        lambda o: (o.step, label(o.name, 64), o.demand_bytes, o.streamed_bytes, o.tiling_could_remove_bytes),
+        limit=HTML_ROWS,
+    )  # fmt: skip
+
+
+def recomputed_table(profile: Profile) -> DataTable:
+    """Lists operators that run twice, in program order."""
+    return make_table(
+        "Operators that run twice",
+        "step:count, makes again, MACs:count, computes:time, weights again:size, transfers saved:size",
+        profile.recomputed,
+        lambda r: (r.step, label(r.buffer, 64), r.macs, r.compute_s, r.weight_bytes, r.saves_bytes + r.weight_bytes),
+        limit=HTML_ROWS,
+    )  # fmt: skip
+
+
+def suggestions_table(profile: Profile) -> DataTable:
+    """Lists re-simulated changes."""
+    return make_table(
+        "What would help most (each re-simulated)",
+        "change, saves:time, latency:time, spill bytes:size, saves bytes:size, saves energy:energy, under, costs",
+        profile.suggestions,
+        lambda s: (label(s.argument, 400), s.saves_s, s.latency_s, s.spill_bytes, s.saves_bytes,
+                   s.saves_j, s.strategy, label(s.costs, 80)),
+        limit=HTML_ROWS,
+    )  # fmt: skip
+
+
+def absences_table(title: str, absences: Sequence[Absence]) -> DataTable:
+    """Lists when a buffer was off-chip, or which buffers an operator evicted."""
+    return make_table(
+        title,
+        ", ".join(("buffer", *ABSENCE_COLUMNS)),
+        absences,
+        lambda a: (label(a.buffer, 64), *absence_row(a, with_buffer=False)),
+        limit=HTML_ROWS,
+    )
+
+
+def _names(names: Sequence[str]) -> str:
+    """Joins the first three names and the number of others."""
+    more = f" +{len(names) - 3}" if len(names) > 3 else ""
+    return ", ".join(label(name, 32) for name in names[:3]) + more

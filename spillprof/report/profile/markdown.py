@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.units import format_rate, format_size
-from spillprof.report.markdown import code, plain
 from spillprof.report.profile.bound_words import bound_scope, proof_word, search_sentences
 from spillprof.report.profile.demand import padding_sentence
 from spillprof.report.profile.verdict import (
@@ -19,7 +18,7 @@ from spillprof.report.profile.verdict import (
 )
 from spillprof.report.scales import comparison_size_column, percent, size_column, time_column
 from spillprof.report.table import Table
-from spillprof.report.text import count_of, label
+from spillprof.report.text import code, count_of, label, plain
 
 _TOP_OPERATORS = 10
 

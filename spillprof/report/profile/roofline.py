@@ -7,17 +7,12 @@ from typing import Any
 from spillprof.ir.profile import Profile
 from spillprof.ir.profile_facts import StepFact
 from spillprof.ir.units import format_size, format_time
-from spillprof.report.html_table import BRIEF_ROWS, Cell, DataTable, make_table
+from spillprof.report.page import BRIEF_ROWS, DataTable, make_table
 from spillprof.report.profile.step_figures import BLUE, GREY, MAX_POINTS, ORANGE, TEAL, Figure
 from spillprof.report.scales import part_percent
 from spillprof.report.text import count_of, label
 
-_STYLE = {
-    "compute": (BLUE, "circle"),
-    "SRAM": (TEAL, "square"),
-    "DRAM": (ORANGE, "diamond"),
-    "launch": (GREY, "x"),
-}
+_STYLE = {"compute": (BLUE, "circle"), "SRAM": (TEAL, "square"), "DRAM": (ORANGE, "diamond"), "launch": (GREY, "x")}
 """Colour and marker by what bounds a step."""
 
 
@@ -50,9 +45,8 @@ def roofline_table(profile: Profile) -> DataTable:
     ranked = sorted(enumerate(profile.steps), key=lambda item: (-_alone_s(item[1]), item[0]))
     return make_table(
         "The longest steps, taken alone",
-        (("step", Cell.COUNT), ("operator", Cell.TEXT), ("type", Cell.TEXT), ("MACs", Cell.COUNT),
-         ("SRAM bytes", Cell.SIZE), ("DRAM bytes", Cell.SIZE), ("MACs per SRAM byte", Cell.TEXT),
-         ("MACs per DRAM byte", Cell.TEXT), ("takes", Cell.TIME), ("bound by", Cell.TEXT)),
+        "step:count, operator, type, MACs:count, SRAM bytes:size, DRAM bytes:size, MACs per SRAM byte, "
+        "MACs per DRAM byte, takes:time, bound by",
         ranked[:BRIEF_ROWS],
         lambda item: (item[0], label(item[1].name, 48), label(item[1].op_type, 24), item[1].macs, item[1].sram_bytes,
                       item[1].dram_bytes, _ratio(item[1].macs_per_sram_byte), _ratio(item[1].macs_per_dram_byte),

@@ -8,7 +8,7 @@ from typing import Any
 
 from spillprof.ir.profile import Profile
 from spillprof.ir.units import format_size, format_size_exact, format_size_pair, format_time, size_word
-from spillprof.report.html_table import Cell, DataTable, make_table
+from spillprof.report.page import DataTable, make_table
 from spillprof.report.profile.step_figures import MIB, Figure
 from spillprof.report.sweep.figures import curve_figure
 from spillprof.report.text import count_of, label
@@ -226,8 +226,7 @@ def _drawn_first(rows: Sequence[Row]) -> list[Row]:
 def _table(rows: Sequence[Row]) -> DataTable:
     return make_table(
         "Sizes of memory that were tried",
-        (("SRAM", Cell.SIZE), ("strategy", Cell.TEXT), ("spill bytes", Cell.SIZE), ("lower bound", Cell.SIZE),
-         ("latency", Cell.TIME), ("why not", Cell.TEXT)),
+        "SRAM:size, strategy, spill bytes:size, lower bound:size, latency:time, why not",
         rows,
         lambda r: (r.sram_bytes, r.strategy, r.spill_bytes, r.spill_bytes_lower, r.latency_s,
                    None if r.ok else label(r.status, 120)),

@@ -13,10 +13,8 @@ from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.story import Suggestion
 from spillprof.ir.units import format_rate, format_size, format_size_exact
-from spillprof.report.profile import memory_strip
 from spillprof.report.profile.bound_words import bound_scope, proof_word, search_sentences
-from spillprof.report.profile.demand import padding_sentence
-from spillprof.report.profile.part_words import time_parts
+from spillprof.report.profile.demand import LIVE, OVER, demand_sentence, padding_sentence, strip_heading, strip_lines
 from spillprof.report.profile.story import COLUMNS, absence_row, story_paragraphs
 from spillprof.report.profile.verdict import (
     above_bound,
@@ -29,16 +27,10 @@ from spillprof.report.profile.verdict import (
     oversized_sentence,
     recompute_sentences,
     shown_cause,
+    time_parts,
     why_line,
 )
-from spillprof.report.scales import (
-    comparison_size_column,
-    part_percent,
-    percent,
-    signed_time,
-    size_column,
-    time_column,
-)
+from spillprof.report.scales import comparison_size_column, part_percent, percent, signed_time, size_column, time_column
 from spillprof.report.table import Table
 from spillprof.report.text import DEFAULT_WIDTH, GLUE, count_of, display_width, glued, label
 
@@ -159,13 +151,13 @@ def _memory(page: _Page) -> Iterable[RenderableType]:
     if not profile.live_bytes:
         return
     under = f" under {lead.strategy}" if lead is not None else ""
-    yield _line(memory_strip.heading(profile, under, width - 2), "bold")
-    for name, bars in memory_strip.lines(profile, lead, width - 4):
+    yield _line(strip_heading(profile, under, width - 2), "bold")
+    for name, bars in strip_lines(profile, lead, width - 4):
         text = Text.assemble((f"{name:<8}", "dim"), bars)
-        if name == memory_strip.LIVE:
-            text.highlight_regex(f"{memory_strip.OVER}+", "red")
+        if name == LIVE:
+            text.highlight_regex(f"{OVER}+", "red")
         yield Padding(text, (0, 0, 0, 4))
-    yield _line(memory_strip.sentence(profile))
+    yield _line(demand_sentence(profile))
     if padding := padding_sentence(profile):
         yield _line(padding)
 

@@ -11,7 +11,7 @@ from spillprof.ir.arrays import Floats
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Event, Result
 from spillprof.ir.units import format_size, format_time
-from spillprof.report.html_table import BRIEF_ROWS, Cell, DataTable, make_table
+from spillprof.report.page import BRIEF_ROWS, DataTable, make_table
 from spillprof.report.profile.page_data import MAX_WAITS, Wait, waits
 from spillprof.report.profile.step_figures import BLUE, GREY, ORANGE, PURPLE, TEAL, Figure, shared_figure
 from spillprof.report.scales import percent, time_scale
@@ -160,7 +160,7 @@ def waits_summary(profile: Profile, result: Result) -> str:
 def bus_table(result: Result) -> DataTable:
     """Tabulates bytes in equal stretches of the run."""
     if result.times is None or result.latency_s <= 0:
-        return make_table("", (), (), lambda _: ())
+        return make_table("", "", (), lambda _: ())
     edges = np.linspace(0, result.latency_s, BRIEF_ROWS + 1)
     moments = np.asarray(result.times.bus_time_s, dtype=np.float64)
     reads, writes = (
@@ -168,12 +168,7 @@ def bus_table(result: Result) -> DataTable:
         for c in (result.times.bus_read_bytes_per_s, result.times.bus_write_bytes_per_s)
     )
     rows = [(a, b, round(r), round(w)) for (a, b), r, w in zip(pairwise(edges.tolist()), reads, writes, strict=True)]
-    columns = (
-        ("from", Cell.TIME),
-        ("to", Cell.TIME),
-        ("read", Cell.SIZE),
-        ("written", Cell.SIZE),
-    )
+    columns = "from:time, to:time, read:size, written:size"
     return make_table("DRAM bytes by stretch of the run", columns, rows, lambda row: row)
 
 
@@ -182,12 +177,7 @@ def waits_table(profile: Profile, result: Result) -> DataTable:
     found = waits(result)
     return make_table(
         "The longest waits",
-        (
-            ("step", Cell.COUNT),
-            ("operator", Cell.TEXT),
-            ("waits", Cell.TIME),
-            ("for", Cell.TEXT),
-        ),
+        "step:count, operator, waits:time, for",
         found,
         lambda wait: (wait.step, label(profile.steps[wait.step].name, 48), wait.seconds, wait.words),
         limit=BRIEF_ROWS,

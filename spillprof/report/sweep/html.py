@@ -5,8 +5,8 @@ from typing import Any
 
 from spillprof import __version__
 from spillprof.ir.units import format_size_exact
-from spillprof.report.html_table import Cell, DataTable, make_table
-from spillprof.report.page import environment, library, script_json, scripts, stylesheet
+from spillprof.report.page import DataTable, environment, library, make_table, script_json, scripts, stylesheet
+from spillprof.report.scales import field_text
 from spillprof.report.sweep.figures import curve_figure
 from spillprof.report.sweep.terminal import rows_of
 from spillprof.report.sweep.wording import (
@@ -18,7 +18,6 @@ from spillprof.report.sweep.wording import (
     title_of,
     unfinished,
 )
-from spillprof.report.target_words import field_text
 from spillprof.report.text import count_of, label
 from spillprof.studies.sweep.result import CaseFacts, Sweep
 from spillprof.studies.sweep.rows import Row
@@ -130,9 +129,8 @@ def _summary(rows: Sequence[Row], metric: str) -> str:
 def _points_table(rows: Sequence[Row]) -> DataTable:
     return make_table(
         "All points",
-        (("model", Cell.TEXT), ("SRAM", Cell.SIZE), ("strategy", Cell.TEXT), ("placement", Cell.TEXT),
-         ("spill bytes", Cell.SIZE), ("latency", Cell.TIME), ("spill time", Cell.TIME), ("spills", Cell.COUNT),
-         ("peak in use", Cell.SIZE), ("status", Cell.TEXT)),
+        "model, SRAM:size, strategy, placement, spill bytes:size, latency:time, spill time:time, spills:count, "
+        "peak in use:size, status",
         rows,
         lambda r: (title_of(r.model, r.dims, r.settings), r.sram_bytes, r.strategy, r.placement, r.spill_bytes,
                    r.latency_s, r.spill_time_s, r.spill_count, r.peak_bytes, label(r.status, 120)),
@@ -144,8 +142,7 @@ def _pareto_table(sweep: Sweep) -> DataTable:
         title_of("", c.dims, c.settings) or "-", c.sram_bytes, c.strategy, c.placement, c.latency_s,
         f"{1e3 * c.energy_j:.4g} mJ",
     )  # fmt: skip
-    columns = (("swept", Cell.TEXT), ("SRAM", Cell.SIZE), ("strategy", Cell.TEXT), ("placement", Cell.TEXT),
-               ("latency", Cell.TIME), ("energy", Cell.TEXT))  # fmt: skip
+    columns = "swept, SRAM:size, strategy, placement, latency:time, energy"  # fmt: skip
     return make_table("Choices that no other beats", columns, sweep.pareto, row)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spillprof.ir.units import format_size, format_size_exact, format_size_pair, format_time
-from spillprof.report.target_words import field_text
+from spillprof.report.scales import field_text
 from spillprof.report.text import count_of, label
 from spillprof.studies.sweep.answers import Answer
 from spillprof.studies.sweep.curves import Cliff, Knee

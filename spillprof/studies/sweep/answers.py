@@ -1,4 +1,4 @@
-"""What people ask a sweep: which memory is enough, and which choices nothing beats."""
+"""Answers of a sweep: the smallest sufficient memory, and the Pareto front of size, latency and energy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ class Answer:
     sram_bytes: int | None
     strategy: str | None
     placement: str | None
-    failed_models: tuple[str, ...] = ()  # of those asked about, what has no result at any size: nothing meets the goal
+    failed_models: tuple[str, ...] = ()  # models without a result at any size, which keep the goal from being met
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParetoChoice:
-    """A size, strategy and placement that no other beats in size, latency and energy at once, all models together."""
+    """A Pareto-optimal size, strategy and placement, by size and by the latency and energy of all models."""
 
     dims: Mapping[str, int]
     settings: Mapping[str, Any]
@@ -36,7 +36,7 @@ class ParetoChoice:
 
 
 def smallest(rows: Sequence[Row], within: float) -> tuple[Answer, ...]:
-    """For each scenario and model, then for all models: no spill, and at most ``within`` (a share) over the ideal."""
+    """Smallest sizes without spills and within a share of the ideal, by scenario and model, then for all models."""
     found = []
     for own in _scenarios(rows).values():
         models = list(dict.fromkeys(row.model for row in own))
@@ -54,7 +54,7 @@ def smallest(rows: Sequence[Row], within: float) -> tuple[Answer, ...]:
 
 
 def pareto(rows: Sequence[Row]) -> tuple[ParetoChoice, ...]:
-    """Choices that no other one of their scenario beats, by size. Latency and energy are sums over all models."""
+    """The Pareto front of each scenario, by size. Latency and energy are sums over all models."""
     found: list[ParetoChoice] = []
     for own in _scenarios(rows).values():
         models = {row.model for row in own}
@@ -76,7 +76,7 @@ def pareto(rows: Sequence[Row]) -> tuple[ParetoChoice, ...]:
 
 
 def _front(choices: Sequence[ParetoChoice]) -> Iterator[ParetoChoice]:
-    """Those that no other is as good as in all three figures and better in one; of equal ones the first."""
+    """The choices that no other dominates in size, latency and energy; of equal ones the first."""
     front: list[tuple[float, float]] = []  # latency, energy of smaller or equal sizes
     for choice in sorted(choices, key=lambda c: (c.sram_bytes, c.latency_s, c.energy_j)):
         if not any(latency <= choice.latency_s and energy <= choice.energy_j for latency, energy in front):
@@ -101,7 +101,7 @@ def _is_near(row: Row, within: float) -> bool:
 def _answer(goal: str, model: str | None, own: Sequence[Row], met: Sequence[Row]) -> Answer:
     best = min(met, key=lambda row: (row.sram_bytes, row.latency_s or 0.0), default=None)
     for_all = model is None  # each model may have another strategy
-    asked = dict.fromkeys(row.model for row in own if for_all or row.model == model)
+    models = dict.fromkeys(row.model for row in own if for_all or row.model == model)
     simulated = {row.model for row in own if row.ok}
     return Answer(
         goal=goal,
@@ -111,5 +111,5 @@ def _answer(goal: str, model: str | None, own: Sequence[Row], met: Sequence[Row]
         sram_bytes=None if best is None else best.sram_bytes,
         strategy=None if best is None or for_all else best.strategy,
         placement=None if best is None or for_all else best.placement,
-        failed_models=tuple(name for name in asked if name not in simulated),
+        failed_models=tuple(name for name in models if name not in simulated),
     )

@@ -1,4 +1,4 @@
-"""Axes of a sweep as users write them: comma lists, ``A..B`` doubling, ``A..B/STEP``."""
+"""Parsers of sweep axes: comma lists, ``A..B`` doubling, ``A..B/STEP``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,17 +14,17 @@ from spillprof.planning.options import Order, PlanningOptions
 
 LONGEST_AXIS = 10_000
 LOWERING_AXES = ("act_dtype", "weight_dtype")
-"""Options of lowering that can be swept. Settings hold them beside target fields; ``file`` stands for None."""
+"""Lowering options that can be swept. Settings hold them beside target fields; ``file`` stands for None."""
 PLANNING_AXES = ("order",)
-"""Options of planning that can be swept, beside strategy and placement."""
+"""Planning options that can be swept, besides strategy and placement."""
 OPTION_AXES = (*LOWERING_AXES, *PLANNING_AXES)
 
 
 def parse_axis(text: str, parse: Callable[[str], int]) -> tuple[int, ...]:
     """Values of a comma list whose items are single values, ``A..B`` or ``A..B/STEP``; each once, ascending.
 
-    ``A..B`` doubles: A, 2 A, 4 A, ... and B. ``A..B/STEP`` counts: A, A + STEP, ... up to B. ``UsageError`` for what is
-    no such list.
+    ``A..B`` doubles: A, 2 A, 4 A, ... and B. ``A..B/STEP`` counts: A, A + STEP, ... up to B. ``UsageError`` if
+    the text is malformed.
     """
     values: set[int] = set()
     for item in text.split(","):
@@ -35,7 +35,7 @@ def parse_axis(text: str, parse: Callable[[str], int]) -> tuple[int, ...]:
 
 
 def parse_variation(text: str) -> tuple[str, tuple[Any, ...]]:
-    """``(target field, values)`` of ``dram-read=30GB/s,60GB/s``. ``UsageError`` for a field or value that is none."""
+    """``(target field, values)`` of ``dram-read=30GB/s,60GB/s``. ``UsageError`` for an invalid field or value."""
     name, separator, listed = text.partition("=")
     if not separator or not listed.strip():
         raise UsageError(f"'{text}' varies nothing", hint="write it like --vary dram-read=30GB/s,60GB/s")
@@ -44,7 +44,7 @@ def parse_variation(text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def settings_of(variations: Sequence[tuple[str, Sequence[Any]]]) -> list[dict[str, Any]]:
-    """Every combination of the varied fields' values, the last field fastest. ``UsageError`` if one is given twice."""
+    """All combinations of the varied fields' values, the last field fastest. ``UsageError`` for a repeated field."""
     names = [name for name, _ in variations]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -53,30 +53,30 @@ def settings_of(variations: Sequence[tuple[str, Sequence[Any]]]) -> list[dict[st
 
 
 def parse_dtypes(text: str) -> tuple[str, ...]:
-    """Element types of ``file,fp16,int8``, each once. ``UsageError`` for what is none."""
+    """Element types of ``file,fp16,int8``, each once. ``UsageError`` for an unknown type."""
     return tuple(dict.fromkeys(parse_dtype(item) or AS_IN_FILE for item in text.split(",")))
 
 
 def with_settings(target: Target, settings: Mapping[str, Any]) -> Target:
-    """The target with its varied fields set. A number for a rate of MACs is that of every element type."""
+    """The target with its varied fields set. A single MAC rate applies to every element type."""
     fields = {name: value for name, value in settings.items() if name not in OPTION_AXES}
     return with_fields(target, fields)
 
 
 def lowering_with(options: LoweringOptions, settings: Mapping[str, Any]) -> LoweringOptions:
-    """The options of lowering with those that vary set."""
+    """The lowering options with the varied ones set."""
     swept = {name: settings[name] for name in LOWERING_AXES if name in settings}
     changes: dict[str, Any] = {name: None if value == AS_IN_FILE else value for name, value in swept.items()}
     return replace(options, **changes)
 
 
 def planning_with(options: PlanningOptions, settings: Mapping[str, Any]) -> PlanningOptions:
-    """The options of planning with those that vary set."""
+    """The planning options with the varied ones set."""
     return replace(options, order=Order(settings["order"])) if "order" in settings else options
 
 
 def parse_orders(text: str) -> tuple[str, ...]:
-    """Orders of ``file,memory``, each once. ``UsageError`` for what is none."""
+    """Orders of ``file,memory``, each once. ``UsageError`` for an unknown order."""
     names = tuple(dict.fromkeys(item.strip() for item in text.split(",")))
     for name in names:
         if name not in list(Order):

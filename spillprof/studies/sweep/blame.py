@@ -1,4 +1,4 @@
-"""Who is to blame for a cliff: both sizes are planned once more, and set side by side buffer by buffer."""
+"""Causes of cliffs: plans both sizes again and compares them buffer by buffer."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from spillprof.studies.sweep.rows import Row, SweepCase
 from spillprof.studies.sweep.work import Runner, Study
 
 MOST_BLAMED = 12
-"""Cliffs that are looked into, of each place the worst: each takes two runs of its strategy."""
+"""Most cliffs to explain, the worst of each place: each takes two runs of its strategy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Costs:
-    """What one run moves and waits for."""
+    """Spill bytes and waits of one run."""
 
     program: Program
     moved: Mapping[tuple[int, int], int]  # bytes by (buffer, step that forced them)
@@ -34,10 +34,10 @@ class _Costs:
 
 
 def blame(runner: Runner, cases: Sequence[SweepCase], found: Sequence[Cliff]) -> tuple[Cliff, ...]:
-    """The cliffs, the worst ones with the buffer and the operator to blame.
+    """The cliffs, the worst ones with the buffer and the operator that cause them.
 
-    The buffer is the one whose spill bytes rise most, the operator the step that forces most of that rise. Where no
-    buffer spills more, a longer run is put down to the step whose wait grows most and the buffer that it waits for.
+    The buffer is the one whose spill bytes rise most, the operator the step that forces most of that rise. If no
+    buffer spills more, the cause is the step whose wait grows most and the buffer that it waits for.
     """
     by_group = {_group(case): case for case in cases}
     places: dict[tuple[Any, ...], int] = {}
@@ -58,18 +58,18 @@ def blame(runner: Runner, cases: Sequence[SweepCase], found: Sequence[Cliff]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blame:
-    """The two runs beside a cliff, set side by side."""
+    """A job that compares the two runs at a cliff."""
 
     number: int
     case: SweepCase
     cliff: Cliff
 
     def do(self, study: Study) -> Mapping[str, Any]:
-        """The fields of the cliff that say who is to blame."""
-        return _who(study, self.case, self.cliff)
+        """The fields of the cliff that name its cause."""
+        return _cause(study, self.case, self.cliff)
 
     def lost(self) -> Mapping[str, Any]:
-        """Nobody is blamed."""
+        """No cause."""
         return {}
 
 
@@ -78,7 +78,7 @@ def _group(of: SweepCase | Cliff) -> tuple[Any, ...]:
     return (of.model, *scenario(shown))
 
 
-def _who(study: Study, case: SweepCase, cliff: Cliff) -> Mapping[str, Any]:
+def _cause(study: Study, case: SweepCase, cliff: Cliff) -> Mapping[str, Any]:
     before, after = (_costs_at(study, case, cliff, nbytes) for nbytes in (cliff.sram_bytes, cliff.larger_sram_bytes))
     smaller, larger = before.by_buffer(), after.by_buffer()
     buffer = _most({b: n - smaller.get(b, 0) for b, n in larger.items()})
@@ -118,7 +118,7 @@ def _costs_at(study: Study, case: SweepCase, cliff: Cliff, sram_bytes: int) -> _
     if cliff.strategy == IDEAL:
         played = engine.ideal(placed)
     else:
-        played = engine.play(engine.fitted(run), placed, cliff.strategy)  # what runs is the same for all placements
+        played = engine.play(engine.fitted(run), placed, cliff.strategy)  # the program is the same for all placements
     program, plan, timeline = played.program, played.plan, played.timeline
     moved: defaultdict[tuple[int, int], int] = defaultdict(int)
     kinds: dict[tuple[int, int], str] = {}

@@ -1,4 +1,4 @@
-"""From models and target fields to the cases of a sweep: everything that no size of the SRAM changes."""
+"""Cases of a sweep, from models and target fields: all that does not depend on the SRAM size."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,8 +25,8 @@ class SweepModel:
 
     model: str
     graph: Graph | None
-    dims: Mapping[str, int]  # those that are swept
-    bindings: Bindings = field(default_factory=Bindings)  # all that bound its dimensions
+    dims: Mapping[str, int]  # swept ones
+    bindings: Bindings = field(default_factory=Bindings)  # all bindings of its dimensions
     error: str = ""
 
 
@@ -37,7 +37,7 @@ def make_study(
     lowering: LoweringOptions,
     planning: PlanningOptions,
 ) -> tuple[Study, list[SweepCase]]:
-    """The study that travels to the processes, and one case for each model and combination of settings."""
+    """The study to send to processes, and one case for each model and combination of settings."""
     code = source_digest()
     runs: list[Run] = []
     cases: list[SweepCase] = []
@@ -72,7 +72,7 @@ def case_digest(
     planning: PlanningOptions,
     code: str,
 ) -> str:
-    """Of the model, what binds its dimensions, machine, options, simulator revision and code: see ``fingerprint``."""
+    """Digest of the model, its bindings, target, options, simulator revision and code: see ``fingerprint``."""
     options = AnalyzeOptions(strategies=(OPTIMAL,), lowering=lowering, planning=replace(planning, placement=""))
     settings = fingerprint(target, configuration(options), bindings, without=("sram_bytes",))
     switches = changed_fields(lowering, without=("op_times",)), changed_fields(planning, without=("placement",))
@@ -80,7 +80,7 @@ def case_digest(
 
 
 def _with_limits(study: Study, case: SweepCase) -> SweepCase:
-    """The case with the sizes between which its curves move; one that cannot be lowered is one that failed."""
+    """The case with the range of sizes over which its curves change; marked as failed if it cannot be lowered."""
     if case.run is None:
         return case
     try:

@@ -1,7 +1,7 @@
 """Runner on a Dask cluster, through its standard client. Needs the extra ``dask``, here and on the workers.
 
-A worker of another version would give other figures under the same key, without a word. So every worker is asked
-which spillprof it has before it gets work, and says it once more with each answer: some join later.
+A worker of another version would silently give other figures under the same key. So every worker must report its
+spillprof version before it gets work, and again with each answer, because workers may join later.
 """
 
 import logging
@@ -19,27 +19,27 @@ from spillprof.studies.sweep.work import Job, JobResult, Study
 
 _CONNECT_S = 5
 _WORKERS_S = 10
-_ASK_S = 30
+_REPLY_S = 30
 _LOOK_EVERY_S = 5
-_NOBODY_S = 60
-"""How long a cluster may be without a worker before what is left is given up."""
+_NO_WORKER_S = 60
+"""How long a cluster may be without workers before the remaining jobs are given up."""
 _SHIP_S = 600
 _TRIES = 4
-"""How often a job is sent again for which no worker gave an answer."""
+"""How often an unanswered job is sent."""
 _MOST_NAMED = 5
 
-_OURS = (__version__, SIMULATOR_REVISION)
-_WHICH = """(
+_HERE = (__version__, SIMULATOR_REVISION)
+_VERSION_EXPRESSION = """(
     __import__('spillprof').__version__,
     getattr(__import__('importlib').import_module('spillprof.ir.revision'), 'SIMULATOR_REVISION', None),
 )"""
-"""For ``eval``, which every Python has: a function of ours would be looked for in the version that is there."""
+"""For ``eval``: a function of this package would be looked up in the worker's version of it."""
 
 _Got = TypeVar("_Got")
 
 
 class Cluster:
-    """Sends the study to all workers once, then jobs; what a lost worker held is done again by the others."""
+    """Sends the study to all workers once, then jobs; the others redo the jobs of a lost worker."""
 
     def __init__(self, study: Study, address: str) -> None:
         try:
@@ -47,7 +47,7 @@ class Cluster:
         except ImportError:
             raise _not_installed() from None
         silent = dict.fromkeys(("distributed", "distributed.client", "distributed.core", "tornado"), "critical")
-        dask.config.set({"logging": silent})  # what it logs of a lost cluster are tracebacks; errors are raised too
+        dask.config.set({"logging": silent})  # its log of a lost cluster is tracebacks; errors are raised anyway
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)
         try:
             from distributed import Client
@@ -60,7 +60,7 @@ class Cluster:
             self._client: Any = _within(
                 _CONNECT_S + 1, lambda: Client(address, timeout=_CONNECT_S, set_as_default=False)
             )
-        except Exception as error:  # whatever answers there may say anything, and Dask take it for a message
+        except Exception as error:  # an arbitrary server may reply with bytes that Dask takes for a message
             reason = "what answers there is no scheduler" if isinstance(error, MemoryError) else str(error)
             raise UsageError(
                 f"cannot reach a Dask scheduler at '{address}'",
@@ -68,15 +68,15 @@ class Cluster:
                 hint="give the address that 'dask scheduler' prints, like tcp://10.0.0.1:8786",
             ) from None
         self._shipped: Any = None
-        self._served = False  # whether any job was ever answered
+        self._served = False  # whether any job was answered
         self._is_lost = False
 
     def wait_for_workers(self, count: int, timeout_s: float = 60) -> None:
-        """Until so many workers are there. ``TimeoutError`` if that takes too long."""
+        """Wait until the cluster has ``count`` workers. ``TimeoutError`` if that takes too long."""
         _within(timeout_s + 1, lambda: self._client.wait_for_workers(count, timeout=timeout_s))
 
     def run(self, jobs: Sequence[Job[JobResult]]) -> Iterator[tuple[int, JobResult]]:
-        """As they finish. The scheduler moves jobs of a lost worker; what it gives up on is sent again from here."""
+        """Results as they finish. The scheduler moves jobs of a lost worker; jobs that it drops are sent again."""
         left = {job.number: job for job in jobs}
         for _ in range(0 if self._is_lost else _TRIES):
             if not left:
@@ -85,7 +85,7 @@ class Cluster:
                 for number, result in self._finished(list(left.values())):
                     del left[number]
                     yield number, result
-            except OSError as error:  # nobody is there: no worker, or no scheduler any more
+            except OSError as error:  # no worker, or the scheduler is gone
                 if not self._served:
                     what, hint = "no worker of the Dask cluster answers", "start some with 'dask worker'"
                     raise UsageError(what, where=[str(error)], hint=hint) from None
@@ -96,23 +96,23 @@ class Cluster:
             yield job.number, job.lost()
 
     def close(self) -> None:
-        """Leave the cluster; what is unfinished is cancelled."""
+        """Leave the cluster; unfinished jobs are cancelled."""
         try:
             _within(_CONNECT_S, lambda: self._client.close(timeout=_CONNECT_S))
-        except Exception:  # it is gone
+        except Exception:  # the cluster is gone
             return
 
     def _finished(self, jobs: Sequence[Job[JobResult]]) -> Iterator[tuple[int, JobResult]]:
-        """The jobs that were answered."""
+        """Send the jobs once and yield those that are answered."""
         if self._shipped is None:
             self.wait_for_workers(1, _WORKERS_S)
-            self._ask_all()
+            self._check_all_versions()
             self._shipped = self._client.scatter(self._study, broadcast=True, hash=False, timeout=_SHIP_S)
         sent = {self._client.submit(_answer, self._shipped, job, pure=False): job.number for job in jobs}
         finished: SimpleQueue[Any] = SimpleQueue()
         for future in sent:
             future.add_done_callback(finished.put)
-        seen_s = time.monotonic()  # when a worker was last there
+        seen_s = time.monotonic()  # when a worker was last connected
         while sent:
             check()
             try:
@@ -127,23 +127,23 @@ class Cluster:
                     worker, version, revision, result = future.result()
                 except Exception:  # the worker with the result was lost before it was fetched
                     continue
-                _refuse_others({worker: (version, revision)})
+                _check_versions({worker: (version, revision)})
                 self._served = True
                 yield number, result
             elif future.status == "error":
                 self._judge(future.exception())
 
     def _look_for_workers(self, seen_s: float) -> float:
-        """When a worker was last there: now, if there is one. ``TimeoutError`` if that is too long ago."""
-        if _within(_ASK_S, self._client.nthreads):
+        """When a worker was last connected. ``TimeoutError`` if that is too long ago."""
+        if _within(_REPLY_S, self._client.nthreads):
             return time.monotonic()
-        if time.monotonic() - seen_s > _NOBODY_S:
-            raise TimeoutError(f"no worker for {_NOBODY_S:g} s")
+        if time.monotonic() - seen_s > _NO_WORKER_S:
+            raise TimeoutError(f"no worker for {_NO_WORKER_S:g} s")
         return seen_s
 
     def _judge(self, error: BaseException | None) -> None:
-        """``UsageError`` for an error that no second try would change: the workers cannot run this version."""
-        self._ask_all()
+        """``UsageError`` for an error that a retry would not fix: the workers cannot run this version."""
+        self._check_all_versions()
         if isinstance(error, ImportError | AttributeError):
             raise UsageError(
                 "the Dask workers cannot run this sweep",
@@ -151,26 +151,26 @@ class Cluster:
                 hint=f"install spillprof {__version__} on every worker",
             ) from None
 
-    def _ask_all(self) -> None:
-        """Ask the workers that are there now which spillprof they have. ``UsageError`` where it is not this one."""
-        _refuse_others(_within(_ASK_S, lambda: self._client.run(eval, _WHICH, on_error="return")))
+    def _check_all_versions(self) -> None:
+        """Check the version on all present workers. ``UsageError`` if one differs from this version."""
+        _check_versions(_within(_REPLY_S, lambda: self._client.run(eval, _VERSION_EXPRESSION, on_error="return")))
 
 
 def _answer(study: Study, job: Job[Any]) -> tuple[str, str, int, Any]:
-    """On a worker: its address, its versions, and the result."""
+    """Runs on a worker: its address, its version and simulator revision, and the result."""
     from distributed import get_worker
 
     return get_worker().address, __version__, SIMULATOR_REVISION, job.do(study)
 
 
-def _refuse_others(said: Mapping[str, Any]) -> None:
-    """``UsageError`` that names the workers that have another spillprof, or none. ``said`` is theirs by address."""
-    others = [f"{worker}: {_described(which)}" for worker, which in sorted(said.items()) if which != _OURS]
+def _check_versions(versions: Mapping[str, Any]) -> None:
+    """``UsageError`` that names the workers with another spillprof, or none. ``versions``: by worker address."""
+    others = [f"{worker}: {_described(which)}" for worker, which in sorted(versions.items()) if which != _HERE]
     if others:
         more = [f"and {len(others) - _MOST_NAMED:,} more"] if len(others) > _MOST_NAMED else []
         raise UsageError(
             "Dask workers have another spillprof than this one, which may give other figures",
-            where=[*others[:_MOST_NAMED], *more, f"here: {_described(_OURS)}"],
+            where=[*others[:_MOST_NAMED], *more, f"here: {_described(_HERE)}"],
             hint=f"install spillprof {__version__} on every worker",
         )
 
@@ -187,8 +187,9 @@ def _not_installed() -> SpillprofError:
 
 
 def _within(limit_s: float, act: Callable[[], _Got]) -> _Got:
-    """What ``act`` returns or raises; ``TimeoutError`` after the limit. Not all that Dask does has a limit of its own:
-    a port that accepts and says nothing is waited for without end.
+    """What ``act`` returns or raises; ``TimeoutError`` after the limit.
+
+    Dask does not time out on a port that accepts connections and never replies.
     """
     done: list[_Got] = []
     failed: list[BaseException] = []

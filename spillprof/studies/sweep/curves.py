@@ -1,4 +1,4 @@
-"""Curves over the size of the SRAM: their knees, their cliffs, and the sizes that are enough."""
+"""Curves over the SRAM size, with their knees and cliffs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _NOISE = 1e-3  # a latency that rises by less is no cliff
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepCurve:
-    """The points of one case, placement and strategy that could be simulated, by size."""
+    """The points of one case, placement and strategy, by size, without those that failed."""
 
     rows: tuple[Row, ...]
 
@@ -45,7 +45,7 @@ class Knee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cliff:
-    """Two neighbouring sizes of which the larger is worse, and what is to blame (None: not looked for)."""
+    """Two neighbouring sizes of which the larger is worse, and the cause (None: not searched for)."""
 
     model: str
     dims: Mapping[str, int]
@@ -67,7 +67,7 @@ class Cliff:
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Where it is, whatever the strategy and placement."""
+        """Key of its location, independent of strategy and placement."""
         return (
             self.model, tuple(self.dims.items()), tuple(self.settings.items()), self.sram_bytes,
             self.larger_sram_bytes, self.metric,
@@ -75,7 +75,7 @@ class Cliff:
 
     @property
     def rise(self) -> float:
-        """How much worse, as a share; infinite from nothing."""
+        """Relative increase; infinite from zero."""
         return (self.larger_value - self.value) / self.value if self.value else float("inf")
 
 
@@ -90,7 +90,7 @@ def curves(rows: Sequence[Row]) -> Iterator[SweepCurve]:
 
 
 def scenario(row: Row) -> tuple[Any, ...]:
-    """What else is swept, as a key: dimensions and target fields."""
+    """Key of the other swept values: dimensions, target fields and options."""
     return tuple(row.dims.items()), tuple(row.settings.items())
 
 
@@ -117,8 +117,8 @@ def knees(rows: Sequence[Row]) -> tuple[Knee, ...]:
 def cliffs(rows: Sequence[Row]) -> tuple[Cliff, ...]:
     """Every pair of neighbouring sizes whose larger one spills more bytes or takes longer, worst first.
 
-    A latency counts as longer only as far as its spill time grows: what infinite memory loses too (larger memories
-    may wait longer for their first weights) is no matter of what spills.
+    A latency counts as longer only as far as its spill time grows. An increase that infinite memory has too (a larger
+    memory may wait longer for its first weights) is not caused by spills.
     """
     found = []
     for curve in curves(rows):

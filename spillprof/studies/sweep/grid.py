@@ -1,10 +1,10 @@
-"""A sweep from cases and sizes to rows: known rows are reused, the rest simulated, in the order of the grid."""
+"""Grid of a sweep: rows of cases and sizes, reused if known, else simulated, in grid order."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from spillprof.analysis.size_grid import coarse_sizes, curvatures, refining_sizes
-from spillprof.studies.sweep.curves import curves
+from spillprof.analysis.size_grid import coarse_sizes, refining_sizes, sharpest_bends
+from spillprof.studies.sweep.curves import METRICS, curves
 from spillprof.studies.sweep.rows import FIGURES, Row, SweepCase, make_row
 from spillprof.studies.sweep.work import BUG, LOST, OUT_OF_MEMORY, Runner, SweepTask
 
@@ -12,11 +12,11 @@ _Pairs = Sequence[tuple[str, str]]
 """(placement, strategy), in the order of the rows."""
 
 _Progress = Callable[[int, int], None]
-"""Called after each task: points done, points known to be needed."""
+"""Called after each task with (points done, points in all)."""
 
 
 class Grid:
-    """Rows found so far, by key. ``rows`` may be asked for at any time: after an interruption it has what is there."""
+    """Rows found so far, by key. ``rows`` is valid at any time, also after an interruption."""
 
     def __init__(self, cases: Sequence[SweepCase], pairs: _Pairs, known: Mapping[str, Row]) -> None:
         self._cases, self._pairs = tuple(cases), tuple(pairs)
@@ -24,10 +24,10 @@ class Grid:
         self._found: dict[str, Row] = {}
         self._sizes: set[int] = set()
         self._tasks = 0
-        self.reused = 0  # points that were known
+        self.reused = 0  # points taken from known rows
 
     def at(self, sizes: Iterable[int], runner: Runner, progress: _Progress) -> None:
-        """Simulate every case at these sizes of the SRAM."""
+        """Simulate every case at these SRAM sizes."""
         wanted: dict[int, tuple[SweepCase, SweepTask]] = {}
         for position, case in enumerate(self._cases):
             for sram_bytes in sorted(set(sizes) - self._sizes):
@@ -52,7 +52,7 @@ class Grid:
             progress(len(self._found), total)
 
     def around_the_bends(self, runner: Runner, progress: _Progress) -> None:
-        """Choose the sizes: from the smallest without tiling to what the ideal uses, close together at bends."""
+        """Choose the sizes: from the smallest without tiling to the ideal run's peak, densest at bends."""
         while sizes := next_sizes(self._cases, self.rows()):
             self.at(sizes, runner, progress)
 
@@ -71,7 +71,7 @@ class Grid:
         return tuple(ordered)
 
     def _task(self, position: int, case: SweepCase, sram_bytes: int) -> SweepTask | None:
-        """What is still to be done for a case at a size; None if nothing is."""
+        """The task for the missing rows of a case at a size; None if there are none."""
         missing = []
         for placement, strategy in self._pairs:
             known = self._known.get(case.row_key(sram_bytes, placement, strategy))
@@ -92,7 +92,7 @@ class Grid:
 
 
 def _with_spill_time(rows: Sequence[Row]) -> list[Row]:
-    """The rows of one machine with what they take over the ideal: that of ``analyze`` for the same strategies."""
+    """The rows of one machine with their spill time, over the same ideal as ``analyze`` of these strategies."""
     fastest: dict[str, float] = {}
     for row in rows:
         if row.latency_s is not None and row.ideal_latency_s is not None:
@@ -112,17 +112,17 @@ def _as_of(case: SweepCase, sram_bytes: int, placement: str, strategy: str, know
 
 
 def _is_settled(row: Row) -> bool:
-    """Whether doing it again would give the same: not where a bug, a lost process or a full memory stopped it."""
+    """Whether a rerun would give the same row: not after a bug, a lost process or running out of memory."""
     return not row.status.startswith((BUG, LOST, OUT_OF_MEMORY))
 
 
 _FIRST_SIZES = 9
 _MOST_SIZES = 25
-_A_ROUND = 4  # sizes that are added at once
+_A_ROUND = 4  # sizes added at once
 
 
 def next_sizes(cases: Sequence[SweepCase], rows: Sequence[Row]) -> list[int]:
-    """Sizes to simulate next, in bytes; none when the curves are known well enough. All cases share them."""
+    """Sizes to simulate next for all cases, in bytes; empty once the curves are fine enough."""
     readable = [case for case in cases if case.run is not None]
     if not readable:
         return []
@@ -135,14 +135,5 @@ def next_sizes(cases: Sequence[SweepCase], rows: Sequence[Row]) -> list[int]:
     if not known:
         low = min(case.min_sram_bytes for case in readable)
         return coarse_sizes(low, max(case.ideal_peak_bytes for case in readable), _FIRST_SIZES, aligned)
-    return refining_sizes(known, _bends(rows), min(_A_ROUND, _MOST_SIZES - len(known)), aligned)
-
-
-def _bends(rows: Sequence[Row]) -> dict[int, float]:
-    """By size, the sharpest bend that a curve has there."""
-    found: dict[int, float] = {}
-    for curve in curves(rows):
-        for values in (curve.values("spill_bytes"), curve.values("latency_s")):
-            for size, bend in curvatures(curve.sizes, values):
-                found[size] = max(found.get(size, 0.0), bend)
-    return found
+    bends = sharpest_bends((curve.sizes, curve.values(metric)) for curve in curves(rows) for metric in METRICS)
+    return refining_sizes(known, bends, min(_A_ROUND, _MOST_SIZES - len(known)), aligned)

@@ -15,32 +15,32 @@ from typing import Any, TypeAlias, cast
 from spillprof.ir.errors import UsageError
 from spillprof.ir.interrupts import check
 from spillprof.studies.sweep.work import Job, JobResult, Study
-from spillprof.studies.sweep.worker import HELD, READY, serve
+from spillprof.studies.sweep.worker import BLOCKED_AT_START, READY, serve
 
 Channel: TypeAlias = "Connection[Any, Any]"
 _FAILED_STARTS = 3
-"""How many processes may die before they are ready."""
+"""Number of processes that may die before they are ready."""
 
 
 class InProcess:
-    """One job after the other, here."""
+    """Runs one job after the other in this process."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
 
     def run(self, jobs: Sequence[Job[JobResult]]) -> Iterator[tuple[int, JobResult]]:
-        """In the order given."""
+        """Results in the order of the jobs."""
         for job in jobs:
             result = job.do(self._study)
             check()
             yield job.number, result
 
     def close(self) -> None:
-        """Nothing runs."""
+        """Does nothing."""
 
 
 class Processes:
-    """So many processes, each of which gets the study once. They end with this one, however it ends."""
+    """Worker processes, each sent the study once. They end with this process, however it ends."""
 
     def __init__(self, study: Study, count: int) -> None:
         self._study, self._count = study, count
@@ -49,18 +49,18 @@ class Processes:
         self._failed_starts = 0
 
     def run(self, jobs: Sequence[Job[JobResult]]) -> Iterator[tuple[int, JobResult]]:
-        """As they finish. A job whose process dies is done again with none beside it; if it dies again, it failed."""
+        """Results as they finish. A job whose process dies is retried alone; if its process dies again, it is lost."""
         died_with: list[Job[JobResult]] = []
         yield from self._done(jobs, self._count, died_with)
         for job in died_with:
-            self.close()  # the memory that the others hold may be what it lacked
+            self.close()  # the job may have lacked the memory that the others hold
             again: list[Job[JobResult]] = []
             yield from self._done([job], 1, again)
             if again:
                 yield job.number, job.lost()
 
     def close(self) -> None:
-        """End the processes that were started here."""
+        """Kill the worker processes."""
         for channel in list(self._processes):
             self._end(channel)
 
@@ -68,13 +68,13 @@ class Processes:
         self, jobs: Sequence[Job[JobResult]], count: int, died_with: list[Job[JobResult]]
     ) -> Iterator[tuple[int, JobResult]]:
         waiting = deque(jobs)
-        busy: dict[Channel, Job[JobResult] | None] = {}  # None: it starts
+        busy: dict[Channel, Job[JobResult] | None] = {}  # None: starting up
         idle = list(self._processes)
         try:
             while waiting or any(busy.values()):
                 while waiting and idle:
                     channel = idle.pop()
-                    with suppress(OSError):  # it died: nothing is to be received from it either
+                    with suppress(OSError):  # it died: receiving fails too
                         channel.send(waiting[0])
                     busy[channel] = waiting.popleft()
                 missing = min(count, len(waiting) + len(busy)) - len(self._processes)
@@ -97,11 +97,11 @@ class Processes:
                     else:
                         assert answer == READY
         finally:
-            for channel in busy:  # stopped meanwhile: what they send later is no answer to the next jobs
+            for channel in busy:  # stopped early: a later message would be taken for a result of the next jobs
                 self._end(channel)
 
     def _started(self, count: int) -> list[Channel]:
-        """So many new processes, which have the study and will say that they are ready."""
+        """Channels of new processes, which are sent the study and will report that they are ready."""
         channels = []
         try:
             with _signals_held():
@@ -153,36 +153,36 @@ def _result(answer: tuple[bool, Any]) -> Any:
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """What would end this process comes after the block: a process whose start were cut short would complain.
+    """Defer termination signals until after the block: interrupting the start of a process prints a traceback.
 
-    One that is started within gets none of it before it lets it in: not while it imports modules either.
+    Processes started within have the signals blocked, also while they import modules, until they unblock them.
     """
-    came: list[int] = []
+    received: list[int] = []
     handlers: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        for number in HELD:
+        for number in BLOCKED_AT_START:
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                handlers[number] = signal.signal(number, lambda number, frame: came.append(number))
+                handlers[number] = signal.signal(number, lambda number, frame: received.append(number))
     try:
         with _blocked():
             yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number in came[:1]:
+        for number in received[:1]:
             signal.raise_signal(number)
 
 
 @contextmanager
 def _blocked() -> Iterator[None]:
-    """What is started within has the signals blocked, where the system has that. Other threads still get them."""
+    """Block the signals for processes started within, if the system can. Other threads still receive them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # or it would be started within, and when it is, Ctrl-C is let in again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+    resource_tracker.ensure_running()  # starting it within the block would unblock Ctrl-C
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_AT_START)
     try:
         yield
     finally:

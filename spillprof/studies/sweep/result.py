@@ -1,4 +1,4 @@
-"""What a sweep found: rows, and what follows from them."""
+"""The result of a sweep: rows, and the knees, cliffs and answers derived from them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _SCHEMA = "spillprof-sweep/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFacts:
-    """A model and machine as swept, and the two sizes between which its curves move."""
+    """A model and machine of a sweep, and the range of sizes over which its curves change."""
 
     model: str
     sha256: str
@@ -29,7 +29,7 @@ class CaseFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """Everything that one ``sweep`` found. Field names are the keys of its JSON (schema ``spillprof-sweep/1``)."""
+    """The result of one ``sweep``. Field names are the keys of its JSON (schema ``spillprof-sweep/1``)."""
 
     spillprof_version: str
     command: str  # to reproduce
@@ -57,8 +57,9 @@ def conclude(
     command: str,
     runner: Runner | None = None,
 ) -> Sweep:
-    """The sweep with its knees, cliffs and answers. ``runner`` finds out who is to blame for the cliffs; else it is
-    done here. An interrupted one is not kept waiting for that, and nor is one of which points were lost.
+    """The sweep with its knees, cliffs and answers.
+
+    ``runner`` searches for the causes of the cliffs; without it this process does. An incomplete sweep skips that.
     """
     complete = complete and not any(row.status == LOST for row in rows)
     found = cliffs(rows)

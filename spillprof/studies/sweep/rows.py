@@ -1,4 +1,4 @@
-"""Rows of a sweep: one for each point, with what it costs or why it failed; and rows of an earlier sweep."""
+"""Rows of a sweep: one per point, with its figures or the reason why it failed; and the reader of earlier rows."""
 
 import csv
 from collections.abc import Iterable, Mapping
@@ -20,27 +20,27 @@ OK = "ok"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepCase:
-    """A model with its dimensions bound, on a machine but for the size of its SRAM: one set of curves."""
+    """A model with its dimensions bound, on a machine without its SRAM size: one set of curves."""
 
     model: str  # path
     sha256: str
-    dims: Mapping[str, int]  # those that are swept
-    settings: Mapping[str, Any]  # target fields and options that are swept
+    dims: Mapping[str, int]  # swept ones
+    settings: Mapping[str, Any]  # swept target fields and options
     target: Target  # settings applied
     run: int | None  # index into Study.runs; None: it could not be read
     error: str = ""  # why not
     min_sram_bytes: int = 0  # the smallest capacity at which no operator is oversized
-    ideal_peak_bytes: int = 0  # SRAM that the ideal run uses
-    digest: str = ""  # of all that its results depend on, but for SRAM, strategy and placement
+    ideal_peak_bytes: int = 0  # peak SRAM of the ideal run
+    digest: str = ""  # of all that its results depend on, except SRAM, strategy and placement
 
     def row_key(self, sram_bytes: int, placement: str, strategy: str) -> str:
-        """A fingerprint of the point: equal for equal work, whoever does it. 16 hexadecimal digits."""
+        """Key of the point: equal for equal work in any sweep. 16 hexadecimal digits."""
         return digest([self.digest, sram_bytes, placement, strategy])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One point. Figures are None where it failed; ``status`` then says why."""
+    """One point. If it failed, its figures are None and ``status`` is the reason."""
 
     model: str
     target: str
@@ -57,7 +57,7 @@ class Row:
     compaction_count: int | None = None
     peak_bytes: int | None = None
     latency_s: float | None = None
-    spill_time_s: float | None = None  # over the ideal, or over the fastest strategy if that beats it
+    spill_time_s: float | None = None  # over the ideal, or over the fastest strategy if that is faster
     energy_j: float | None = None
     ideal_latency_s: float | None = None
     spill_bytes_lower: int | None = None  # proven: no plan of this model in this memory spills less
@@ -71,7 +71,7 @@ class Row:
 
 
 FIGURES = tuple(name for name in Totals.__dataclass_fields__ if name in Row.__dataclass_fields__)
-"""Fields of a row that a simulation fills; ``spill_time_s`` follows when all strategies are known."""
+"""Fields of a row that a simulation fills; ``spill_time_s`` is computed once all strategies are known."""
 
 
 def make_row(case: SweepCase, sram_bytes: int, placement: str, strategy: str, **figures: Any) -> Row:
@@ -95,14 +95,14 @@ _WHOLE = (
 )  # fmt: skip
 _REAL = ("latency_s", "energy_j", "ideal_latency_s")
 MAX_FIGURE = 1 << 80
-"""Above any byte count, time or energy of a sweep; NaN and infinity are none either."""
+"""Above any byte count, time or energy of a sweep; NaN and infinity are rejected too."""
 
 _TEXT = ("model", "target", "strategy", "placement", "status", "key")
 _FIGURES = tuple(name for name in (*_WHOLE, *_REAL) if name not in ("sram_bytes", "spill_bytes_lower"))
 
 
 def read_rows(path: str) -> dict[str, Row]:
-    """Rows by key. ``UsageError`` if the file is no result of a sweep."""
+    """Rows of a sweep's JSON or CSV file, by key. ``UsageError`` if it is not one."""
     text = read_text(path, SWEEP)
     try:
         records = _from_json(text, path) if Path(path).suffix.lower() == ".json" else _from_csv(text, path)

@@ -1,8 +1,7 @@
-"""The work of a sweep: what one job computes, in this process or in another one.
+"""Jobs of a sweep, and the runners that do them in this process or in others.
 
-Nearly all jobs are tasks. A task is one model on one machine, under every strategy and placement that is asked for.
-Each process has one engine: it lowers a model when it first meets it, and plays an ideal run once for all sizes that
-share it.
+Nearly all jobs are tasks: one model on one machine, under all selected strategies and placements. Each process has one
+engine, which lowers a model once, and plays an ideal run once for all sizes that share it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,17 +16,17 @@ from spillprof.planning.strategies import OPTIMAL
 from spillprof.studies.sweep.rows import OK
 
 BUG = "a bug in spillprof: "
-"""How the status of a point begins that failed for a reason of ours."""
+"""Prefix of the status of a point that failed by an internal error."""
 LOST = "missing: nobody who was given it finished it"
-"""Of a point whose process, worker or cluster was lost. Its sweep is not complete."""
+"""Status of a point whose process, worker or cluster was lost. Its sweep is incomplete."""
 OUT_OF_MEMORY = "out of memory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """What all tasks of a sweep share. It travels to each process once, where it has an engine of its own."""
+    """Data that all tasks of a sweep share. It is sent to each process once, where it has its own engine."""
 
-    runs: tuple[Run, ...]  # one a case; each task brings its SRAM
+    runs: tuple[Run, ...]  # one per case; each task sets the SRAM size
     engine: Engine = field(default_factory=Engine, init=False, repr=False, compare=False)
 
 
@@ -36,27 +35,27 @@ _Result_co = TypeVar("_Result_co", covariant=True)
 
 
 class Job(Protocol[_Result_co]):
-    """A piece of work that travels to a process."""
+    """A unit of work that can be sent to a process."""
 
     @property
     def number(self) -> int:
-        """Which of the jobs that are given to a runner at once it is."""
+        """Its number, unique among the jobs of one call of ``Runner.run``."""
 
     def do(self, study: Study) -> _Result_co:
-        """Its result."""
+        """Compute the result."""
 
     def lost(self) -> _Result_co:
-        """What stands for the result where no process survives the work."""
+        """The result if no process survives the job."""
 
 
 class Runner(Protocol):
-    """Does jobs, and gives each one's result back when it is finished, in any order."""
+    """Does jobs and yields their results as they finish, in any order."""
 
     def run(self, jobs: Sequence[Job[JobResult]]) -> Iterator[tuple[int, JobResult]]:
-        """(number, result) of every job once."""
+        """(number, result) of every job, once each."""
 
     def close(self) -> None:
-        """Stop at once; what is unfinished is dropped."""
+        """Stop at once and drop unfinished jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +68,17 @@ class SweepTask:
     pairs: tuple[tuple[str, str], ...]
 
     def do(self, study: Study) -> "tuple[PointOutcome, ...]":
-        """One outcome a pair, in their order."""
+        """One outcome per pair, in order."""
         return run_task(study, self)
 
     def lost(self) -> "tuple[PointOutcome, ...]":
-        """Every pair failed."""
+        """A lost outcome for every pair."""
         return (PointOutcome(status=LOST),) * len(self.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointOutcome:
-    """What one pair costs, or why it failed."""
+    """Totals of one pair, or the reason why it failed."""
 
     totals: Totals | None = None
     ideal_s: float | None = None
@@ -88,7 +87,7 @@ class PointOutcome:
 
 
 def run_task(study: Study, task: SweepTask) -> "tuple[PointOutcome, ...]":
-    """One outcome a pair, in their order. Never raises for what a model or a memory can cause."""
+    """One outcome per pair, in order. Errors become the status of outcomes."""
     engine, run = study.engine, study.runs[task.run].at(task.sram_bytes)
     try:
         ideal_s, fitted = engine.ideal_s(run), engine.fitted(run)
@@ -107,7 +106,7 @@ def run_task(study: Study, task: SweepTask) -> "tuple[PointOutcome, ...]":
 
 
 def describe(error: Exception) -> str:
-    """The status of a point that failed so: the message of the error."""
+    """The status of a point that failed with the error."""
     if isinstance(error, SpillprofError):
         return error.message
     if isinstance(error, MemoryError):

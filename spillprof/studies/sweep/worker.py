@@ -1,6 +1,6 @@
-"""A process of a sweep: it does the jobs that come through its channel, and ends with the process that started it.
+"""Worker process of a sweep: does the jobs sent through its channel, and ends with its parent process.
 
-What a job needs is imported when the study comes, after the process has begun to watch its parent.
+Modules that jobs need are imported when the study arrives, after the process has begun to watch its parent.
 """
 
 import gc
@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spillprof.studies.sweep.work import Job, Study
 
-HELD = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that a process is started without; it lets them in when it is there."""
+BLOCKED_AT_START = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that are blocked while a process starts; the process unblocks them."""
 READY = "ready"
-"""The first message of a process: it has the study."""
+"""The first message of a process, when it has received the study."""
 
 
-def serve(channel: "Connection[Any, Any]", seeks_cycles: bool) -> None:
-    """Do jobs until the channel is closed; each is answered with (whether it was done, its result or the error).
+def serve(channel: "Connection[Any, Any]", collects_cycles: bool) -> None:
+    """Do jobs until the channel is closed; reply to each with (whether it was done, its result or the error).
 
-    ``seeks_cycles`` is as in the process that started this one: every other second goes there else.
+    ``collects_cycles``: whether the cyclic garbage collector runs, as in the parent; it may take half of the time.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the process that started this one answers Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
-    if not seeks_cycles:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED_AT_START)
+    if not collects_cycles:
         gc.disable()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -36,7 +36,7 @@ def serve(channel: "Connection[Any, Any]", seeks_cycles: bool) -> None:
         channel.send(READY)
         while True:
             channel.send(_answer(channel.recv(), study))
-    except (EOFError, OSError):  # nobody is at the other end any more
+    except (EOFError, OSError):  # the other end is closed
         return
 
 
@@ -48,7 +48,7 @@ def _answer(job: "Job[Any]", study: "Study") -> tuple[bool, Any]:
 
 
 def _end_with_parent() -> None:
-    """Wait for the end of the process that started this one, however it ends, and follow it at once."""
+    """Wait for the end of the parent process, however it ends, and exit at once."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])

@@ -134,8 +134,7 @@ def test_the_action_takes_arguments_of_several_lines(runner: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    ["$(touch pwned)", "`touch pwned`", "; touch pwned", "*", "&& touch pwned", "-q\n$(touch pwned)"],
+    "arguments", ["$(touch pwned)", "`touch pwned`", "; touch pwned", "*", "&& touch pwned", "-q\n$(touch pwned)"]
 )
 def test_the_action_runs_nothing_that_its_arguments_say(runner: Runner, arguments: str) -> None:
     done = runner.run("Gate", REPORTS="reports", ARGUMENTS=arguments)

@@ -13,8 +13,7 @@ from gate_models import Project, chain
 from spillprof.cli import run
 from spillprof.ir.metric import Metric
 from spillprof.report.exports.registry import Subject, named_export
-from spillprof.report.gate.markdown import LONGEST, MARKER
-from spillprof.report.gate.terminal import MOST_ANNOTATIONS, escape_data, escape_property
+from spillprof.report.gate.text import LONGEST, MARKER, MOST_ANNOTATIONS, escape_data, escape_property
 from spillprof.report.json_text import published_schema
 from spillprof.studies.gate.compare import changes, judge
 from spillprof.studies.gate.values import (

@@ -201,10 +201,7 @@ ENDLESS = (
     ("statements", "said"),
     [
         (("DROP TABLE runs", f"CREATE VIEW runs AS {ENDLESS}"), "the history has a view 'runs'"),
-        (
-            ("CREATE TRIGGER boom AFTER INSERT ON runs BEGIN DELETE FROM runs; END",),
-            "the history has a trigger 'boom'",
-        ),
+        (("CREATE TRIGGER boom AFTER INSERT ON runs BEGIN DELETE FROM runs; END",), "the history has a trigger 'boom'"),
         (("ALTER TABLE runs ADD COLUMN twice AS (spill_bytes * 2)",), "the file is no history of spillprof"),
         (("DROP TABLE runs", "CREATE TABLE other (a)"), "the file is no history of spillprof"),
         (("PRAGMA user_version = 7",), "written by another version"),

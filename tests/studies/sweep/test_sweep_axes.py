@@ -36,7 +36,7 @@ def test_an_axis_lists_doubles_or_counts(text: str, mebibytes: list[int]) -> Non
 @pytest.mark.parametrize(
     "text", ["", "1MB,", "8MB..1MB", "1MB..", "..1MB", "1MB..2MB/0", "1..9MB/1", "1MB..2MB/x", "a..b"]
 )
-def test_what_is_no_axis_is_an_error(text: str) -> None:
+def test_a_malformed_axis_is_an_error(text: str) -> None:
     with pytest.raises(UsageError):
         parse_axis(text, parse_size)
 
@@ -62,7 +62,7 @@ def test_a_variation_names_a_target_field(text: str, field: str, values: tuple[o
 @pytest.mark.parametrize(
     "text", ["dram-read", "dram-read=", "dram-reed=1GB/s", "dram-read=fast", "sram=1MB", "name=x", "channel_align=0"]
 )
-def test_what_varies_nothing_is_an_error(text: str) -> None:
+def test_a_malformed_variation_is_an_error(text: str) -> None:
     with pytest.raises(UsageError):
         parse_variation(text)
 

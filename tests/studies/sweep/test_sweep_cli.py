@@ -155,7 +155,7 @@ def test_where_nothing_fits_the_exit_code_says_so(capsys: pytest.CaptureFixture[
         ["--vary", "dram-read=1GB/s", "--vary", "dram-read=2GB/s"], ["-o", "absent/a.csv"], ["-j", "0"],
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_is_an_error_of_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_an_error_of_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", *([BLOCKS] if arguments else []), *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -163,7 +163,7 @@ def test_what_cannot_be_asked_is_an_error_of_one_line(arguments: list[str], caps
     assert "Traceback" not in err
 
 
-def test_resume_takes_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_reuses_finished_rows(capsys: pytest.CaptureFixture[str]) -> None:
     base = ["sweep", BLOCKS, "--strategy", "lru", "-j", "1"]
     assert run([*base, "--sram", "1MB..4MB", "-o", "a.csv"]) == 0
     assert run([*base, "--sram", "1MB..8MB", "--resume", "a.csv", "-o", "b.csv"]) == 0
@@ -217,7 +217,7 @@ def test_ctrl_c_keeps_what_is_finished(empty_folder: Path, jobs: str) -> None:
 
 
 def _heed_interrupts() -> None:
-    """A shell starts what runs in the background deaf to Ctrl-C, and so all that the tests start."""
+    """Restores Ctrl-C, which a shell disables for background processes and so for all that tests start."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -52,7 +52,7 @@ def test_a_rise_is_a_cliff_worst_first() -> None:
     assert cliffs(rows)[0].rise == float("inf")
 
 
-def test_a_latency_that_the_ideal_loses_too_is_no_cliff() -> None:
+def test_a_latency_increase_that_the_ideal_has_too_is_no_cliff() -> None:
     both_grow = [row(1, 0, 2.0, ideal_latency_s=1.0), row(2, 0, 2.5, ideal_latency_s=1.5)]
     assert cliffs(both_grow) == ()
     alone = [row(1, 0, 2.0, ideal_latency_s=1.0), row(2, 0, 2.5, ideal_latency_s=1.1)]
@@ -106,7 +106,7 @@ def test_infinite_memory_is_no_answer() -> None:
     assert smallest([row(1, 0, strategy="none")], 0.05) == ()
 
 
-def test_the_front_leaves_out_what_is_beaten() -> None:
+def test_the_front_leaves_out_dominated_choices() -> None:
     rows = [
         row(1, 5, 4.0, energy_j=4.0),
         row(2, 5, 4.0, energy_j=4.0),  # larger and no better

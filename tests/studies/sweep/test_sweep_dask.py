@@ -188,7 +188,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", list(ANSWERS.values()), ids=list(ANSWERS))
-def test_what_is_no_scheduler_is_an_error(answer: bytes | None, tmp_path: Path) -> None:
+def test_a_server_that_is_no_scheduler_is_an_error(answer: bytes | None, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     kept = []
 
@@ -309,7 +309,7 @@ def test_a_worker_of_another_version_that_joins_later_is_refused_too(
 def test_a_lost_cluster_leaves_points_that_are_missing(
     whom: str, loopback: Loopback, study: tuple[Study, list[SweepCase]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spillprof.studies.sweep.cluster._NOBODY_S", 2)
+    monkeypatch.setattr("spillprof.studies.sweep.cluster._NO_WORKER_S", 2)
     monkeypatch.setattr("spillprof.studies.sweep.cluster._LOOK_EVERY_S", 1)
     monkeypatch.setattr("spillprof.studies.sweep.cluster._WORKERS_S", 2)
     cluster = Cluster(study[0], loopback.address)

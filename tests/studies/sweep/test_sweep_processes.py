@@ -64,7 +64,7 @@ class Doubled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FatalOnce:
-    """Ends its process the first time, as one does that is killed for the memory of all."""
+    """Kills its process the first time, as the out-of-memory killer does."""
 
     number: int
     marker: str
@@ -92,7 +92,7 @@ def test_a_job_that_ends_its_process_is_lost_and_no_other(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_what_is_stopped_leaves_no_answer_to_the_next_jobs() -> None:
+def test_stopped_jobs_leave_no_results_to_the_next_ones() -> None:
     runner = Processes(STUDY, 2)
     try:
         for _, _ in runner.run([Doubled(number=i) for i in range(40)]):
@@ -103,7 +103,7 @@ def test_what_is_stopped_leaves_no_answer_to_the_next_jobs() -> None:
 
 
 class Broken:
-    """A study that no process can take."""
+    """A study that cannot be unpickled."""
 
     token = "t"
     graphs = ()

@@ -139,7 +139,7 @@ def test_a_field_at_its_default_is_no_part_of_a_key() -> None:
     assert key(TARGET.with_overrides(name="other", sram_bytes=1), PlanningOptions(placement="first-fit")) == key()
 
 
-def test_rows_of_another_simulator_revision_are_not_taken_for_ours(
+def test_rows_of_another_simulator_revision_are_not_reused(
     study: tuple[Study, list[SweepCase]], rows: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def reused() -> int:
@@ -180,7 +180,7 @@ def test_the_digest_of_the_code_follows_every_room_that_makes_figures(tmp_path: 
 
 
 @pytest.mark.parametrize("suffix", [".json", ".csv"])
-def test_what_an_earlier_run_finished_is_not_done_again(
+def test_finished_rows_of_an_earlier_run_are_reused(
     study: tuple[Study, list[SweepCase]], rows: tuple[Row, ...], tmp_path: Path, suffix: str
 ) -> None:
     earlier = Grid(study[1], PAIRS[:1], {})
@@ -194,9 +194,7 @@ def test_what_an_earlier_run_finished_is_not_done_again(
     assert render_json(_sweep(study, again.rows())) == render_json(_sweep(study, rows))
 
 
-def test_rows_of_another_machine_are_not_taken_for_ours(
-    study: tuple[Study, list[SweepCase]], rows: tuple[Row, ...]
-) -> None:
+def test_rows_of_another_machine_are_not_reused(study: tuple[Study, list[SweepCase]], rows: tuple[Row, ...]) -> None:
     sources = [SweepModel(model="unet", graph=study[0].runs[0].graph, dims={})]
     _, cases = make_study(sources, TARGET, [{"dram_read_bytes_per_s": 31e9}], LoweringOptions(), PlanningOptions())
     run = Grid(cases, PAIRS, {row.key: row for row in rows})

@@ -1,6 +1,6 @@
-"""The page that ``diff`` prints: verdict, figures, what moved and why, what differs. Fits 80 columns."""
+"""A comparison as text that ``diff`` prints, at least 80 columns wide, and as a Markdown summary for comments."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from spillprof.ir.metric import Metric
 from spillprof.ir.units import format_size
@@ -15,6 +15,7 @@ from spillprof.report.diff.heads import (
     run_heads,
     source_parts,
     step_of,
+    strategy_figures,
 )
 from spillprof.report.diff.wording import (
     OUTCOMES,
@@ -28,11 +29,11 @@ from spillprof.report.diff.wording import (
     source_sentence,
     strategy_title,
 )
-from spillprof.report.gate.wording import growth
+from spillprof.report.gate.wording import figures, growth
 from spillprof.report.scales import Scale, size_scale, time_scale
 from spillprof.report.table import Table
-from spillprof.report.text import DEFAULT_WIDTH, count_of, label, wrapped
-from spillprof.studies.diff import BufferChange, OperatorChange, ProfileDiff, StrategyChange
+from spillprof.report.text import DEFAULT_WIDTH, code, count_of, label, plain, wrapped
+from spillprof.studies.diff import BufferChange, Named, OperatorChange, ProfileDiff, StrategyChange
 
 _MIN_WIDTH = 80
 
@@ -210,3 +211,87 @@ def _more(hidden: int, top: int) -> list[str]:
 
 def _wrapped(text: str, width: int, *, indent: str = "  ") -> list[str]:
     return wrapped(text, width, first=indent, others=f"{indent}  ")
+
+
+_TOP_OPERATORS = 10
+
+
+def render_markdown(comparison: ProfileDiff) -> str:
+    """The comparison as GitHub-flavoured Markdown, newline at the end. Names cannot break out of their cells."""
+    return "\n".join(_summary(comparison)) + "\n"
+
+
+def _summary(comparison: ProfileDiff) -> Iterable[str]:
+    before, after = comparison.before, comparison.after
+    yield f"### spill cost: {code(before.model)} → {code(after.model)}"
+    yield ""
+    yield plain(diff_verdict(comparison))
+    yield ""
+    if comparison.strategies:
+        lead = comparison.strategies[0]
+        if both_run(lead):
+            heads = (strategy_title(lead), "before", "after", "change")
+            yield from Table(heads=heads, cells=figure_rows(comparison, lead), align="lrrl").markdown()
+            yield ""
+        yield from _listed_sources(lead)
+        yield from _operators_summary(lead)
+        if len(comparison.strategies) > 1:
+            yield from _strategies_summary(comparison)
+    for word, named in alone(comparison):
+        yield _listed_alone(word, named)
+    found = shown_differences(comparison)
+    for difference in found[:MAX_DIFFERENCES]:
+        name, old, new = difference_words(difference)
+        yield f"- {plain(name)}: {plain(old)} → {plain(new)}"
+    if len(found) > MAX_DIFFERENCES:
+        yield f"- and {len(found) - MAX_DIFFERENCES} more settings"
+    for warning in comparison.warnings:
+        yield f"- **warning:** {plain(warning)}"
+    yield ""
+    yield f"<sub>{plain(matching_sentence(comparison))}; spillprof {comparison.spillprof_version}</sub>"
+
+
+def _listed_sources(lead: StrategyChange) -> Iterable[str]:
+    for words, total, sources in source_parts(lead):
+        yield f"{words} ({format_size(total)}):"
+        yield ""
+        for source in sources[:MAX_SOURCES]:
+            yield f"- {format_size(source.share_bytes)}: {plain(source_sentence(source))}"
+        yield ""
+
+
+def _operators_summary(lead: StrategyChange) -> Iterable[str]:
+    rows: tuple[OperatorChange, ...] = lead.operators[:_TOP_OPERATORS]
+    if not rows:
+        return
+    heads = ("operator", "spill bytes before", "after", "change", "what")
+    cells = [
+        (
+            f"#{step_of(change)} {code(change.name)}",
+            *figures(Metric.SPILL_BYTES, change.spill_bytes_before, change.spill_bytes_after),
+            growth(Metric.PEAK, change.spill_bytes_before, change.spill_bytes_after),
+            plain(operator_reason(change)),
+        )
+        for change in rows
+    ]
+    yield from Table(heads=heads, cells=cells, align="lrrll").markdown()
+    if len(lead.operators) > len(rows):
+        yield ""
+        yield f"{len(lead.operators) - len(rows):,} more operators moved."
+    yield ""
+
+
+def _strategies_summary(comparison: ProfileDiff) -> Iterable[str]:
+    rows = []
+    for change in comparison.strategies:
+        pairs = strategy_figures(change) if both_run(change) else ()
+        ends = [f"{before} → {after}" for before, after, _ in pairs] or ["-", "-"]
+        rows.append((strategy_title(change), *ends, OUTCOMES[change.outcome]))
+    yield from Table(heads=("strategy", "spill bytes", "latency", ""), cells=rows, align="llll").markdown()
+    yield ""
+
+
+def _listed_alone(word: str, found: Sequence[Named]) -> str:
+    names = ", ".join(f"#{each.step} {code(each.name)}" for each in found[:MAX_ALONE])
+    more = f" and {len(found) - MAX_ALONE:,} more" if len(found) > MAX_ALONE else ""
+    return f"- {word}: {names}{more}"

@@ -22,7 +22,7 @@ LOWERING = LoweringOptions()
 
 
 def two_gaps(capacity=None):
-    """a is read by op1, op3 and op6: behind gaps of one and of two steps."""
+    """a is read by op1, op3 and op6: after gaps of one and of two steps."""
     return program(
         {"x": ("input", 8), "a": 16, "b": 8, "c": 8, "d": 8, "e": 8, "f": 8, "y": ("output", 8)},
         [
@@ -41,7 +41,7 @@ def test_a_tensor_is_computed_again_behind_its_longest_gap():
     assert [s.name for s in q.steps] == ["op0", "op1", "op2", "op3", "op4", "op5", "op0 (recomputed)", "op6"]
 
 
-def test_what_was_asked_for_is_done_although_it_makes_nothing_better():
+def test_a_named_tensor_is_recomputed_even_if_nothing_improves():
     """In 100 bytes nothing spills: the second run is 5 operations and 3 bytes of weights for nothing."""
     p, machine = two_gaps(), target(sram_bytes=100)
     found = recomputed(p, run_on(machine, recompute_tensor=("a",)), Engine())
@@ -51,7 +51,7 @@ def test_what_was_asked_for_is_done_although_it_makes_nothing_better():
     assert (facts.operators, facts.spill_bytes_before, facts.spill_bytes) == (1, 0, 3)
 
 
-def test_what_it_saves_is_what_the_gap_moved():
+def test_the_savings_are_the_transfers_of_the_gap():
     """In 28 bytes a (16) leaves behind op3 until op6: written once and reloaded, less 3 bytes of weights."""
     p, machine = two_gaps(), target(sram_bytes=28)
     found = recomputed(p, run_on(machine, recompute_tensor=("a",)), Engine())
@@ -67,12 +67,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_computed_again_is_refused(name):
+def test_a_tensor_that_cannot_be_recomputed_is_refused(name):
     with pytest.raises(UsageError, match=REFUSED[name]):
         named_choices(two_gaps(), [name])
 
 
-def test_a_pinned_tensor_and_one_of_chance_are_refused():
+def test_a_pinned_and_a_nondeterministic_tensor_are_refused():
     p = two_gaps()
     pinned = replace(p, buffers=tuple(replace(b, dedicated=b.name == "a") for b in p.buffers))
     with pytest.raises(UsageError, match="it has a slot of its own"):
@@ -84,7 +84,7 @@ def test_a_pinned_tensor_and_one_of_chance_are_refused():
 
 @given(seed=st.integers(0, 10**6), mode=st.sampled_from([Recomputing.OFF, Recomputing.RULES]))
 @settings(max_examples=40, deadline=None)
-def test_plans_of_random_programs_with_a_tensor_asked_for_are_legal(seed: int, mode: Recomputing) -> None:
+def test_plans_of_random_programs_with_a_named_tensor_are_legal(seed: int, mode: Recomputing) -> None:
     p = random_program(seed, capacity_factor=1.0)
     machine = target(sram_bytes=p.capacity_bytes, alignment_bytes=p.alignment_bytes)
     p = replace(p, capacity_bytes=None, reservations=())
