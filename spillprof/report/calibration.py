@@ -23,7 +23,9 @@ def render(
     lines += [_errors("median relative error on held-out sizes", calibration)]
     if unswept is not None:
         lines += [_errors("the same without sweeping the caches", unswept), *_difference(calibration, unswept)]
-    lines += [f"a middling repetition took {calibration.disturbance:.0%} longer than the least: other work, and chance"]
+    lines += [
+        f"the median repetition took {calibration.disturbance:.0%} longer than the fastest: other work, and chance"
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -146,8 +148,8 @@ def _errors(what: str, calibration: Calibration) -> str:
         for ways in (ONE_WAY, (Direction.READ,), (Direction.WRITE,))
     )
     return (
-        f"{what:<39}   {total:>6}   read {read}, write {write}; the least of {calibration.repetitions} or more "
-        "repetitions"
+        f"{what:<39}   {total:>6}   read {read}, write {write}; the fastest of "
+        f"{calibration.repetitions} or more repetitions"
     )
 
 

@@ -134,11 +134,11 @@ def _passing(result: Result) -> str:
     inside_s = waits_s - sum(times.stall_s)
     if inside_s <= _NOISE * result.latency_s:
         return f"{text}, which computing hides."
-    return f"{text}; inside of steps {format_time(inside_s)} are waited for operands and weights that stream."
+    return f"{text}; steps stall {format_time(inside_s)} for operands and weights that stream."
 
 
 def _addresses(result: Result) -> str:
-    text = f"{count_of(len(result.residencies), 'residency', 'residencies')}: who lies where, and for how long."
+    text = f"{count_of(len(result.residencies), 'residency', 'residencies')}: where each buffer is, and when."
     if result.compaction_count:
         moves = count_of(result.compaction_count, "move")
         text = f"{text} {moves} inside SRAM, {format_size(result.compaction_bytes)}, for want of one free piece."

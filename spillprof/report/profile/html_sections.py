@@ -168,7 +168,7 @@ def memory_table(profile: Profile, result: Result) -> DataTable:
 def spills_table(result: Result) -> DataTable:
     """Lists the steps with most spill bytes."""
     return make_table(
-        "The dearest steps",
+        "Steps with most spill bytes",
         "step:count, operator, written:size, reloaded:size, streamed:size",
         result.operators,
         lambda o: (o.step, label(o.name, 48), o.spill_write_bytes, o.spill_read_bytes, o.streamed_bytes),

@@ -33,7 +33,7 @@ def absence_row(absence: Absence, *, with_buffer: bool, name_width: int = 20) ->
     return (
         f"{label(absence.buffer, name_width)} {left}" if with_buffer else left,
         f"#{absence.forced_by_step} {label(absence.forced_by, name_width)}",
-        "nobody"
+        "no step"
         if absence.needed_step is None
         else f"#{absence.needed_step} {label(absence.needed_by or '', name_width)}",
         format_size(absence.write_bytes) if absence.write_bytes else "clean",
@@ -52,7 +52,7 @@ def _tensor(story: TensorStory) -> Iterator[str]:
     else:
         written = f"Written by #{story.written_by_step} {label(story.written_by, NAME_WIDTH)}"
     readers = [f"#{step} {label(name, 24)}" for step, name in zip(story.read_by_steps, story.read_by, strict=True)]
-    yield f"{written}, {'read by ' + _listed(readers) if readers else 'read by nobody'}."
+    yield f"{written}, {'read by ' + _listed(readers) if readers else 'read by no step'}."
     if story.held_by is not None:
         held_by = f"#{story.held_by_step} {label(story.held_by, NAME_WIDTH)}"
         yield f"It is kept until {held_by} has its condition: the branch that is not taken might have read it."
@@ -73,7 +73,7 @@ def _tensor(story: TensorStory) -> Iterator[str]:
         read_bytes = sum(a.read_bytes for a in story.absences)
         clean = sum(not a.write_bytes for a in story.absences)
         without = f", {clean:,} without a write" if clean else ""
-        waited = f"{format_time(story.wait_s)} are waited for it" if story.wait_s else "nobody waits for it"
+        waited = f"steps stall {format_time(story.wait_s)} for it" if story.wait_s else "no step stalls for it"
         yield (
             f"It leaves {count_of(len(story.absences), 'time')}{without}: {format_size(written_bytes)} written, "
             f"{format_size(read_bytes)} reloaded; {waited}."
@@ -110,9 +110,9 @@ def _operator(story: OperatorStory) -> Iterator[str]:
         yield f"Beside it: {_listed(waiting)}."
     if story.victims:
         moved = sum(v.write_bytes + v.read_bytes for v in story.victims)
-        yield f"It pushes out {count_of(len(story.victims), 'buffer')}: {format_size(moved)} written and reloaded."
+        yield f"It evicts {count_of(len(story.victims), 'buffer')}: {format_size(moved)} written and reloaded."
     else:
-        yield "It pushes nobody out."
+        yield "It evicts nothing."
     if story.streamed_bytes:
         yield f"It cannot fit, and tiles {format_size(story.streamed_bytes)} through DRAM."
     if story.stall_s:
