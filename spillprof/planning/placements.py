@@ -4,6 +4,7 @@ To add one: write its policy, a class with ``choose``, and add its row. Option v
 derive from the table.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,14 +18,14 @@ Owner = tuple[int | str, int]
 """What a segment is for: (buffer, or the purpose of a step's scratch; tick at which its space begins)."""
 
 
-class PlacementPolicy:
+class PlacementPolicy(ABC):
     """Chooses addresses for one run."""
 
+    @abstractmethod
     def choose(self, free: FreeList, size: int, owner: Owner) -> int | None:
         """The address of a new segment of ``size`` bytes; None if no hole is large enough."""
-        raise NotImplementedError
 
-    def freed(self, address: int, size: int) -> None:
+    def freed(self, address: int, size: int) -> None:  # noqa: B027 - most policies remember nothing
         """Called after each segment ends. Ignored unless a policy remembers it."""
 
 
