@@ -32,6 +32,7 @@ from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.result import Totals
 from spillprof.ir.target import Target
+from spillprof.ir.tiled import with_modes
 from spillprof.ir.units import LARGEST_SIZE
 from spillprof.lowering.fitting import fit, min_sram, unlimited
 from spillprof.lowering.lower import lower
@@ -176,7 +177,7 @@ class Engine:
         def make() -> PlayedPlan:
             issued = [self.issue(fitted, run, plan) for plan in self.plans(fitted, run, strategy)[0]]
             fastest = min(issued, key=lambda each: each.timeline.makespan_s)
-            violations = verify(fitted, fastest.plan, terms_of(run.planning))
+            violations = verify(fastest.program, fastest.plan, terms_of(run.planning))
             if violations:
                 raise AssertionError(f"strategy {strategy} made an illegal plan: {violations[0]}")
             return fastest
@@ -188,11 +189,12 @@ class Engine:
         key = (fitted, on_demand, target_key(run.target, UNREAD_BY_PLAYING), run.planning.dma)
 
         def make() -> PlayedPlan:
+            program = with_modes(fitted, on_demand.modes)
             if run.planning.dma is Dma.PREFETCH:
-                plan, timeline = best_issue_times(fitted, on_demand, run.target)
+                plan, timeline = best_issue_times(program, on_demand, run.target)
             else:
-                plan, timeline = on_demand, simulate(fitted, on_demand, run.target)
-            return PlayedPlan(program=fitted, plan=plan, timeline=timeline)
+                plan, timeline = on_demand, simulate(program, on_demand, run.target)
+            return PlayedPlan(program=program, plan=plan, timeline=timeline)
 
         return self._issued.get_or_make(key, make)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from spillprof.ir.fast_init import fast_init
+from spillprof.ir.modes import StepMode
 
 
 class TransferKind(StrEnum):
@@ -71,12 +72,16 @@ class Spill:
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedOperand:
-    """An operand of an oversized step that is tiled through DRAM, once."""
+    """An operand that a step tiles through DRAM, in one direction.
+
+    A result whose partial sums come back has two entries.
+    """
 
     step: int
     buffer: int
-    size_bytes: int
+    size_bytes: int  # of all passes
     write: bool  # True: written to DRAM; False: read from it
+    transfers: int = 1  # tiles that it comes in, each with a set-up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +118,7 @@ class Plan:
     transfers: tuple[Transfer, ...]  # in issue order: a channel serves its queue in this order
     spills: tuple[Spill, ...] = ()  # by evict_step
     streamed: tuple[StreamedOperand, ...] = ()
+    modes: tuple[StepMode, ...] = ()  # of the steps that run in tiles, by step
     moves: tuple[Move, ...] = ()  # by step
     scratch: tuple[Scratch, ...] = ()  # by step
     inputs_resident: bool = False  # graph inputs are on-chip before the run starts

@@ -13,6 +13,7 @@ from typing import Any
 
 from spillprof.ir.fast_init import fast_init
 from spillprof.ir.graph import Assumption
+from spillprof.ir.modes import StepMode, StepNest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +144,12 @@ class Step:
     shared_workspace_bytes: int = 0  # that its workspaces take of the shared block
     streamed_reads: tuple[int, ...] = ()  # those of ``reads`` that are tiled through DRAM: never on-chip here
     streamed_writes: tuple[int, ...] = ()  # those of ``writes`` that are tiled out to DRAM
-    stream_staging_bytes: int = 0  # on-chip throughout a step that streams operands
+    stream_staging_bytes: int = 0  # on-chip throughout a step that streams operands: the footprint of its tiles
+    parts: int = 1  # equal parts in which it can take its operands and give its results; 1: all before it starts
+    tiles: int = 1  # iterations of all loops over tiles of its mode; 1: untiled
+    weight_repeat_bytes: int = 0  # of weights that its mode passes more than once, beyond the first pass
+    nest: StepNest | None = None  # its loops; None: of no known loops
+    mode: StepMode | None = None  # the mode that a plan chose; None: all is held, or streamed once without known loops
     weight_stream_bytes: int = 0  # weights that the step reads through the weight staging area
     macs: int = 0  # multiply-accumulates
     macs_time_factor: float = 1.0  # multiplies their time: depends on the algorithm of a convolution

@@ -16,6 +16,7 @@ from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.operand_reads import WeightReads, part_of, parts_read, weight_reads
 from spillprof.lowering.operators.table import MacCount, count_macs, facts_of, is_known, stated_assumptions
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
+from spillprof.lowering.step_nests import with_nests
 from spillprof.lowering.storing import buffers_of
 from spillprof.lowering.transforms import Touched, updates_of
 
@@ -35,14 +36,13 @@ def assemble(draft: Draft, target: Target, options: LoweringOptions, run_s: RunT
         for task, read, part in zip(draft.tasks, weights, parts, strict=True)
     ]
     updates = updates_of([touched for touched, _ in operands], buffers)
+    steps = [
+        _step(task, draft, weights[i], counts[i], *operands[i], updates[i], buffers, options)
+        for i, task in enumerate(draft.tasks)
+    ]
     program = Program(
         name=draft.graph.name,
-        steps=tuple(
-            [
-                _step(task, draft, weights[i], counts[i], *operands[i], updates[i], buffers, options)
-                for i, task in enumerate(draft.tasks)
-            ]
-        ),
+        steps=with_nests(steps, buffers, draft, target, options),
         buffers=buffers,
         alignment_bytes=target.alignment_bytes,
         weight_bytes=sum(_distinct_weights(weights, draft).values()),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import is_
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from spillprof.ir.program import Program, Reservation, largest_phase_bytes
 from spillprof.ir.target import Target
 from spillprof.ir.units import format_size, format_size_exact, format_size_pair
 from spillprof.lowering.layout import align
-from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, Oversized, WeightsPolicy
+from spillprof.lowering.options import ConvAlgorithm, LoweringOptions, Oversized, TilingModel, WeightsPolicy
 from spillprof.lowering.streaming import stream_oversized
 from spillprof.planning.liveness import (
     demand_by_step,
@@ -19,6 +20,7 @@ from spillprof.planning.liveness import (
     most_workspace_bytes,
     step_demand_bytes,
 )
+from spillprof.planning.tiling.menus import menu, smallest_demand
 
 _WEIGHT_STAGING_SHARE = 8  # of the capacity, one part in so many
 _STREAM_STAGING_SHARE = 16
@@ -45,11 +47,15 @@ def fit(program: Program, target: Target, options: LoweringOptions) -> Program:
         raise _oversized(program, fitted, target, options)
     steps = list(fitted.steps)
     for i in oversized:
+        if options.tiling is TilingModel.AUTO and steps[i].nest is not None:
+            if not menu(fitted, i):
+                raise _no_tile_fits(i, program, fitted, target, options)
+            continue
         streamed = stream_oversized(fitted, steps[i], pool_bytes, stream_staging_bytes(target))
         if streamed is None:
             raise _not_even_streamed(i, program, fitted, target, options)
         steps[i] = streamed
-    return replace(fitted, steps=tuple(steps))
+    return fitted if all(map(is_, steps, fitted.steps)) else replace(fitted, steps=tuple(steps))
 
 
 def unlimited(program: Program, target: Target, options: LoweringOptions) -> Program:
@@ -177,6 +183,26 @@ def _not_even_streamed(
         f"operand tiled through DRAM; the smallest SRAM that holds the model untiled is {format_size_exact(smallest)}"
     )
     return CapacityError(message, where=where, hint=hint)
+
+
+def _no_tile_fits(i: int, program: Program, fitted: Program, target: Target, options: LoweringOptions) -> CapacityError:
+    """The error about a step of which no tile fits; its hint is the smallest SRAM that all steps run in."""
+    pool = target.sram_bytes - fitted.reserved_bytes
+    needed, smallest = smallest_demand(fitted, i)
+    nest = fitted.steps[i].nest
+    tile = ""
+    if smallest is not None and nest is not None:
+        axes = nest.nest.axes if len(nest.nest.axes) == len(smallest.tiling.tile) else ()
+        tile = ", ".join(f"{a.name} {n}" for a, n in zip(axes, smallest.tiling.tile, strict=False) if a.size > 1)
+    least, _ = min_sram(program, target, options, lambda p: [smallest_demand(p, k)[0] for k in range(len(p.steps))])
+    return CapacityError(
+        f"operator '{fitted.steps[i].name}' does not fit into the SRAM, however it is tiled",
+        where=[
+            f"its smallest tile ({tile or 'one element'}) needs {format_size_exact(needed)}, "
+            f"{format_size_exact(pool)} are left of {format_size_exact(target.sram_bytes)}"
+        ],
+        hint=f"the smallest SRAM that the model runs in is {format_size_exact(least)}",
+    )
 
 
 def _demand(i: int, program: Program, fitted: Program, target: Target) -> tuple[str, list[str]]:

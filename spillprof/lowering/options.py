@@ -56,6 +56,13 @@ class Oversized(StrEnum):
     ERROR = "error"
 
 
+class TilingModel(StrEnum):
+    """What an operator that does not fit moves."""
+
+    AUTO = "auto"  # what the tiles of the mode that the planner chooses for it move
+    ONCE = "once"  # each operand that passes in tiles once, whatever the tiles: optimistic
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringOptions:
     """All options of lowering, in the order in which the help lists them."""
@@ -96,6 +103,12 @@ class LoweringOptions:
     )
     oversized: Oversized = option_field(
         Oversized.STREAM, "--oversized", "stream: tile an operator that cannot fit, through DRAM; error: stop."
+    )
+    tiling: TilingModel = option_field(
+        TilingModel.AUTO,
+        "--tiling",
+        "auto: choose tiles and loop order of an operator that cannot fit, and count every pass of its operands; once: "
+        "assume that each operand passes once, whatever the tiles (optimistic).",
     )
     act_dtype: str | None = option_field(
         None,

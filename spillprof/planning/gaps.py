@@ -150,15 +150,18 @@ def unspilled_bytes(
     program: Program, options: PlanningOptions, gaps: Sequence[GapOption], demand: StepDemand = demand_by_step
 ) -> list[int]:
     """Pool bytes in use at each step if none of the gaps is spilled. Shape (n_steps,)."""
+    return in_use_unspilled(gaps, locked_bytes(program, options, demand))
+
+
+def in_use_unspilled(gaps: Sequence[GapOption], locked: Sequence[int]) -> list[int]:
+    """The same, from the bytes that each step needs however much is spilled."""
     rows = ranges_of(gaps)
     size = np.array([gap.size_bytes for gap in gaps], dtype=np.int64)[rows.gap]
-    change = np.zeros(len(program.steps) + 1, dtype=np.int64)
+    change = np.zeros(len(locked) + 1, dtype=np.int64)
     np.add.at(change, rows.start, size)
     np.subtract.at(change, rows.end, size)
     idle = np.cumsum(change[:-1])
-    return [
-        locked + nbytes for locked, nbytes in zip(locked_bytes(program, options, demand), idle.tolist(), strict=True)
-    ]
+    return [own + nbytes for own, nbytes in zip(locked, idle.tolist(), strict=True)]
 
 
 class WriteBacks:

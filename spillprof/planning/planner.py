@@ -3,6 +3,7 @@
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
+from spillprof.ir.tiled import with_modes
 from spillprof.planning.bounds.methods import LowerBound
 from spillprof.planning.offline import plan_offline
 from spillprof.planning.optimal.search import Optimum, find_optimum
@@ -11,6 +12,7 @@ from spillprof.planning.placements import make_placement
 from spillprof.planning.run_facts import SimulationSpec
 from spillprof.planning.steady import run_to_steady_state
 from spillprof.planning.strategies import StrategyKind, check_strategy, lru
+from spillprof.planning.tiling.choice import choose_modes
 from spillprof.planning.traffic import transfer_costs
 
 
@@ -30,6 +32,8 @@ def plan_and_choices(program: Program, target: Target, strategy: str, options: P
     weights stay for the next inference is also a decision.)
     """
     row = check_strategy(strategy)
+    if row.kind is not StrategyKind.SEARCH:
+        program = with_modes(program, choose_modes(program, options))
     if row.kind is StrategyKind.SEARCH and program.capacity_bytes is not None:
         return optimize(program, target, options).plans[0], 1
     if row.choose_gaps is not None:

@@ -1,7 +1,8 @@
 """Records a planner's decisions and builds the Plan."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from spillprof.ir.modes import OperandTraffic
 from spillprof.ir.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
 from spillprof.ir.program import PHASES_PER_STEP, Program
 
@@ -69,6 +70,7 @@ class PlanRecorder:
             transfers=transfers,
             spills=tuple(sorted(self._spills, key=lambda s: (s.evict_step, s.last_use_step, s.buffer))),
             streamed=streamed_operands(self._program),
+            modes=tuple([step.mode for step in self._program.steps if step.mode is not None]),
             moves=tuple(self._moves),
             scratch=tuple(self._scratch),
             inputs_resident=inputs_resident,
@@ -95,10 +97,28 @@ def _in_canonical_order(
 
 
 def streamed_operands(program: Program) -> tuple[StreamedOperand, ...]:
-    """The operands that the program's oversized steps stream through DRAM, by step."""
-    return tuple(
-        StreamedOperand(step=i, buffer=b, size_bytes=program.buffers[b].moved_bytes, write=write)
-        for i, step in enumerate(program.steps)
-        for write, operands in ((False, step.streamed_reads), (True, step.streamed_writes))
-        for b in operands
-    )
+    """The operands that the steps of a program with modes stream through DRAM, by step.
+
+    Of a step without known loops, each passes once.
+    """
+    found: list[StreamedOperand] = []
+    for i, step in enumerate(program.steps):
+        if step.mode is not None:
+            for each in step.mode.traffic:
+                found += _streamed_in_mode(i, each)
+        elif step.streamed_reads or step.streamed_writes:
+            for write, operands in ((False, step.streamed_reads), (True, step.streamed_writes)):
+                for b in operands:
+                    size = program.buffers[b].moved_bytes
+                    found.append(StreamedOperand(step=i, buffer=b, size_bytes=size, write=write))
+    return tuple(found)
+
+
+def _streamed_in_mode(i: int, each: OperandTraffic) -> Iterator[StreamedOperand]:
+    """Reads and writes of one buffer. Of a result's tiles, those that come back are one visit fewer each."""
+    read = each.transfers if not each.written_bytes else each.transfers * (each.passes - 1) // (2 * each.passes - 1)
+    if each.written_bytes:
+        written = each.transfers - read
+        yield StreamedOperand(step=i, buffer=each.buffer, size_bytes=each.written_bytes, write=True, transfers=written)
+    if each.read_bytes or not each.written_bytes:
+        yield StreamedOperand(step=i, buffer=each.buffer, size_bytes=each.read_bytes, write=False, transfers=read)

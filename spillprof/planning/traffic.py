@@ -31,20 +31,22 @@ def count_traffic(program: Program, plan: Plan) -> Traffic:
     """Bytes that the plan moves, by what makes it move them.
 
     Compulsory is what infinite SRAM would move too: the first load of each input (on-chip or streamed), the first
-    write of each output, and the weights of steps that stream them. Everything else counts as spill or streamed.
+    write of each output, and one pass of the weights that steps stream. Everything else counts as spill or streamed,
+    further passes of tiled operands and of weights included.
     """
     loaded = [b.kind is BufferKind.INPUT and plan.inputs_resident for b in program.buffers]
     written = [b.kind is not BufferKind.OUTPUT for b in program.buffers]
     compulsory_read = sum(step.weight_stream_bytes for step in program.steps)
-    compulsory_write = spill_write = spill_read = streamed_read = streamed_write = 0
+    compulsory_write = spill_write = spill_read = streamed_write = 0
+    streamed_read = sum(mode.weight_repeat_bytes for mode in plan.modes)
     # Each buffer's transfers in time order: streamed writes come first, since the step that streams a buffer out makes
     # it; streamed reads follow the fetch, since an input that was streamed before is reloaded, not fetched.
     for s in plan.streamed:
-        if s.write and not written[s.buffer]:
+        if s.write:
+            first = 0 if written[s.buffer] else min(s.size_bytes, program.buffers[s.buffer].moved_bytes)
             written[s.buffer] = True
-            compulsory_write += s.size_bytes
-        elif s.write:
-            streamed_write += s.size_bytes
+            compulsory_write += first
+            streamed_write += s.size_bytes - first
     for t in plan.transfers:
         if t.kind is TransferKind.FETCH:
             loaded[t.buffer] = True
@@ -59,11 +61,11 @@ def count_traffic(program: Program, plan: Plan) -> Traffic:
     for s in plan.streamed:
         if s.write:
             continue
-        if program.buffers[s.buffer].kind is BufferKind.INPUT and not loaded[s.buffer]:
-            loaded[s.buffer] = True
-            compulsory_read += s.size_bytes
-        else:
-            streamed_read += s.size_bytes
+        is_first = program.buffers[s.buffer].kind is BufferKind.INPUT and not loaded[s.buffer]
+        first = min(s.size_bytes, program.buffers[s.buffer].moved_bytes) if is_first else 0
+        loaded[s.buffer] = True
+        compulsory_read += first
+        streamed_read += s.size_bytes - first
     return Traffic(
         compulsory_read_bytes=compulsory_read,
         compulsory_write_bytes=compulsory_write,

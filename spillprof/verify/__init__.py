@@ -101,18 +101,22 @@ def recount(program: Program, plan: Plan) -> Traffic:
     compulsory_read = sum(step.weight_stream_bytes for step in program.steps)
     compulsory_write = 0
     rest = {TransferKind.RELOAD: 0, TransferKind.WRITE_BACK: 0, TransferKind.DRAIN: 0, _STREAM_IN: 0, _STREAM_OUT: 0}
+    rest[_STREAM_IN] = sum(mode.weight_repeat_bytes for mode in plan.modes)
     for _, kind, buffer, size in sorted(
         [(t.issue_step, t.kind, t.buffer, t.size_bytes) for t in plan.transfers]
         + [(s.step, _STREAM_OUT if s.write else _STREAM_IN, s.buffer, s.size_bytes) for s in plan.streamed]
     ):
+        once = min(size, program.buffers[buffer].moved_bytes)  # further passes of tiles are not compulsory
         if kind == TransferKind.FETCH or (kind == _STREAM_IN and buffer in to_load):
-            compulsory_read += size
+            compulsory_read += once
             to_load.discard(buffer)
         elif kind in (TransferKind.WRITE_BACK, TransferKind.DRAIN, _STREAM_OUT) and buffer in to_store:
-            compulsory_write += size
+            compulsory_write += once
             to_store.discard(buffer)
         else:
-            rest[kind] += size
+            once = 0
+        if size > once:
+            rest[kind] += size - once
     return Traffic(
         compulsory_read_bytes=compulsory_read,
         compulsory_write_bytes=compulsory_write,

@@ -124,28 +124,48 @@ def check_weights_steady(f: PlanFacts) -> Iterator[Violation]:
 
 
 def check_streams(f: PlanFacts) -> Iterator[Violation]:
-    """Streamed operands are those of the program, whole, once, and off-chip all through their step."""
-    seen: set[tuple[int, int]] = set()
-    allowed = {(i, b, False) for i, step in enumerate(f.program.steps) for b in step.streamed_reads}
-    allowed |= {(i, b, True) for i, step in enumerate(f.program.steps) for b in step.streamed_writes}
+    """Streamed operands are those of the program, whole in each pass, and off-chip all through their step."""
+    seen: set[tuple[int, int, bool]] = set()
+    sizes = _streamed_bytes(f)
     starts = PHASES_PER_STEP * field_column(f.plan.streamed, "step")
     on_chip = f.rows.touches(field_column(f.plan.streamed, "buffer"), starts, starts + PHASES_PER_STEP).tolist()
     for s, is_on_chip in zip(f.plan.streamed, on_chip, strict=True):
-        if (s.step, s.buffer, s.write) not in allowed:
+        key = (s.step, s.buffer, s.write)
+        if key not in sizes:
             problem = "which the program does not stream"
-        elif (s.step, s.buffer) in seen:
+        elif key in seen:
             problem = "twice"
-        elif s.size_bytes != f.program.buffers[s.buffer].moved_bytes:
-            problem = f"but {s.size_bytes} of its {f.program.buffers[s.buffer].moved_bytes} bytes"
+        elif s.size_bytes != sizes[key]:
+            problem = f"but {s.size_bytes} of its {sizes[key]} bytes"
         else:
             problem = "while it is on-chip" if is_on_chip else ""
-        seen.add((s.step, s.buffer))
+        seen.add(key)
         if problem:
             message = f"step {s.step} streams {f.name(s.buffer)}, {problem}"
             yield Violation(rule=PlanRule.BAD_STREAM, message=message, step=s.step, buffer=s.buffer)
-        elif not s.write and f.copied_at[s.buffer] > s.step:
+        elif not s.write and f.write_step[s.buffer] != s.step and f.copied_at[s.buffer] > s.step:
             message = f"step {s.step} streams {f.name(s.buffer)} from DRAM, where it is not yet"
             yield Violation(rule=PlanRule.NO_DRAM_COPY, message=message, step=s.step, buffer=s.buffer)
+    for step, b, write in sorted(sizes.keys() - seen):
+        if f.program.steps[step].mode is not None:
+            message = f"step {step} does not {'write' if write else 'read'} the tiles of {f.name(b)}"
+            yield Violation(rule=PlanRule.BAD_STREAM, message=message, step=step, buffer=b)
+
+
+def _streamed_bytes(f: PlanFacts) -> dict[tuple[int, int, bool], int]:
+    """(step, buffer, whether it is written): bytes that pass, of each operand that may be streamed."""
+    found: dict[tuple[int, int, bool], int] = {}
+    for i, step in enumerate(f.program.steps):
+        if step.mode is None:
+            moved = f.moved_bytes
+            found |= {(i, b, False): int(moved[b]) for b in step.streamed_reads}
+            found |= {(i, b, True): int(moved[b]) for b in step.streamed_writes}
+            continue
+        for each in step.mode.traffic:
+            for write, nbytes in ((False, each.read_bytes), (True, each.written_bytes)):
+                if nbytes or write == (each.buffer in step.writes):
+                    found[i, each.buffer, write] = nbytes
+    return found
 
 
 def check_holds(f: PlanFacts) -> Iterator[Violation]:

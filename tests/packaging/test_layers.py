@@ -23,12 +23,13 @@ LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 PEERS = {
     ("lowering.fitting", "spillprof.planning.liveness"),
+    ("lowering.fitting", "spillprof.planning.tiling.menus"),
     ("lowering.im2col", "spillprof.planning.liveness"),
     ("lowering.algorithms", "spillprof.planning.options"),
     ("lowering.algorithms", "spillprof.planning.planner"),
     ("lowering.algorithms", "spillprof.timing.timeline"),
 }
-"""Imports within a layer. Fitting a program to a memory, and blocks to what is free of it, ask what is live.
+"""Imports within a layer. Fitting a program to a memory, and blocks to what is free of it, ask what is live, and whether a tile fits.
 Which algorithms convolutions run with is judged by playing the run.
 """
 

@@ -9,7 +9,7 @@ its own write instead.
 Costs are integers: bytes, or what a ``Price`` makes of the bytes of one transfer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress, pairwise
@@ -20,15 +20,16 @@ import numpy as np
 from spillprof.ir.arrays import Ints
 from spillprof.ir.memo import once_per_program
 from spillprof.ir.program import BufferKind, Program
+from spillprof.planning.bounds.family import OpenStep, family_gaps, is_open, open_steps
 from spillprof.planning.gaps import (
     GapOption,
     Ranges,
     StepDemand,
     gap_options,
+    in_use_unspilled,
     locked_bytes,
     ranges_of,
     streamed_uses,
-    unspilled_bytes,
 )
 from spillprof.planning.liveness import demand_by_step, least_by_step, lifetimes
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
@@ -92,8 +93,42 @@ class Covering:
 
 
 def covering(program: Program, options: PlanningOptions, prices: Prices = BYTES) -> Covering:
-    """The problem that bounds all plans of a fitted program. ``ValueError`` for infinite memory."""
-    return _covering(program, replace(options, release=Release.LAST_USE), prices, least_by_step)
+    """The problem that bounds all plans of a fitted program, however its oversized steps are tiled.
+
+    ``ValueError`` for infinite memory.
+    """
+    prompt = replace(options, release=Release.LAST_USE)
+    closed = _covering(program, prompt, prices, least_by_step)
+    opened = open_steps(program, prompt, [i for i, excess in enumerate(closed.excess_bytes) if excess])
+    return _family_covering(program, prompt, prices, opened) if opened else closed
+
+
+def covering_in_modes(program: Program, options: PlanningOptions) -> Covering:
+    """The problem that bounds the plans in which steps run in the modes that they have; without one, they hold all."""
+    return _covering(program, replace(options, release=Release.LAST_USE), BYTES, least_by_step)
+
+
+def _family_covering(
+    program: Program, options: PlanningOptions, prices: Prices, opened: dict[int, OpenStep]
+) -> Covering:
+    streamed = frozenset((b, i) for b, i, _ in streamed_uses(program))
+    demand = least_by_step(program).copy()
+    for i, step in opened.items():
+        demand[i] = step.demand_bytes
+    gaps = family_gaps(program, options, opened, streamed)
+    free = {b for step in opened.values() for b in step.covered}
+    found = _excess_of(program, gaps, locked_bytes(program, options, lambda _: demand), 0)
+    beyond = sum(step.excess_bytes for step in opened.values())
+    problem = _priced(program, options, prices, *found, written_once=free)
+    return replace(problem, forced_cost=problem.forced_cost + _more(prices.read, beyond))
+
+
+_ONE_TRANSFER = 1 << 20
+
+
+def _more(price: Price, nbytes: int) -> int:
+    """The least that so many bytes add to transfers, without a set-up of their own."""
+    return max(0, price(_ONE_TRANSFER + nbytes) - price(_ONE_TRANSFER) - (price is not int)) if nbytes > 0 else 0
 
 
 def planners_covering(program: Program, options: PlanningOptions, room_bytes: int = 0) -> Covering:
@@ -110,22 +145,37 @@ def _covering(
     if program.capacity_bytes is None:
         raise ValueError("infinite memory has nothing to cover")
     gaps, excess = _over_capacity(program, options, demand, room_bytes)
+    return _priced(program, options, prices, gaps, excess, written_once=frozenset())
+
+
+def _priced(
+    program: Program,
+    options: PlanningOptions,
+    prices: Prices,
+    gaps: tuple[GapOption, ...],
+    excess: tuple[int, ...],
+    written_once: Set[int],
+) -> Covering:
+    """``written_once``: buffers that are written once even where each eviction writes: tiles may have written them."""
     copied = {b for b, _, _ in streamed_uses(program)}  # their one write is forced
     each_writes = options.writeback is WriteBack.ALWAYS
-    moved = {gap.moved_bytes for gap in gaps}
-    read, write = ({nbytes: price(nbytes) for nbytes in moved} for price in (prices.read, prices.write))
+    read = {nbytes: prices.read(nbytes) for nbytes in {gap.moved_bytes for gap in gaps}}
     own_writes: dict[int, int] = {}
-    for b, nbytes in {gap.buffer: gap.moved_bytes for gap in gaps}.items():
+    for b in {gap.buffer for gap in gaps}:
         buffer = program.buffers[b]
-        own_writes[b] = write[nbytes] if buffer.kind is BufferKind.ACTIVATION else 0
+        own_writes[b] = prices.write(buffer.moved_bytes) if buffer.kind is BufferKind.ACTIVATION else 0
+
+    def own(gap: GapOption) -> int:
+        return own_writes[gap.buffer] if each_writes and gap.buffer not in written_once else 0
+
+    def shared(b: int, cost: int) -> int:
+        return 0 if b in copied or (each_writes and b not in written_once) else cost
+
     return Covering(
         gaps=gaps,
         excess_bytes=excess,
-        gap_costs=tuple(
-            (0 if gap.next_use is None else read[gap.moved_bytes]) + (own_writes[gap.buffer] if each_writes else 0)
-            for gap in gaps
-        ),
-        write_costs={b: 0 if each_writes or b in copied else cost for b, cost in own_writes.items()},
+        gap_costs=tuple((0 if gap.next_use is None else read[gap.moved_bytes]) + own(gap) for gap in gaps),
+        write_costs={b: shared(b, cost) for b, cost in own_writes.items()},
         forced_cost=_forced_cost(program, options, prices),
     )
 
@@ -136,11 +186,16 @@ def _over_capacity(
 ) -> tuple[tuple[GapOption, ...], tuple[int, ...]]:
     """Gaps that cover a step with excess, and the excess of each step."""
     gaps = gap_options(program, options)
+    return _excess_of(program, gaps, locked_bytes(program, options, demand), room_bytes)
+
+
+def _excess_of(
+    program: Program, gaps: tuple[GapOption, ...], locked: Sequence[int], room_bytes: int
+) -> tuple[tuple[GapOption, ...], tuple[int, ...]]:
     pool = (program.capacity_bytes or 0) - program.reserved_bytes
-    locked = locked_bytes(program, options, demand)
     excess = tuple(
         max(0, nbytes - pool, min(nbytes - pool + room_bytes, nbytes - least))
-        for nbytes, least in zip(unspilled_bytes(program, options, gaps, demand), locked, strict=True)
+        for nbytes, least in zip(in_use_unspilled(gaps, locked), locked, strict=True)
     )
     rows = ranges_of(gaps)
     is_relevant = np.zeros(len(gaps), dtype=bool)
@@ -164,21 +219,44 @@ def _forced_cost(program: Program, options: PlanningOptions, prices: Prices) -> 
         return 0
     streamed_in = {(b, i) for b, i, written in streamed if not written}
     streamed_out = {(b, i) for b, i, written in streamed if written}
+    traffic = _traffic_in_modes(program)
     lives = lifetimes(program)
-    total = 0
+    total = _more(prices.read, sum(step.weight_repeat_bytes for step in program.steps))
     for b in sorted({b for b, _, _ in streamed}):
         buffer, life = program.buffers[b], lives[b]
-        read, write = prices.read(buffer.moved_bytes), prices.write(buffer.moved_bytes)
+        moved = buffer.moved_bytes
         if buffer.kind is BufferKind.ACTIVATION:
-            total += write  # one, however often it is streamed
+            total += prices.write(moved)  # one, however often it is streamed
         reads = life.read_steps
         first_load = buffer.kind is BufferKind.INPUT and options.inputs is Inputs.ON_DEMAND
-        total += sum(read for i in reads[1 if first_load else 0 :] if (b, i) in streamed_in)
+        for k, i in enumerate(reads):
+            if (b, i) in streamed_in:
+                read = traffic.get((b, i), moved)
+                total += _more(prices.read, read - moved)
+                total += 0 if first_load and not k else prices.read(min(read, moved))
+        if life.write_step is not None and (b, life.write_step) in streamed_out:
+            total += _more(prices.write, traffic.get((b, life.write_step), moved) - moved)
         points = life.use_steps
         pairs = list(pairwise(points))
         if buffer.kind is BufferKind.WEIGHT and program.weights_persist and options.start is Start.STEADY:
             pairs.append((points[-1], points[0]))
         for p, u in pairs:
             if ((b, p) in streamed_in or (b, p) in streamed_out) and (b, u) not in streamed_in:
-                total += read  # reload
+                total += prices.read(moved)  # reload
     return total
+
+
+def _traffic_in_modes(program: Program) -> dict[tuple[int, int], int]:
+    """Bytes of each (buffer, step) that the step's mode streams, in both directions."""
+    return {
+        (each.buffer, i): each.read_bytes + each.written_bytes
+        for i, step in enumerate(program.steps)
+        if step.mode is not None
+        for each in step.mode.traffic
+    }
+
+
+def has_open_steps(program: Program, options: PlanningOptions) -> bool:
+    """Whether some step of a fitted program is over capacity, and a plan may choose how it is tiled."""
+    excess = covering_in_modes(program, options).excess_bytes
+    return any(is_open(step) for step, nbytes in zip(program.steps, excess, strict=True) if nbytes)

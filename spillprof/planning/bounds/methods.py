@@ -44,8 +44,12 @@ class LowerBound:
 
 
 def lower_bound(program: Program, options: PlanningOptions, prices: Prices = BYTES) -> LowerBound:
-    """The best bound found on all plans of a fitted program, with its order of steps and streamed operands."""
-    problem = covering(program, options, prices)
+    """The best bound found on all plans of a fitted program in its order of steps, however steps are tiled."""
+    return bound_of(covering(program, options, prices))
+
+
+def bound_of(problem: Covering) -> LowerBound:
+    """The best bound found on a covering problem."""
     forced = problem.forced_cost
     best: tuple[int, str, tuple[WeightedRow, ...]] = (forced, ONLY_FORCED if forced else NOTHING_FORCED, ())
     covers: list[Sequence[int]] = []

@@ -8,15 +8,17 @@ Gaps are chosen without regard to addresses; the best choices are then placed, a
 strategies, so that the result never spills more than any of them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from spillprof.ir.errors import CapacityError
+from spillprof.ir.modes import StepMode
 from spillprof.ir.plan import COMPLETE, Plan
 from spillprof.ir.program import Program
 from spillprof.ir.target import Target
-from spillprof.planning.bounds.covering import Covering, planners_covering
-from spillprof.planning.bounds.methods import LowerBound, covers_of, lower_bound
+from spillprof.ir.tiled import with_modes
+from spillprof.planning.bounds.covering import Covering, covering_in_modes, has_open_steps, planners_covering
+from spillprof.planning.bounds.methods import LowerBound, bound_of, covers_of, lower_bound
 from spillprof.planning.bounds.reduction import Reduced, reduce
 from spillprof.planning.budget import OPTION, search_budget
 from spillprof.planning.ejection.packer import EjectionEffort
@@ -25,6 +27,7 @@ from spillprof.planning.interval import choose_gaps
 from spillprof.planning.offline import plan_by_ejection, plan_offline
 from spillprof.planning.optimal.cover import Cover, complete_greedily
 from spillprof.planning.optimal.dynamic_program import solve_dynamic_program
+from spillprof.planning.optimal.joint import choose_jointly
 from spillprof.planning.optimal.local_search import improve
 from spillprof.planning.optimal.milp import (
     MANY_COLUMNS,
@@ -44,10 +47,14 @@ _DYNAMIC_PROGRAMMING = "dynamic programming"
 _PLACED = 4  # choices that are placed, best first,
 _PLACED_IF_LONG = 2  # and in long programs,
 _LONG = 3_000  # of so many steps or more
+_MODES_TRIED = 2  # choices of modes whose gaps are searched
 _TIED = 2  # plans that are returned, at most
 _ROOM = 0.05  # of the pool, left free in a choice for a long program, for fragmentation
 _SWEEPS = 3  # of ejection search
 _NEAR = 1.02  # times the best cost: choices up to that may still win when placed
+
+
+Modes = tuple[StepMode, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +64,7 @@ class Optimum:
     plans: tuple[Plan, ...]  # that spill the fewest bytes found; least transfer time first
     bound: LowerBound
     search: str  # COMPLETE, or what ended it early
-    choices: tuple["GapChoice", ...] = ()  # best first; empty if another strategy's plan is at the bound
+    choices: Mapping[Modes, Sequence["GapChoice"]] = field(default_factory=dict)  # by modes of the steps, best first
 
 
 def find_optimum(
@@ -70,18 +77,64 @@ def find_optimum(
 ) -> Optimum:
     """The best plan found for a fitted program. ``CapacityError`` if no strategy can be planned.
 
-    ``plan_of``: makes another strategy's plan; ``bound``: the lower bound, if it is known already; ``searched``: the
-    optimum under another placement, whose choices are only placed anew.
+    Modes first: those of the other strategies' plans, and those that an integer program chooses together with the gaps.
+    Then gaps and addresses, in the most promising choices of modes. ``plan_of``: makes another strategy's plan;
+    ``bound``: the lower bound, if it is known already; ``searched``: the optimum under another placement, whose choices
+    are only placed anew.
     """
     bound = bound or lower_bound(program, options)
     plans = list(_plans(plan_of))
+    if not has_open_steps(program, options):
+        return _in_modes(program, target, options, plans, bound, searched.choices if searched else {})
+    by_modes: dict[Modes, list[Plan]] = {}
+    for plan in plans:
+        by_modes.setdefault(plan.modes, []).append(plan)
+    promise = {modes: min(_spilled(program, plan) for plan in found) for modes, found in by_modes.items()}
+    joint = choose_jointly(program, options, search_budget(options)) if min(promise.values()) > bound.cost else None
+    if joint is not None and joint.cost < promise.get(joint.modes, joint.cost + 1):
+        promise[joint.modes] = joint.cost
+    found: list[Optimum] = []
+    for modes in sorted(promise, key=lambda each: promise[each])[:_MODES_TRIED]:
+        if found and min(_spilled(program, best.plans[0]) for best in found) <= bound.cost:
+            break
+        tiled = with_modes(program, modes)
+        start = by_modes.get(modes) or [_first_plan(tiled, target, options)]
+        known = searched.choices if searched else {}
+        found.append(_in_modes(tiled, target, options, start, bound_of(covering_in_modes(tiled, options)), known))
+    others = [plan for modes, plans_of in by_modes.items() for plan in plans_of]
+    every = [*(plan for best in found for plan in best.plans), *others]
+    ranked = sorted((_cost(program, target, plan), k) for k, plan in enumerate(every))
+    tied = [replace(every[k], strategy=OPTIMAL) for cost, k in ranked if cost[0] == ranked[0][0][0]]
+    search = next((best.search for best in found if best.search != COMPLETE), COMPLETE)
+    choices = {modes: chosen for best in found for modes, chosen in best.choices.items()}
+    return Optimum(plans=tuple(dict.fromkeys(tied[:_TIED])), bound=bound, search=search, choices=choices)
+
+
+def _first_plan(program: Program, target: Target, options: PlanningOptions) -> Plan:
+    return plan_offline(program, target, choose_gaps(program, target, options), OPTIMAL, options)
+
+
+def _in_modes(
+    program: Program,
+    target: Target,
+    options: PlanningOptions,
+    plans: Sequence[Plan],
+    bound: LowerBound,
+    searched: Mapping[Modes, Sequence["GapChoice"]],
+) -> Optimum:
+    """The best plan found for a program whose steps have their modes; ``plans`` of it to start from.
+
+    ``searched``: choices under another placement, by the modes of their steps.
+    """
+    modes = tuple([step.mode for step in program.steps if step.mode is not None])
+    plans = list(plans)
     problem = planners_covering(program, options)
     least = min(_spilled(program, plan) for plan in plans)
     choices: tuple[GapChoice, ...] = ()
     search = COMPLETE
     if least > bound.cost:
-        if searched is not None and searched.choices:
-            choices, search = searched.choices, searched.search
+        if searched.get(modes):
+            choices = tuple(searched[modes])
         else:
             choices, bound, search = _choices(program, target, options, problem, plans, bound)
         most = _PLACED if len(program.steps) < _LONG else _PLACED_IF_LONG
@@ -97,7 +150,7 @@ def find_optimum(
             search = placed if search == COMPLETE else search
     ranked = sorted((_cost(program, target, plan), k) for k, plan in enumerate(plans))
     tied = [replace(plans[k], strategy=OPTIMAL) for cost, k in ranked if cost[0] == ranked[0][0][0]]
-    return Optimum(plans=tuple(dict.fromkeys(tied[:_TIED])), bound=bound, search=search, choices=choices)
+    return Optimum(plans=tuple(dict.fromkeys(tied[:_TIED])), bound=bound, search=search, choices={modes: choices})
 
 
 def _with_room(

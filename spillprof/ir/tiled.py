@@ -1,0 +1,70 @@
+"""A program with the modes of a plan: what planners place, what the timeline simulates and the verifier checks."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from spillprof.ir.memo import once_per_steps
+from spillprof.ir.modes import StepMode
+from spillprof.ir.program import Program, Step, Update
+
+
+def with_modes(program: Program, modes: Iterable[StepMode]) -> Program:
+    """The fitted program in which each of these modes is what its step does.
+
+    Operands with traffic are streamed, and the tiles are the step's staging. An in-place result that loses the operand
+    it overwrites takes another one that dies, if it is as large; it loses its own place if it is streamed itself.
+    """
+    chosen = tuple(modes)
+    if not chosen:
+        return program
+    known = program.memo.values
+    key = ("with_modes", chosen)
+    if key not in known:
+        steps = list(program.steps)
+        for mode in chosen:
+            steps[mode.step] = _tiled(program, steps[mode.step], mode)
+        known[key] = replace(program, steps=tuple(steps))
+    tiled: Program = known[key]
+    return tiled
+
+
+def step_in_mode(program: Program, mode: StepMode) -> Step:
+    """One step of ``with_modes``."""
+    return _tiled(program, program.steps[mode.step], mode)
+
+
+def _tiled(program: Program, step: Step, mode: StepMode) -> Step:
+    streamed = {each.buffer for each in mode.traffic}
+    return replace(
+        step,
+        streamed_reads=tuple(b for b in step.reads if b in streamed),
+        streamed_writes=tuple(b for b in step.writes if b in streamed),
+        updates=tuple(_updates(program, step, mode.step, streamed)) if step.updates else (),
+        stream_staging_bytes=mode.footprint_bytes,
+        tiles=mode.tiles,
+        weight_repeat_bytes=mode.weight_repeat_bytes,
+        mode=mode,
+    )
+
+
+def _updates(program: Program, step: Step, i: int, streamed: set[int]) -> Iterable[Update]:
+    taken = {update.old for update in step.updates}
+    for update in step.updates:
+        if update.new in streamed:
+            continue
+        if update.old not in streamed:
+            yield update
+            continue
+        size = program.buffers[update.new].size_bytes
+        for old in step.may_overwrite:
+            dies = old not in streamed and old not in taken and _last_reads(program)[old] == i
+            if dies and program.buffers[old].size_bytes == size and not program.buffers[old].dedicated:
+                taken.add(old)
+                yield Update(old=old, new=update.new)
+                break
+
+
+@once_per_steps
+def _last_reads(program: Program) -> dict[int, int]:
+    """The last step that reads or holds each buffer."""
+    return {b: i for i, step in enumerate(program.steps) for b in (*step.reads, *step.holds)}

@@ -1,0 +1,250 @@
+"""Modes and gaps chosen together, by an integer program for HiGHS.
+
+For each step that is over capacity and whose loops are known, m_sk = 1 for the mode k that it takes. For each gap g of
+a buffer, x_g = 1 if it is spent off-chip. A mode that streams a buffer in or out needs the gaps of that buffer before
+and after its step spent. A spent gap is ended by a reload, unless the next use streams the buffer; one with a spent
+gap is written once, unless its own step streams it out, or DRAM gets a copy anyway. At each step that is over capacity,
+what the mode needs and the gaps that are kept on-chip fit the pool. The cost is bytes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from spillprof.ir.modes import StepMode
+from spillprof.ir.program import BufferKind, Program
+from spillprof.planning.bounds.family import is_open
+from spillprof.planning.budget import Budget
+from spillprof.planning.gaps import GapKey, WriteBacks, gap_options, locked_bytes, unspilled_bytes
+from spillprof.planning.highs import quiet_solver, solve_integer
+from spillprof.planning.liveness import demand_by_step, lifetimes, resident_inputs
+from spillprof.planning.options import Inputs, PlanningOptions, Start
+from spillprof.planning.tiling.menus import MenuItem, menu
+
+MOST_BINARIES = 4_000
+"""Modes and gaps together up to which the integer program is tried."""
+
+_MOST_ENTRIES = 400_000
+_MOST_NODES = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointChoice:
+    """Modes by step, and the other gaps that are spent; ``is_optimal``: no others of the menus cost less."""
+
+    modes: tuple[StepMode, ...]
+    spent: frozenset[GapKey]
+    cost: int  # spill bytes
+    is_optimal: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class _Gap:
+    """A gap between two uses of a buffer, with or without steps between."""
+
+    buffer: int
+    before: int
+    after: int | None  # None: it dies; + n_steps in the next inference
+    idle: tuple[tuple[int, int], ...]
+    size_bytes: int
+    moved_bytes: int
+
+
+@dataclass(slots=True)
+class _Model:
+    """Rows and columns of the integer program, in bytes."""
+
+    costs: list[float] = field(default_factory=list)
+    is_integer: list[bool] = field(default_factory=list)
+    starts: list[int] = field(default_factory=lambda: [0])
+    indices: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    lower: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+
+    def column(self, cost: float, *, integer: bool) -> int:
+        self.costs.append(cost)
+        self.is_integer.append(integer)
+        return len(self.costs) - 1
+
+    def row(self, entries: Mapping[int, float], lower: float, upper: float) -> None:
+        self.indices += entries.keys()
+        self.values += entries.values()
+        self.starts.append(len(self.indices))
+        self.lower.append(lower)
+        self.upper.append(upper)
+
+
+def choose_jointly(program: Program, options: PlanningOptions, budget: Budget) -> JointChoice | None:
+    """The cheapest modes and gaps of a fitted program; None if it is too large or has no open step."""
+    problem = _Problem(program, options)
+    if not problem.menus or problem.size > MOST_BINARIES or budget.is_spent:
+        return None
+    return problem.solve(budget)
+
+
+class _Problem:
+    def __init__(self, program: Program, options: PlanningOptions) -> None:
+        self._program, self._options = program, options
+        self._pool = (program.capacity_bytes or 0) - program.reserved_bytes
+        gaps = gap_options(program, options)
+        unspilled = unspilled_bytes(program, options, gaps)
+        self._full = [i for i, nbytes in enumerate(unspilled) if nbytes > self._pool]
+        self.menus = {i: menu(program, i, options.inputs) for i in self._full if is_open(program.steps[i])}
+        self._gaps = list(self._all_gaps({(g.buffer, g.last_use): g.ranges for g in gaps}))
+        self.size = sum(map(len, self.menus.values())) + len(self._gaps)
+
+    def _all_gaps(self, idle: Mapping[GapKey, tuple[tuple[int, int], ...]]) -> Iterator[_Gap]:
+        """Gaps that cover a full step, or that some item of a menu needs spent."""
+        program, n = self._program, len(self._program.steps)
+        touched = {(b, i) for i, items in self.menus.items() for item in items for b in item.streamed}
+        full = np.zeros(n + 1, dtype=np.int64)
+        full[1:][self._full] = 1
+        before = np.cumsum(full)
+        fixed = resident_inputs(program, PlanningOptions(inputs=self._options.inputs))
+        goes_round = program.weights_persist and self._options.start is Start.STEADY
+        for buffer, life in zip(program.buffers, lifetimes(program), strict=True):
+            b, points = buffer.index, life.use_steps
+            if b in fixed or buffer.dedicated or not buffer.size_bytes or not points:
+                continue
+            pairs: list[tuple[int, int | None]] = [(p, u) for p, u in pairwise(points)]
+            if goes_round and buffer.kind is BufferKind.WEIGHT:
+                pairs.append((points[-1], points[0] + n))
+            elif (b, points[-1]) in idle:
+                pairs.append((points[-1], None))
+            for p, u in pairs:
+                ranges = idle.get((b, p), ())
+                covers = any(before[end] > before[start] for start, end in ranges)
+                if covers or (b, p) in touched or (u is not None and (b, u % n) in touched):
+                    yield _Gap(
+                        buffer=b, before=p, after=u, idle=ranges, size_bytes=buffer.size_bytes,
+                        moved_bytes=buffer.moved_bytes,
+                    )  # fmt: skip
+
+    def solve(self, budget: Budget) -> JointChoice | None:
+        import highspy
+
+        model, program = _Model(), self._program
+        mode_of = {(i, k): model.column(self._mode_cost(item), integer=True) for i, k, item in self._items()}
+        gap_of = [model.column(0, integer=True) for _ in self._gaps]
+        streams: dict[tuple[int, int], list[int]] = {}  # (buffer, step) -> columns of the modes that stream it
+        for i, k, item in self._items():
+            for b in item.streamed:
+                streams.setdefault((b, i), []).append(mode_of[i, k])
+        for i, items in self.menus.items():
+            model.row({mode_of[i, k]: 1.0 for k in range(len(items))}, 1, 1)
+        self._gap_rows(model, gap_of, streams)
+        self._room_rows(model, mode_of, gap_of)
+        if len(model.indices) > _MOST_ENTRIES:
+            return None
+        unit = float(np.gcd.reduce([int(cost) for cost in model.costs]) or 1)
+        solver = quiet_solver()
+        for name, value in (("mip_max_nodes", _MOST_NODES), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.99)):
+            solver.setOptionValue(name, value)
+        solver.passModel(_as_lp(model, unit))
+        in_budget = solve_integer(solver, len(model.indices), budget)
+        values = np.asarray(solver.getSolution().col_value)
+        if len(values) != len(model.costs) or not np.isfinite(solver.getInfo().objective_function_value):
+            return None
+        modes = [item.mode for i, k, item in self._items() if values[mode_of[i, k]] > 0.5 and item.mode is not None]
+        chosen = {(b, mode.step) for mode in modes for b in (each.buffer for each in mode.traffic)}
+        n = len(program.steps)
+        spent = {
+            (gap.buffer, gap.before)
+            for gap, column in zip(self._gaps, gap_of, strict=True)
+            if values[column] > 0.5
+            and gap.idle
+            and (gap.buffer, gap.before) not in chosen
+            and (gap.after is None or (gap.buffer, gap.after % n) not in chosen)
+        }
+        return JointChoice(
+            modes=tuple(sorted(modes, key=lambda mode: mode.step)),
+            spent=frozenset(spent),
+            cost=round(float(np.dot(values, model.costs))),
+            is_optimal=in_budget and solver.getModelStatus() == highspy.HighsModelStatus.kOptimal,
+        )
+
+    def _items(self) -> Iterator[tuple[int, int, MenuItem]]:
+        for i, items in self.menus.items():
+            for k, item in enumerate(items):
+                yield i, k, item
+
+    def _mode_cost(self, item: MenuItem) -> float:
+        """Bytes beyond the compulsory."""
+        if item.mode is None:
+            return 0.0
+        lives, total = lifetimes(self._program), item.mode.weight_repeat_bytes
+        for each in item.mode.traffic:
+            buffer = self._program.buffers[each.buffer]
+            total += each.read_bytes + each.written_bytes
+            is_first = lives[each.buffer].use_steps[0] == item.mode.step
+            if is_first and buffer.kind is BufferKind.INPUT and self._options.inputs is Inputs.ON_DEMAND:
+                total -= min(each.read_bytes, buffer.moved_bytes)
+            elif each.written_bytes and buffer.kind is BufferKind.OUTPUT:
+                total -= min(each.written_bytes, buffer.moved_bytes)
+        return float(total)
+
+    def _gap_rows(self, model: _Model, gap_of: Sequence[int], streams: Mapping[tuple[int, int], list[int]]) -> None:
+        n, lives = len(self._program.steps), lifetimes(self._program)
+        write_backs = WriteBacks(self._program, self._options.writeback)
+        writes: dict[int, int] = {}
+        for gap, x in zip(self._gaps, gap_of, strict=True):
+            b = gap.buffer
+            before = streams.get((b, gap.before), [])
+            after = streams.get((b, gap.after % n), []) if gap.after is not None else []
+            for columns in (before, after):
+                if columns:
+                    model.row({**dict.fromkeys(columns, 1.0), x: -1.0}, -np.inf, 0)
+            if gap.after is not None:
+                reload = model.column(gap.moved_bytes, integer=False)
+                model.row({x: 1.0, reload: -1.0, **dict.fromkeys(after, -1.0)}, -np.inf, 0)
+            if not write_backs.adds_write(b, evicted_before=False):
+                continue
+            again = write_backs.adds_write(b, evicted_before=True)
+            if again or b not in writes:
+                writes[b] = model.column(gap.moved_bytes, integer=False)
+            out = before if again else streams.get((b, lives[b].use_steps[0]), [])
+            model.row({x: 1.0, writes[b]: -1.0, **dict.fromkeys(out, -1.0)}, -np.inf, 0)
+
+    def _room_rows(self, model: _Model, mode_of: Mapping[tuple[int, int], int], gap_of: Sequence[int]) -> None:
+        locked = locked_bytes(self._program, self._options)
+        demand = demand_by_step(self._program)
+        over: dict[int, dict[int, int]] = {i: {} for i in self._full}
+        for gap, x in zip(self._gaps, gap_of, strict=True):
+            for start, end in gap.idle:
+                for i in self._full_between(start, end):
+                    over[i][x] = gap.size_bytes
+        for i, gaps in over.items():
+            room = self._pool - locked[i] - sum(gaps.values())
+            entries: dict[int, float] = {x: -float(size) for x, size in gaps.items()}
+            if i in self.menus:
+                room += int(demand[i])
+                entries |= {mode_of[i, k]: float(item.demand_bytes) for k, item in enumerate(self.menus[i])}
+            model.row(entries, -np.inf, float(room))
+
+    def _full_between(self, start: int, end: int) -> Sequence[int]:
+        first, last = np.searchsorted(self._full, [start, end])
+        return self._full[int(first) : int(last)]
+
+
+def _as_lp(model: _Model, unit: float) -> Any:
+    import highspy
+
+    lp = highspy.HighsLp()
+    n = len(model.costs)
+    lp.num_col_, lp.num_row_ = n, len(model.lower)
+    lp.col_cost_ = np.array(model.costs) / unit
+    lp.col_lower_, lp.col_upper_ = np.zeros(n), np.ones(n)
+    scale = np.array([max((abs(v) for v in model.values[a:b]), default=1.0) for a, b in pairwise(model.starts)])
+    lp.row_lower_, lp.row_upper_ = np.array(model.lower) / scale, np.array(model.upper) / scale
+    lp.integrality_ = [
+        highspy.HighsVarType.kInteger if whole else highspy.HighsVarType.kContinuous for whole in model.is_integer
+    ]
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.array(model.starts)
+    lp.a_matrix_.index_ = np.array(model.indices)
+    lp.a_matrix_.value_ = np.array(model.values) / np.repeat(scale, np.diff(model.starts))
+    return lp
