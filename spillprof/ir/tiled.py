@@ -15,7 +15,7 @@ def with_modes(program: Program, modes: Iterable[StepMode]) -> Program:
     it overwrites takes another one that dies, if it is as large; it loses its own place if it is streamed itself.
     """
     chosen = tuple(modes)
-    if not chosen:
+    if all(program.steps[mode.step].mode == mode for mode in chosen):
         return program
     known = program.memo.values
     key = ("with_modes", chosen)

@@ -18,6 +18,7 @@ from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.result import Energy
 from spillprof.ir.target import Target
+from spillprof.ir.tiled import with_modes
 from spillprof.ir.timeline import Indices, JobKind, Jobs, Seconds, Timeline
 from spillprof.timing.bus import bus_limits
 from spillprof.timing.compute import step_times_s
@@ -31,6 +32,7 @@ from spillprof.timing.work import Work, WorkBuilder
 
 def simulate(program: Program, plan: Plan, target: Target) -> Timeline:
     """Start and end of every step and transfer of a legal plan, its stalls, serial cost and energy."""
+    program = with_modes(program, plan.modes)
     played = in_one_pass if is_exact(target) else event_by_event
     return timeline_of(played(program, plan, target), program, plan, target)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from spillprof.ir.plan import Plan, Traffic, TransferKind
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
+from spillprof.ir.tiled import with_modes
 from spillprof.verify.contents import (
     check_holds,
     check_inputs,
@@ -41,6 +42,7 @@ def verify(program: Program, plan: Plan, terms: Terms = DEFAULT_TERMS) -> tuple[
     malformed = tuple(_malformed(program, plan))
     if malformed:  # the other rules need valid indices
         return malformed
+    program = with_modes(program, plan.modes)
     facts, blocks = plan_facts(program, plan, terms), blocks_in_use(program, plan)
     return tuple(
         chain(
@@ -71,7 +73,7 @@ def _malformed(program: Program, plan: Plan) -> Iterator[Violation]:
     }  # fmt: skip
     records: dict[str, Sequence[Any]] = {
         "segment": plan.segments, "transfer": plan.transfers, "spill": plan.spills,
-        "streamed operand": plan.streamed, "move": plan.moves, "scratch": plan.scratch,
+        "streamed operand": plan.streamed, "mode": plan.modes, "move": plan.moves, "scratch": plan.scratch,
     }  # fmt: skip
     for what, entries in records.items():
         present = [field for field in limits if entries and hasattr(entries[0], field)]

@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.graph import Graph
 from spillprof.ir.program import BufferKind
+from spillprof.ir.tiled import with_modes
 from spillprof.lowering.fitting import fit, min_sram, unlimited
 from spillprof.lowering.fusion import legal_pairs
 from spillprof.lowering.lower import lower, make_draft
 from spillprof.lowering.options import ConvAlgorithm, Fuse, LoweringOptions, Oversized, Views, WeightsPolicy
-from spillprof.planning.liveness import live_bytes_by_step, step_demand_bytes
+from spillprof.planning.liveness import demand_by_step, live_bytes_by_step, step_demand_bytes
+from spillprof.planning.options import PlanningOptions
+from spillprof.planning.tiling.choice import choose_modes
 
 SHAPES = [(1, 4, 4, 4), (1, 64), (2, 3), (0, 2)]
 UNARY = ["Relu", "Softmax", "Identity", "Sigmoid", "Reshape", "Transpose", "Cast", "Dropout", "BatchNormalization"]
@@ -150,7 +153,11 @@ def test_fitted_program_fits(g, target, chosen):
         return
     pool = target.sram_bytes - fitted.reserved_bytes
     assert pool >= 0
+    tiled = with_modes(fitted, choose_modes(fitted, PlanningOptions()))
+    assert all(nbytes <= pool for nbytes in demand_by_step(tiled).tolist())
     for s, before in zip(fitted.steps, program.steps, strict=True):
+        if s.nest is not None:  # planners choose its mode
+            continue
         assert step_demand_bytes(fitted, s) <= pool
         assert set(s.streamed_reads) <= set(s.reads)
         assert set(s.streamed_writes) <= set(s.writes)

@@ -29,8 +29,8 @@ PEERS = {
     ("lowering.algorithms", "spillprof.planning.planner"),
     ("lowering.algorithms", "spillprof.timing.timeline"),
 }
-"""Imports within a layer. Fitting a program to a memory, and blocks to what is free of it, ask what is live, and whether a tile fits.
-Which algorithms convolutions run with is judged by playing the run.
+"""Imports within a layer. Fitting a program to a memory, and blocks to what is free of it, ask what is live, and
+whether a tile fits. Which algorithms convolutions run with is judged by playing the run.
 """
 
 HOMES = {

@@ -1,6 +1,7 @@
 """Menus: the modes that a step of a program may take in its pool, each with what it needs and what it moves."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -9,7 +10,7 @@ from math import prod
 from spillprof.ir.loop_nest import Tiling
 from spillprof.ir.memo import once_per_program
 from spillprof.ir.modes import OperandTraffic, StepMode, StepNest
-from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program, Step
+from spillprof.ir.program import BufferKind, Program, Step
 from spillprof.ir.tiled import step_in_mode
 from spillprof.planning.options import Inputs
 from spillprof.planning.tiling.cost import TileBuffers
@@ -36,21 +37,22 @@ class MenuItem:
         return 0 if self.mode is None else self.mode.moved_bytes
 
 
-def demand_of(program: Program, step: Step) -> int:
-    """Pool bytes that a step needs in its fullest phase, as ``liveness.demand_by_step`` counts."""
-    buffers = program.buffers
-    phases = [0] * PHASES_PER_STEP
+def demand_of(program: Program, step: Step, streamed: Set[int] | None = None) -> int:
+    """Pool bytes that a step needs in its fullest phase, as ``liveness.demand_by_step`` counts.
+
+    ``streamed``: the operands that pass in tiles, if not those of the step.
+    """
+    gone = {*step.streamed_reads, *step.streamed_writes} if streamed is None else streamed
+    size = [0 if b.dedicated else b.size_bytes for b in (program.buffers[b] for b in (*step.reads, *step.writes))]
     replaced = {update.old for update in step.updates}
-    for b in step.reads:
-        if b not in step.streamed_reads and not buffers[b].dedicated:
-            phases[0] += buffers[b].size_bytes
-            if b not in replaced:
-                phases[1] += buffers[b].size_bytes
-                phases[2] += buffers[b].size_bytes
-    for b in step.writes:
-        if b not in step.streamed_writes and not buffers[b].dedicated:
-            phases[1] += buffers[b].size_bytes
-            phases[2] += buffers[b].size_bytes
+    read = kept = written = 0
+    for b, nbytes in zip(step.reads, size, strict=False):
+        if b not in gone:
+            read += nbytes
+            kept += 0 if b in replaced else nbytes
+    for b, nbytes in zip(step.writes, size[len(step.reads) :], strict=True):
+        written += 0 if b in gone else nbytes
+    phases = [read, kept + written, kept + written]
     for workspace in step.workspaces:
         for phase in range(workspace.first, workspace.last + 1):
             phases[phase] += workspace.size_bytes
@@ -72,17 +74,18 @@ def menu(program: Program, i: int, inputs: Inputs = Inputs.ON_DEMAND) -> tuple[M
         return tuple(found)
     operands = (*step.reads, *step.writes)
     free = [b for b in _streamable(program, step, step.nest) if not _stays(program, b, inputs)]
-    for streamed in _subsets(program, free):
+    for streamed in _subsets(program, step, free, pool):
         bare = step_in_mode(
             program, StepMode(step=i, tiling=_NONE, footprint_bytes=0, tiles=1, traffic=_bare(streamed))
         )
         held = demand_of(program, bare)
         if held > pool:
             continue
-        held_places = frozenset(k for k, b in enumerate(operands) if b not in streamed)
+        gone = frozenset(streamed)
+        held_places = frozenset(k for k, b in enumerate(operands) if b not in gone)
         for nest, mode in _modes(step.nest, held_places, pool - held, program.alignment_bytes):
             made = _step_mode(program, i, nest, mode)
-            found.append(MenuItem(mode=made, demand_bytes=held + made.footprint_bytes, streamed=frozenset(streamed)))
+            found.append(MenuItem(mode=made, demand_bytes=held + made.footprint_bytes, streamed=gone))
     return _not_worse(found)
 
 
@@ -93,8 +96,9 @@ def smallest_demand(program: Program, i: int) -> tuple[int, Mode | None]:
         return demand_of(program, step), None
     operands = (*step.reads, *step.writes)
     streamed = tuple(_streamable(program, step, step.nest))
+    gone = frozenset(streamed)
     bare = step_in_mode(program, StepMode(step=i, tiling=_NONE, footprint_bytes=0, tiles=1, traffic=_bare(streamed)))
-    held_places = frozenset(k for k, b in enumerate(operands) if b not in streamed)
+    held_places = frozenset(k for k, b in enumerate(operands) if b not in gone)
     nests = [nest for nest in (step.nest, step.nest.in_two_passes) if nest is not None]
     least = min(
         (smallest_mode(n.nest, _buffers(n, program.alignment_bytes), n.operands_at(held_places)) for n in nests),
@@ -117,18 +121,27 @@ def _streamable(program: Program, step: Step, nest: StepNest) -> list[int]:
     operands = (*step.reads, *step.writes)
     known = {operands[place] for place in nest.places if place is not None}
     free = [b for b in known if not program.buffers[b].dedicated and program.buffers[b].size_bytes]
-    return sorted(free, key=lambda b: (-program.buffers[b].size_bytes, operands.index(b)))
+    place = {b: k for k, b in enumerate(operands)}
+    return sorted(free, key=lambda b: (-program.buffers[b].size_bytes, place[b]))
 
 
 def _stays(program: Program, b: int, inputs: Inputs) -> bool:
     return inputs is Inputs.RESIDENT and program.buffers[b].kind is BufferKind.INPUT
 
 
-def _subsets(program: Program, free: Sequence[int]) -> list[tuple[int, ...]]:
-    """Sets of operands to stream, fewest bytes first: all of the largest few, and the largest ones of any number."""
+def _subsets(program: Program, step: Step, free: Sequence[int], pool_bytes: int) -> list[tuple[int, ...]]:
+    """Sets of operands to stream, fewest bytes first.
+
+    All sets of the largest few operands; of more, as many of the largest as make the rest fit, and all.
+    """
     few = free[:MOST_STREAMED]
     found = [chosen for count in range(1, len(few) + 1) for chosen in combinations(few, count)]
-    found += [tuple(free[:count]) for count in range(len(few) + 1, len(free) + 1)]
+    if len(free) > len(few):
+        counts = range(len(few) + 1, len(free))
+        enough = bisect_left(counts, True, key=lambda count: demand_of(program, step, {*free[:count]}) < pool_bytes)
+        first = len(few) + 1 + enough
+        tried = (first + (len(free) - first) * share // 8 for share in (0, 1, 2, 4, 8))  # tiles need room too
+        found += [tuple(free[:count]) for count in dict.fromkeys(tried)]
     return sorted(found, key=lambda chosen: sum(program.buffers[b].size_bytes for b in chosen))
 
 
