@@ -76,12 +76,13 @@ def excess_bytes(program: Program, options: PlanningOptions, item: MenuItem) -> 
     if mode is None:
         return 0
     step, lives = program.steps[mode.step], lifetimes(program)
+    goes_round = program.weights_persist and options.start is Start.STEADY  # then a first use has a gap before it too
     total = mode.weight_repeat_bytes
     for each in mode.traffic:
         buffer = program.buffers[each.buffer]
         if each.buffer in step.writes:
             total += each.read_bytes + each.written_bytes - buffer.moved_bytes
-        elif lives[each.buffer].use_steps[0] == mode.step:
+        elif lives[each.buffer].use_steps[0] == mode.step and not (goes_round and buffer.kind is BufferKind.WEIGHT):
             once = buffer.kind is BufferKind.INPUT and options.inputs is Inputs.ON_DEMAND
             total += max(0, each.read_bytes - buffer.moved_bytes) if once else each.read_bytes
         else:
