@@ -28,11 +28,6 @@ def with_modes(program: Program, modes: Iterable[StepMode]) -> Program:
     return tiled
 
 
-def step_in_mode(program: Program, mode: StepMode) -> Step:
-    """One step of ``with_modes``."""
-    return _tiled(program, program.steps[mode.step], mode)
-
-
 def _tiled(program: Program, step: Step, mode: StepMode) -> Step:
     streamed = {each.buffer for each in mode.traffic}
     return replace(
@@ -56,12 +51,17 @@ def _updates(program: Program, step: Step, i: int, streamed: set[int]) -> Iterab
             yield update
             continue
         size = program.buffers[update.new].size_bytes
-        for old in step.may_overwrite:
-            dies = old not in streamed and old not in taken and _last_reads(program)[old] == i
-            if dies and program.buffers[old].size_bytes == size and not program.buffers[old].dedicated:
+        for old in replaceable(program, i):
+            if old not in streamed and old not in taken and program.buffers[old].size_bytes == size:
                 taken.add(old)
                 yield Update(old=old, new=update.new)
                 break
+
+
+def replaceable(program: Program, i: int) -> list[int]:
+    """Operands that die in step ``i`` and that its result may overwrite."""
+    step, last = program.steps[i], _last_reads(program)
+    return [b for b in step.may_overwrite if last[b] == i and not program.buffers[b].dedicated]
 
 
 @once_per_steps
