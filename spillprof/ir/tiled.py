@@ -34,7 +34,7 @@ def _tiled(program: Program, step: Step, mode: StepMode) -> Step:
         step,
         streamed_reads=tuple(b for b in step.reads if b in streamed),
         streamed_writes=tuple(b for b in step.writes if b in streamed),
-        updates=tuple(_updates(program, step, mode.step, streamed)) if step.updates else (),
+        updates=tuple(in_place(program, step, mode.step, streamed)) if step.updates else (),
         stream_staging_bytes=mode.footprint_bytes,
         tiles=mode.tiles,
         weight_repeat_bytes=mode.weight_repeat_bytes,
@@ -42,7 +42,8 @@ def _tiled(program: Program, step: Step, mode: StepMode) -> Step:
     )
 
 
-def _updates(program: Program, step: Step, i: int, streamed: set[int]) -> Iterable[Update]:
+def in_place(program: Program, step: Step, i: int, streamed: set[int]) -> Iterable[Update]:
+    """The in-place results of step ``i`` if these operands are streamed."""
     taken = {update.old for update in step.updates}
     for update in step.updates:
         if update.new in streamed:
