@@ -45,6 +45,7 @@ from spillprof.planning.options import Dma, Order, PlanningOptions, Recomputing
 from spillprof.planning.planner import make_plan, plan_and_choices
 from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.strategies import IDEAL, ONLINE_RULES, OPTIMAL, check_strategy
+from spillprof.planning.tiling.choice import oversized_steps
 from spillprof.timing.dma import Link, read_link, write_link
 from spillprof.timing.issue_times import best_issue_times
 from spillprof.timing.timeline import simulate
@@ -270,6 +271,7 @@ def _spills_nothing(fitted: Program, run: Run, strategy: str, undecided: Totals)
     return (
         choose_gaps is not None
         and not fitted.weights_persist
+        and not oversized_steps(fitted)
         and not undecided.compaction_count
         and not choose_gaps(fitted, run.target, run.planning)
     )

@@ -28,18 +28,13 @@ def with_modes(program: Program, modes: Iterable[StepMode]) -> Program:
     return tiled
 
 
-def step_in_mode(program: Program, mode: StepMode) -> Step:
-    """One step of ``with_modes``."""
-    return _tiled(program, program.steps[mode.step], mode)
-
-
 def _tiled(program: Program, step: Step, mode: StepMode) -> Step:
     streamed = {each.buffer for each in mode.traffic}
     return replace(
         step,
         streamed_reads=tuple(b for b in step.reads if b in streamed),
         streamed_writes=tuple(b for b in step.writes if b in streamed),
-        updates=tuple(_updates(program, step, mode.step, streamed)) if step.updates else (),
+        updates=tuple(in_place(program, step, mode.step, streamed)) if step.updates else (),
         stream_staging_bytes=mode.footprint_bytes,
         tiles=mode.tiles,
         weight_repeat_bytes=mode.weight_repeat_bytes,
@@ -47,7 +42,8 @@ def _tiled(program: Program, step: Step, mode: StepMode) -> Step:
     )
 
 
-def _updates(program: Program, step: Step, i: int, streamed: set[int]) -> Iterable[Update]:
+def in_place(program: Program, step: Step, i: int, streamed: set[int]) -> Iterable[Update]:
+    """The in-place results of step ``i`` if these operands are streamed."""
     taken = {update.old for update in step.updates}
     for update in step.updates:
         if update.new in streamed:
@@ -56,12 +52,17 @@ def _updates(program: Program, step: Step, i: int, streamed: set[int]) -> Iterab
             yield update
             continue
         size = program.buffers[update.new].size_bytes
-        for old in step.may_overwrite:
-            dies = old not in streamed and old not in taken and _last_reads(program)[old] == i
-            if dies and program.buffers[old].size_bytes == size and not program.buffers[old].dedicated:
+        for old in replaceable(program, i):
+            if old not in streamed and old not in taken and program.buffers[old].size_bytes == size:
                 taken.add(old)
                 yield Update(old=old, new=update.new)
                 break
+
+
+def replaceable(program: Program, i: int) -> list[int]:
+    """Operands that die in step ``i`` and that its result may overwrite."""
+    step, last = program.steps[i], _last_reads(program)
+    return [b for b in step.may_overwrite if last[b] == i and not program.buffers[b].dedicated]
 
 
 @once_per_steps

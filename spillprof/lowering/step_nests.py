@@ -16,6 +16,8 @@ from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 MOST_PARTS = 64
 """Parts in which a step takes its operands and gives its results, at most: finer pipelines gain little."""
 
+_MOST_OPERANDS = 256  # of a nest: a join of more is streamed without one
+
 
 def with_nests(
     steps: Sequence[Step], buffers: Sequence[Buffer], draft: Draft, target: Target, options: LoweringOptions
@@ -55,6 +57,8 @@ def _step_nest(
     accumulator_bits: int,
 ) -> StepNest | None:
     """None if an operand is neither a buffer of the step nor a weight, or a result is written in part."""
+    if len(found.nest.operands) > _MOST_OPERANDS:
+        return None
     place = {b: k for k, b in enumerate((*step.reads, *step.writes))}
     places: list[int | None] = []
     operands: list[NestOperand] = []

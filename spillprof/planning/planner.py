@@ -11,9 +11,10 @@ from spillprof.planning.options import PlanningOptions
 from spillprof.planning.placements import make_placement
 from spillprof.planning.run_facts import SimulationSpec
 from spillprof.planning.steady import run_to_steady_state
-from spillprof.planning.strategies import StrategyKind, check_strategy, lru
+from spillprof.planning.strategies import Strategy, StrategyKind, check_strategy, cost, lru
 from spillprof.planning.tiling.choice import choose_modes
-from spillprof.planning.traffic import transfer_costs
+from spillprof.planning.tiling.online import modes_as_met
+from spillprof.planning.traffic import count_traffic, transfer_costs
 
 
 def make_plan(program: Program, target: Target, strategy: str, options: PlanningOptions) -> Plan:
@@ -32,18 +33,25 @@ def plan_and_choices(program: Program, target: Target, strategy: str, options: P
     weights stay for the next inference is also a decision.)
     """
     row = check_strategy(strategy)
-    if row.kind is not StrategyKind.SEARCH:
-        program = with_modes(program, choose_modes(program, options))
     if row.kind is StrategyKind.SEARCH and program.capacity_bytes is not None:
         return optimize(program, target, options).plans[0], 1
-    if row.choose_gaps is not None:
-        gaps = row.choose_gaps(program, target, options)
-        if not gaps and not program.weights_persist:
-            plan, victims = _plan_online(program, target, strategy, options)
-            if not victims and not plan.moves:
-                return plan, 0
-        return plan_offline(program, target, gaps, strategy, options), 1
-    return _plan_online(program, target, strategy, options)
+    if row.choose_gaps is None:
+        modes = modes_as_met(program, target, options, row.rule or lru)
+        plan, victims = _plan_online(with_modes(program, modes), target, strategy, options)
+        return plan, victims + len(modes)
+    ways = dict.fromkeys((choose_modes(program, options), modes_as_met(program, target, options, cost)))
+    found = [_plan_offline(with_modes(program, modes), target, row, options) for modes in ways]
+    return min(found, key=lambda made: count_traffic(program, made[0]).spill_bytes)
+
+
+def _plan_offline(program: Program, target: Target, row: Strategy, options: PlanningOptions) -> tuple[Plan, int]:
+    assert row.choose_gaps is not None
+    gaps = row.choose_gaps(program, target, options)
+    if not gaps and not program.weights_persist:
+        plan, victims = _plan_online(program, target, row.name, options)
+        if not victims and not plan.moves:
+            return plan, 0
+    return plan_offline(program, target, gaps, row.name, options), 1
 
 
 def _plan_online(program: Program, target: Target, strategy: str, options: PlanningOptions) -> tuple[Plan, int]:

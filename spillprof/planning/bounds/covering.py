@@ -20,7 +20,7 @@ import numpy as np
 from spillprof.ir.arrays import Ints
 from spillprof.ir.memo import once_per_program
 from spillprof.ir.program import BufferKind, Program
-from spillprof.planning.bounds.family import OpenStep, family_gaps, is_open, open_steps
+from spillprof.planning.bounds.family import OpenStep, family_gaps, open_steps
 from spillprof.planning.gaps import (
     GapOption,
     Ranges,
@@ -33,6 +33,7 @@ from spillprof.planning.gaps import (
 )
 from spillprof.planning.liveness import demand_by_step, least_by_step, lifetimes
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.tiling.menus import is_open
 
 Price = Callable[[int], int]
 """The cost of one transfer of so many bytes."""

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from math import prod
 
 from spillprof.ir.modes import StepNest
-from spillprof.ir.program import BufferKind, Phase, Program, Step
+from spillprof.ir.program import BufferKind, Phase, Program
 from spillprof.planning.gaps import GapOption
 from spillprof.planning.liveness import demand_by_step, lifetimes, resident_inputs
 from spillprof.planning.options import Inputs, PlanningOptions, Start
 from spillprof.planning.tiling.cost import fixed_elements, operand_spans
-from spillprof.planning.tiling.menus import MOST_STREAMED, MenuItem, menu
+from spillprof.planning.tiling.menus import MOST_STREAMED, MenuItem, is_open, menu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +39,6 @@ def open_steps(program: Program, options: PlanningOptions, over_full: Sequence[i
         return {}
     fixed = resident_inputs(program, PlanningOptions(inputs=options.inputs))
     return {i: _open(program, options, fixed, i) for i in over_full if is_open(program.steps[i])}
-
-
-def is_open(step: Step) -> bool:
-    """Whether a plan may choose how the step is tiled."""
-    return step.nest is not None and step.mode is None and not step.streamed_reads and not step.streamed_writes
 
 
 def _open(program: Program, options: PlanningOptions, fixed: frozenset[int], i: int) -> OpenStep:

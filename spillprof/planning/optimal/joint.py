@@ -16,13 +16,12 @@ import numpy as np
 
 from spillprof.ir.modes import StepMode
 from spillprof.ir.program import BufferKind, Program
-from spillprof.planning.bounds.family import is_open
 from spillprof.planning.budget import Budget
 from spillprof.planning.gaps import GapKey, WriteBacks, gap_options, locked_bytes, unspilled_bytes
 from spillprof.planning.highs import quiet_solver, solve_integer
 from spillprof.planning.liveness import demand_by_step, lifetimes, resident_inputs
 from spillprof.planning.options import Inputs, PlanningOptions, Start
-from spillprof.planning.tiling.menus import MenuItem, menu
+from spillprof.planning.tiling.menus import MenuItem, is_open, menu
 
 MOST_BINARIES = 4_000
 """Modes and gaps together up to which the integer program is tried."""

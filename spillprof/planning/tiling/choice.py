@@ -7,14 +7,17 @@ backwards, until nothing changes.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
-from spillprof.ir.modes import StepMode
+from spillprof.ir.modes import OperandTraffic, StepMode
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.liveness import demand_by_step, lifetimes
 from spillprof.planning.options import Inputs, PlanningOptions, Start
 from spillprof.planning.tiling.menus import MenuItem, menu
 
 _ROUNDS = 6
+
+_Rank = tuple[int, int, int, int]
 
 
 def oversized_steps(program: Program) -> list[int]:
@@ -67,37 +70,37 @@ class ModeChoice:
 
     def alone(self, i: int) -> MenuItem:
         """The item that moves least if no other step streams."""
-        return min(self.menus[i], key=lambda item: self._rank(i, item, {}))
+        return self._best(i, {})[1]
 
     def improve(self, i: int) -> bool:
         """Give a step the item that costs least beside the items of the others; whether that changed it."""
+        rank, best = self._best(i, self.items)
         now = self.items[i]
-        best = min(self.menus[i], key=lambda item: self._rank(i, item, self.items))
-        if best is now or self._rank(i, best, self.items) >= self._rank(i, now, self.items):
+        if best is now or rank >= self._rank(i, now, self._prices(i, self.items)):
             return False
         self.items[i] = best
         return True
 
-    def _rank(self, i: int, item: MenuItem, others: dict[int, MenuItem]) -> tuple[int, int, int, int]:
+    def _best(self, i: int, others: Mapping[int, MenuItem]) -> tuple[_Rank, MenuItem]:
+        prices = self._prices(i, others)
+        ranks = [self._rank(i, item, prices) for item in self.menus[i]]
+        best = min(range(len(ranks)), key=ranks.__getitem__)
+        return ranks[best], self.menus[i][best]
+
+    def _prices(self, i: int, others: Mapping[int, MenuItem]) -> dict[int, int]:
+        """By operand: what streaming it in step ``i`` adds to what its buffer moves, its tiles at the step left out."""
+        step, costs = self._program.steps[i], self._costs
+        return {b: costs.added(b, i, others) for b in dict.fromkeys((*step.reads, *step.writes))}
+
+    def _rank(self, i: int, item: MenuItem, prices: Mapping[int, int]) -> _Rank:
         """(bytes, operands that are streamed, transfers, pool bytes)."""
-        step = self._program.steps[i]
-        cost = 0 if item.mode is None else item.mode.weight_repeat_bytes
-        before, others[i] = others.get(i), item
-        for b in dict.fromkeys((*step.reads, *step.writes)):
-            cost += self._costs.of(b, others)
-        if before is None:
-            del others[i]
-        else:
-            others[i] = before
-        transfers = 0 if item.mode is None else sum(each.transfers for each in item.mode.traffic)
+        if item.mode is None:
+            return 0, 0, 0, item.demand_bytes
+        cost, transfers = item.mode.weight_repeat_bytes, 0
+        for each in item.mode.traffic:
+            cost += prices[each.buffer] + self._costs.own(each, i)
+            transfers += each.transfers
         return cost, len(item.streamed), transfers, item.demand_bytes
-
-
-def _streams(item: MenuItem | None, b: int) -> tuple[int, int] | None:
-    """(bytes read, written) of a buffer that an item streams; None if it holds it."""
-    if item is None or item.mode is None or b not in item.streamed:
-        return None
-    return next((each.read_bytes, each.written_bytes) for each in item.mode.traffic if each.buffer == b)
 
 
 class UseCosts:
@@ -109,29 +112,37 @@ class UseCosts:
         self._loads_inputs = options.inputs is Inputs.ON_DEMAND
         self._goes_round = program.weights_persist and options.start is Start.STEADY
 
-    def of(self, b: int, items: Mapping[int, MenuItem]) -> int:
-        """Bytes of buffer ``b``, where steps take these items; the others hold it."""
-        buffer, life = self._program.buffers[b], self._lives[b]
-        uses = life.use_steps
-        traffic = [_streams(items.get(i), b) for i in uses]
-        if not any(each is not None for each in traffic):
+    def own(self, each: OperandTraffic, i: int) -> int:
+        """Bytes of the tiles themselves, at the step that streams the buffer."""
+        buffer, nbytes = self._program.buffers[each.buffer], each.read_bytes + each.written_bytes
+        if self._lives[each.buffer].use_steps[0] == i:
+            if buffer.kind is BufferKind.OUTPUT:
+                return nbytes - min(each.written_bytes, buffer.moved_bytes)
+            if buffer.kind is BufferKind.INPUT and self._loads_inputs:
+                return nbytes - min(each.read_bytes, buffer.moved_bytes)
+        return nbytes
+
+    def added(self, b: int, i: int, items: Mapping[int, MenuItem]) -> int:
+        """What streaming buffer ``b`` in step ``i``, not holding it, adds at the other steps.
+
+        ``items``: what the other steps do; those without one hold it.
+        """
+        uses = self._lives[b].use_steps
+        streams = [u != i and u in items and b in items[u].streamed for u in uses]
+        at = uses.index(i)
+        held = self._around(b, streams)
+        streams[at] = True
+        return self._around(b, streams) - held
+
+    def _around(self, b: int, streams: Sequence[bool]) -> int:
+        """Bytes of reloads and of the write-back, given which uses stream the buffer."""
+        if not any(streams):
             return 0
-        moved, total = buffer.moved_bytes, 0
-        for k, each in enumerate(traffic):
-            if k == 0 and life.write_step is not None:
-                if each is not None:
-                    read, written = each
-                    total += read + written - (moved if buffer.kind is BufferKind.OUTPUT else 0)
-                continue
-            if each is not None:
-                total += each[0]
-                if k == 0 and buffer.kind is BufferKind.INPUT and self._loads_inputs:
-                    total -= min(moved, each[0])
-            elif k and traffic[k - 1] is not None:
-                total += moved
-        if self._goes_round and buffer.kind is BufferKind.WEIGHT and traffic[0] is None and traffic[-1] is not None:
+        buffer, life = self._program.buffers[b], self._lives[b]
+        moved = buffer.moved_bytes
+        total = moved * sum(before and not after for before, after in pairwise(streams))
+        if self._goes_round and buffer.kind is BufferKind.WEIGHT and streams[-1] and not streams[0]:
             total += moved
-        written_by_step = life.write_step is not None and traffic[0] is not None
-        if buffer.kind is BufferKind.ACTIVATION and not written_by_step:
+        if buffer.kind is BufferKind.ACTIVATION and not (life.write_step is not None and streams[0]):
             total += moved
         return total

@@ -1,7 +1,7 @@
 """Menus: the modes that a step of a program may take in its pool, each with what it needs and what it moves."""
 
 from bisect import bisect_left
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -10,8 +10,8 @@ from math import prod
 from spillprof.ir.loop_nest import Tiling
 from spillprof.ir.memo import once_per_program
 from spillprof.ir.modes import OperandTraffic, StepMode, StepNest
-from spillprof.ir.program import BufferKind, Program, Step
-from spillprof.ir.tiled import step_in_mode
+from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program, Step
+from spillprof.ir.tiled import replaceable
 from spillprof.planning.options import Inputs
 from spillprof.planning.tiling.cost import TileBuffers
 from spillprof.planning.tiling.modes import Mode, modes, smallest_mode
@@ -31,33 +31,6 @@ class MenuItem:
     demand_bytes: int  # of the pool, in the fullest phase
     streamed: frozenset[int] = frozenset()  # buffers that pass in tiles
 
-    @property
-    def moved_bytes(self) -> int:
-        """DRAM bytes of what passes in tiles."""
-        return 0 if self.mode is None else self.mode.moved_bytes
-
-
-def demand_of(program: Program, step: Step, streamed: Set[int] | None = None) -> int:
-    """Pool bytes that a step needs in its fullest phase, as ``liveness.demand_by_step`` counts.
-
-    ``streamed``: the operands that pass in tiles, if not those of the step.
-    """
-    gone = {*step.streamed_reads, *step.streamed_writes} if streamed is None else streamed
-    size = [0 if b.dedicated else b.size_bytes for b in (program.buffers[b] for b in (*step.reads, *step.writes))]
-    replaced = {update.old for update in step.updates}
-    read = kept = written = 0
-    for b, nbytes in zip(step.reads, size, strict=False):
-        if b not in gone:
-            read += nbytes
-            kept += 0 if b in replaced else nbytes
-    for b, nbytes in zip(step.writes, size[len(step.reads) :], strict=True):
-        written += 0 if b in gone else nbytes
-    phases = [read, kept + written, kept + written]
-    for workspace in step.workspaces:
-        for phase in range(workspace.first, workspace.last + 1):
-            phases[phase] += workspace.size_bytes
-    return max(phases) + step.stream_staging_bytes
-
 
 @once_per_program
 def menu(program: Program, i: int, inputs: Inputs = Inputs.ON_DEMAND) -> tuple[MenuItem, ...]:
@@ -66,117 +39,215 @@ def menu(program: Program, i: int, inputs: Inputs = Inputs.ON_DEMAND) -> tuple[M
     The one that holds everything comes first, where it fits; then those that stream less. Empty if no tile fits. A step
     without known loops has one way. Operands that have a dedicated slot, or stay for the whole run, are held.
     """
-    step = program.steps[i]
-    pool = (program.capacity_bytes or 0) - program.reserved_bytes
-    untiled = MenuItem(mode=None, demand_bytes=demand_of(program, step))
-    found = [untiled] if untiled.demand_bytes <= pool else []
-    if step.nest is None or step.streamed_reads or step.streamed_writes:
-        return tuple(found)
-    operands = (*step.reads, *step.writes)
-    free = [b for b in _streamable(program, step, step.nest) if not _stays(program, b, inputs)]
-    for streamed in _subsets(program, step, free, pool):
-        bare = step_in_mode(
-            program, StepMode(step=i, tiling=_NONE, footprint_bytes=0, tiles=1, traffic=_bare(streamed))
-        )
-        held = demand_of(program, bare)
-        if held > pool:
-            continue
-        gone = frozenset(streamed)
-        held_places = frozenset(k for k, b in enumerate(operands) if b not in gone)
-        for nest, mode in _modes(step.nest, held_places, pool - held, program.alignment_bytes):
-            made = _step_mode(program, i, nest, mode)
-            found.append(MenuItem(mode=made, demand_bytes=held + made.footprint_bytes, streamed=gone))
-    return _not_worse(found)
+    step, operands = program.steps[i], (*program.steps[i].reads, *program.steps[i].writes)
+    return tuple(
+        [
+            MenuItem(
+                mode=None
+                if each.tiling is None
+                else StepMode(
+                    step=i,
+                    tiling=each.tiling,
+                    footprint_bytes=each.footprint_bytes,
+                    tiles=each.tiles,
+                    traffic=tuple(
+                        [
+                            OperandTraffic(
+                                buffer=operands[t.buffer],
+                                read_bytes=t.read_bytes,
+                                written_bytes=t.written_bytes,
+                                passes=t.passes,
+                                transfers=t.transfers,
+                            )
+                            for t in each.traffic
+                        ]
+                    ),
+                    weight_passes=each.weight_passes,
+                    weight_repeat_bytes=each.weight_repeat_bytes,
+                    in_two_passes=each.in_two_passes,
+                ),
+                demand_bytes=each.demand_bytes,
+                streamed=frozenset([operands[t.buffer] for t in each.traffic]),
+            )
+            for each in _ways(_shape_of(program, i, inputs), is_open(step))
+        ]
+    )
+
+
+def is_open(step: Step) -> bool:
+    """Whether a plan may choose how the step is tiled."""
+    return step.nest is not None and step.mode is None and not step.streamed_reads and not step.streamed_writes
 
 
 def smallest_demand(program: Program, i: int) -> tuple[int, Mode | None]:
     """The fewest pool bytes that step ``i`` needs with everything streamed that may be; and its tiling."""
-    step = program.steps[i]
-    if step.nest is None:
-        return demand_of(program, step), None
-    operands = (*step.reads, *step.writes)
-    streamed = tuple(_streamable(program, step, step.nest))
-    gone = frozenset(streamed)
-    bare = step_in_mode(program, StepMode(step=i, tiling=_NONE, footprint_bytes=0, tiles=1, traffic=_bare(streamed)))
-    held_places = frozenset(k for k, b in enumerate(operands) if b not in gone)
-    nests = [nest for nest in (step.nest, step.nest.in_two_passes) if nest is not None]
+    shape = _shape_of(program, i, Inputs.ON_DEMAND)
+    untiled = shape.demand_bytes(frozenset())
+    if shape.nest is None:
+        return untiled, None
+    streamed = frozenset(shape.free)
+    held = frozenset(range(len(shape.sizes))) - streamed
+    nests = [nest for nest in (shape.nest, shape.nest.in_two_passes) if nest is not None]
     least = min(
-        (smallest_mode(n.nest, _buffers(n, program.alignment_bytes), n.operands_at(held_places)) for n in nests),
+        (smallest_mode(n.nest, _buffers(n, shape.alignment_bytes), n.operands_at(held)) for n in nests),
         key=lambda mode: mode.cost.footprint_bytes,
     )
-    tiled = demand_of(program, bare) + least.cost.footprint_bytes
-    untiled = demand_of(program, step)
+    tiled = shape.demand_bytes(streamed) + least.cost.footprint_bytes
     return (untiled, None) if untiled <= tiled else (tiled, least)
 
 
-_NONE = Tiling(tile=(), order=())
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What decides the ways to run a step: equal steps have equal ones. Operands go by their place."""
+
+    nest: StepNest | None
+    reads: int  # operands that are read; the others are written
+    sizes: tuple[int, ...]  # pool bytes of each operand
+    moved: tuple[int, ...]  # bytes of a transfer of each
+    free: tuple[int, ...]  # operands that may pass in tiles, the largest first
+    updates: tuple[tuple[int, int], ...]  # in-place results: places of the old and the new operand
+    replaceable: tuple[int, ...]  # operands that die and may be overwritten
+    scratch: tuple[int, ...]  # bytes of workspaces, by phase
+    pool_bytes: int
+    alignment_bytes: int
+
+    def demand_bytes(self, streamed: Set[int]) -> int:
+        """Pool bytes in the fullest phase with these operands streamed, without their tiles."""
+        replaced = self._replaced(streamed)
+        sizes = self.sizes
+        read = sum([sizes[p] for p in range(self.reads) if p not in streamed])
+        kept = read - sum([sizes[p] for p in replaced])
+        written = sum([sizes[p] for p in range(self.reads, len(sizes)) if p not in streamed])
+        return max(read + self.scratch[0], kept + written + max(self.scratch[1:]))
+
+    def _replaced(self, streamed: Set[int]) -> set[int]:
+        """Operands that a result takes the place of: see ``spillprof.ir.tiled``."""
+        taken, found = {old for old, _ in self.updates}, set()
+        for old, new in self.updates:
+            if new in streamed:
+                continue
+            if old in streamed:
+                fitting = (p for p in self.replaceable if p not in streamed and p not in taken)
+                old = next((p for p in fitting if self.sizes[p] == self.sizes[new]), -1)
+                if old < 0:
+                    continue
+                taken.add(old)
+            found.add(old)
+        return found
 
 
-def _bare(streamed: Sequence[int]) -> tuple[OperandTraffic, ...]:
-    return tuple(OperandTraffic(buffer=b, read_bytes=0, written_bytes=0, passes=1, transfers=1) for b in streamed)
-
-
-def _streamable(program: Program, step: Step, nest: StepNest) -> list[int]:
-    """Operands that may pass in tiles: what the nest knows, without dedicated slots. The largest first."""
+def _shape_of(program: Program, i: int, inputs: Inputs) -> _Shape:
+    step, buffers = program.steps[i], program.buffers
     operands = (*step.reads, *step.writes)
-    known = {operands[place] for place in nest.places if place is not None}
-    free = [b for b in known if not program.buffers[b].dedicated and program.buffers[b].size_bytes]
-    place = {b: k for k, b in enumerate(operands)}
-    return sorted(free, key=lambda b: (-program.buffers[b].size_bytes, place[b]))
+    sizes = tuple([0 if buffers[b].dedicated else buffers[b].size_bytes for b in operands])
+    known = () if step.nest is None else {place for place in step.nest.places if place is not None}
+    stays = BufferKind.INPUT if inputs is Inputs.RESIDENT else None
+    free = [p for p in known if sizes[p] and buffers[operands[p]].kind is not stays]
+    place = {b: p for p, b in enumerate(operands)} if step.updates else {}
+    scratch = [0] * PHASES_PER_STEP
+    for workspace in step.workspaces:
+        for phase in range(workspace.first, workspace.last + 1):
+            scratch[phase] += workspace.size_bytes
+    return _Shape(
+        nest=step.nest,
+        reads=len(step.reads),
+        sizes=sizes,
+        moved=tuple([buffers[b].moved_bytes for b in operands]),
+        free=tuple(sorted(free, key=lambda p: (-sizes[p], p))),
+        updates=tuple([(place[u.old], place[u.new]) for u in step.updates]),
+        replaceable=tuple([place[b] for b in replaceable(program, i)]) if step.updates else (),
+        scratch=tuple(scratch),
+        pool_bytes=(program.capacity_bytes or 0) - program.reserved_bytes,
+        alignment_bytes=program.alignment_bytes,
+    )
 
 
-def _stays(program: Program, b: int, inputs: Inputs) -> bool:
-    return inputs is Inputs.RESIDENT and program.buffers[b].kind is BufferKind.INPUT
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """A way to run a step, in terms of places."""
+
+    demand_bytes: int
+    tiling: Tiling | None = None  # None: all operands are held
+    footprint_bytes: int = 0
+    tiles: int = 1
+    traffic: tuple[OperandTraffic, ...] = ()
+    weight_passes: int = 1
+    weight_repeat_bytes: int = 0
+    in_two_passes: bool = False
+
+    @property
+    def moved_bytes(self) -> int:
+        return self.weight_repeat_bytes + sum([each.read_bytes + each.written_bytes for each in self.traffic])
+
+    @property
+    def streamed(self) -> frozenset[int]:
+        return frozenset([each.buffer for each in self.traffic])
 
 
-def _subsets(program: Program, step: Step, free: Sequence[int], pool_bytes: int) -> list[tuple[int, ...]]:
+@lru_cache(maxsize=8192)
+def _ways(shape: _Shape, may_be_tiled: bool) -> tuple[_Way, ...]:
+    untiled = _Way(demand_bytes=shape.demand_bytes(frozenset()))
+    found = [untiled] if untiled.demand_bytes <= shape.pool_bytes else []
+    if shape.nest is None or not may_be_tiled:
+        return tuple(found)
+    for chosen in _subsets(shape):
+        streamed = frozenset(chosen)
+        demand = shape.demand_bytes(streamed)
+        held = frozenset(range(len(shape.sizes))) - streamed
+        if demand <= shape.pool_bytes:
+            for nest, mode in _modes(shape.nest, held, shape.pool_bytes - demand, shape.alignment_bytes):
+                found.append(_way(shape, nest, mode, demand))
+    return _not_worse(found)
+
+
+def _subsets(shape: _Shape) -> list[tuple[int, ...]]:
     """Sets of operands to stream, fewest bytes first.
 
-    All sets of the largest few operands; of more, as many of the largest as make the rest fit, and all.
+    All sets of the largest few operands; of more, as many of the largest as make the rest fit, some more, and all.
     """
+    free = shape.free
     few = free[:MOST_STREAMED]
     found = [chosen for count in range(1, len(few) + 1) for chosen in combinations(few, count)]
     if len(free) > len(few):
         counts = range(len(few) + 1, len(free))
-        enough = bisect_left(counts, True, key=lambda count: demand_of(program, step, {*free[:count]}) < pool_bytes)
+        enough = bisect_left(counts, True, key=lambda n: shape.demand_bytes({*free[:n]}) < shape.pool_bytes)
         first = len(few) + 1 + enough
         tried = (first + (len(free) - first) * share // 8 for share in (0, 1, 2, 4, 8))  # tiles need room too
-        found += [tuple(free[:count]) for count in dict.fromkeys(tried)]
-    return sorted(found, key=lambda chosen: sum(program.buffers[b].size_bytes for b in chosen))
+        found += [free[:count] for count in dict.fromkeys(tried)]
+    return sorted(found, key=lambda chosen: sum([shape.sizes[p] for p in chosen]))
 
 
 def _buffers(nest: StepNest, alignment_bytes: int) -> TileBuffers:
     return TileBuffers(accumulator_bits=nest.accumulator_bits, alignment_bytes=alignment_bytes)
 
 
-@lru_cache(maxsize=8192)
 def _modes(
-    nest: StepNest, held_places: frozenset[int], room_bytes: int, alignment_bytes: int
-) -> tuple[tuple[StepNest, Mode], ...]:
+    nest: StepNest, held: frozenset[int], room_bytes: int, alignment_bytes: int
+) -> Iterator[tuple[StepNest, Mode]]:
     """Modes with these operands held: the fewest bytes first, the fewest tiles worth their bytes, and smaller ones."""
     for each in (nest, nest.in_two_passes):
         if each is None:
             continue
-        found = modes(each.nest, room_bytes, _buffers(each, alignment_bytes), each.operands_at(held_places))
-        if found:
-            kept = [found[0]]
-            for mode in sorted(found[1:], key=lambda m: -m.cost.footprint_bytes):
-                if mode.cost.footprint_bytes <= _LESS_ROOM * kept[-1].cost.footprint_bytes and len(kept) < _FOOTPRINTS:
-                    kept.append(mode)
-            quick = min(found, key=lambda m: m.cost.moved_bytes + _TILE_BYTES * m.cost.tiles)
-            smallest = min(found, key=lambda m: m.cost.footprint_bytes)
-            kept += [mode for mode in dict.fromkeys((quick, smallest)) if mode not in kept]
-            return tuple((each, mode) for mode in kept)
-    return ()
+        found = modes(each.nest, room_bytes, _buffers(each, alignment_bytes), each.operands_at(held), few=True)
+        if not found:
+            continue
+        kept = [found[0]]
+        for mode in sorted(found[1:], key=lambda m: -m.cost.footprint_bytes):
+            if mode.cost.footprint_bytes <= _LESS_ROOM * kept[-1].cost.footprint_bytes and len(kept) < _FOOTPRINTS:
+                kept.append(mode)
+        quick = min(found, key=lambda m: m.cost.moved_bytes + _TILE_BYTES * m.cost.tiles)
+        smallest = min(found, key=lambda m: m.cost.footprint_bytes)
+        yield from ((each, mode) for mode in dict.fromkeys((*kept, quick, smallest)))
+        return
 
 
 _TILE_BYTES = 4096  # that a mode may move to have a tile less
 
 
-def _step_mode(program: Program, i: int, nest: StepNest, mode: Mode) -> StepMode:
-    """The mode in terms of the program's buffers."""
-    step, cost, tiling = program.steps[i], mode.cost, mode.tiling
-    operands, trips = (*step.reads, *step.writes), tiling.trips(nest.nest)
+def _way(shape: _Shape, nest: StepNest, mode: Mode, demand_bytes: int) -> _Way:
+    """A mode, in terms of places."""
+    cost, tiling = mode.cost, mode.tiling
+    trips = tiling.trips(nest.nest)
     traffic: dict[int, OperandTraffic] = {}
     weight_passes, weight_repeat_bytes = 1, 0
     for p, (operand, place) in enumerate(zip(nest.nest.operands, nest.places, strict=True)):
@@ -187,30 +258,29 @@ def _step_mode(program: Program, i: int, nest: StepNest, mode: Mode) -> StepMode
             weight_passes = max(weight_passes, passes)
             weight_repeat_bytes += max(0, cost.read_bytes[p] - operand.nbytes)
             continue
-        b = operands[place]
         own = prod(trips[axis] for axis in operand.axes)
-        moved = program.buffers[b].moved_bytes
+        moved = shape.moved[place]
         read, written = (
             as_moved(nbytes, operand.nbytes, moved) for nbytes in (cost.read_bytes[p], cost.written_bytes[p])
         )
         visits = passes * own + ((passes - 1) * own if operand.is_output else 0)
-        known = traffic.get(b)
-        traffic[b] = OperandTraffic(
-            buffer=b,
+        known = traffic.get(place)
+        traffic[place] = OperandTraffic(
+            buffer=place,
             read_bytes=read + (known.read_bytes if known else 0),
             written_bytes=written + (known.written_bytes if known else 0),
             passes=passes + (known.passes if known else 0),
             transfers=visits + (known.transfers if known else 0),
         )
-    return StepMode(
-        step=i,
+    return _Way(
+        demand_bytes=demand_bytes + cost.footprint_bytes,
         tiling=tiling,
         footprint_bytes=cost.footprint_bytes,
         tiles=cost.tiles,
-        traffic=tuple(traffic[b] for b in operands if b in traffic),
+        traffic=tuple([traffic[place] for place in sorted(traffic)]),
         weight_passes=weight_passes,
         weight_repeat_bytes=weight_repeat_bytes,
-        in_two_passes=nest is step.nest.in_two_passes if step.nest else False,
+        in_two_passes=nest is not shape.nest,
     )
 
 
@@ -219,25 +289,23 @@ def as_moved(nbytes: int, whole_bytes: int, moved_bytes: int) -> int:
     return -(-nbytes * moved_bytes // whole_bytes) if 0 < moved_bytes < whole_bytes else nbytes
 
 
-def _not_worse(found: Sequence[MenuItem]) -> tuple[MenuItem, ...]:
-    """Without items that stream what another one streams, and more, and need or move no less."""
-    kept: list[MenuItem] = []
-    for item in sorted(found, key=lambda x: (len(x.streamed), x.moved_bytes, x.demand_bytes)):
+def _not_worse(found: Sequence[_Way]) -> tuple[_Way, ...]:
+    """Without ways that stream what another one streams, and more, and need or move no less."""
+    kept: list[_Way] = []
+    for way in sorted(found, key=lambda x: (len(x.traffic), x.moved_bytes, x.demand_bytes)):
         if not any(
-            other.streamed <= item.streamed and other.demand_bytes <= item.demand_bytes and _moves_no_more(other, item)
+            other.demand_bytes <= way.demand_bytes and other.streamed <= way.streamed and _moves_no_more(other, way)
             for other in kept
         ):
-            kept.append(item)
+            kept.append(way)
     return tuple(kept)
 
 
-def _moves_no_more(one: MenuItem, other: MenuItem) -> bool:
-    """Whether one item moves no more of any buffer, nor weights, and has no more tiles."""
-    if one.mode is None:
+def _moves_no_more(one: _Way, other: _Way) -> bool:
+    """Whether one way moves no more of any operand, nor weights, and has no more tiles."""
+    if one.tiling is None:
         return True
-    if other.mode is None or one.mode.tiles > other.mode.tiles:
+    if one.tiles > other.tiles or one.weight_repeat_bytes > other.weight_repeat_bytes:
         return False
-    traffic = {each.buffer: each.read_bytes + each.written_bytes for each in other.mode.traffic}
-    return one.mode.weight_repeat_bytes <= other.mode.weight_repeat_bytes and all(
-        each.read_bytes + each.written_bytes <= traffic[each.buffer] for each in one.mode.traffic
-    )
+    traffic = {each.buffer: each.read_bytes + each.written_bytes for each in other.traffic}
+    return all(each.read_bytes + each.written_bytes <= traffic[each.buffer] for each in one.traffic)
