@@ -15,7 +15,7 @@ Choice = Mapping[int, StepMode | None]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Stretch between two uses of a buffer; of a weight that stays, also between its last use and the next first one."""
+    """Steps between two uses of a buffer; of a weight that stays, also from the last use to the next first one."""
 
     buffer: int
     before: int
