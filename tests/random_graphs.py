@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 from graphs import MACHINE, graph, op
+from hypothesis import note
 from hypothesis import strategies as st
 
 from spillprof.engine.engine import Engine
@@ -209,7 +210,23 @@ def small_runs(
     )
     least, most = sram_range(run)
     unit = run.target.alignment_bytes
-    return run.at(draw(st.integers(least // unit, -(-most // unit))) * unit)
+    run = run.at(draw(st.integers(least // unit, -(-most // unit))) * unit)
+    note(described(run))
+    return run
+
+
+def described(run: Run) -> str:
+    """The run in a few lines."""
+    g, target, options = run.graph, run.target, run.lowering
+    lines = [
+        f"{target.sram_bytes} B, alignment {target.alignment_bytes}, accumulators "
+        f"{target.accumulator_bytes_per_output}, weights {options.weights}, fuse {options.fuse}, in place "
+        f"{options.inplace}, {options.act_dtype}; {run.planning}"
+    ]
+    for each in g.operators:
+        shapes = [g.tensors[name].shape for name in (*each.inputs, *each.outputs)]
+        lines.append(f"  {each.op_type} {each.inputs} -> {each.outputs} {shapes} {dict(each.attributes)}")
+    return "\n".join([*lines, f"  outputs {g.outputs}"])
 
 
 def sram_range(run: Run) -> tuple[int, int]:

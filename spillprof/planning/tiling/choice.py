@@ -6,9 +6,10 @@ set of steps that stream it; the choice starts from each step by itself and impr
 backwards, until nothing changes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from spillprof.ir.errors import CapacityError
 from spillprof.ir.modes import OperandTraffic, StepMode
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.liveness import demand_by_step, lifetimes
@@ -32,6 +33,19 @@ def oversized_steps(program: Program) -> list[int]:
     ]
 
 
+def menus_of(program: Program, steps: Iterable[int], inputs: Inputs) -> dict[int, tuple[MenuItem, ...]]:
+    """The menus of some steps of a fitted program. ``CapacityError`` if one is empty: inputs stay, and no tile fits."""
+    found = {i: menu(program, i, inputs) for i in steps}
+    for i, items in found.items():
+        if not items:
+            raise CapacityError(
+                f"graph inputs cannot stay on-chip: operator '{program.steps[i].name}' does not fit beside those that "
+                "it reads, however it is tiled",
+                hint="load inputs on demand (--inputs on-demand), or give more --sram",
+            )
+    return found
+
+
 def choose_modes(
     program: Program, options: PlanningOptions, start: Mapping[int, StepMode] | None = None
 ) -> tuple[StepMode, ...]:
@@ -42,7 +56,7 @@ def choose_modes(
     steps = sorted({*oversized_steps(program), *(start or {})})
     if not steps:
         return ()
-    choice = ModeChoice(program, options, {i: menu(program, i, options.inputs) for i in steps})
+    choice = ModeChoice(program, options, menus_of(program, steps, options.inputs))
     for i in steps:
         known = None if start is None else start.get(i)
         items = choice.menus[i]

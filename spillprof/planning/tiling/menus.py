@@ -80,20 +80,21 @@ def is_open(step: Step) -> bool:
 
 
 def smallest_demand(program: Program, i: int) -> tuple[int, Mode | None]:
-    """The fewest pool bytes that step ``i`` needs with everything streamed that may be; and its tiling."""
-    shape = _shape_of(program, i, Inputs.ON_DEMAND)
-    untiled = shape.demand_bytes(frozenset())
-    if shape.nest is None:
-        return untiled, None
-    streamed = frozenset(shape.free)
-    held = frozenset(range(len(shape.sizes))) - streamed
-    nests = [nest for nest in (shape.nest, shape.nest.in_two_passes) if nest is not None]
-    least = min(
-        (smallest_mode(n.nest, _buffers(n, shape.alignment_bytes), n.operands_at(held)) for n in nests),
-        key=lambda mode: mode.cost.footprint_bytes,
-    )
-    tiled = shape.demand_bytes(streamed) + least.cost.footprint_bytes
-    return (untiled, None) if untiled <= tiled else (tiled, least)
+    """The fewest pool bytes that step ``i`` needs in any of its modes, and its tiling there; None if it is untiled."""
+    return _smallest(_shape_of(program, i, Inputs.ON_DEMAND))
+
+
+@lru_cache(maxsize=2048)
+def _smallest(shape: "_Shape") -> tuple[int, Mode | None]:
+    found: list[tuple[int, Mode | None]] = [(shape.demand_bytes(frozenset()), None)]
+    nests = () if shape.nest is None else (shape.nest, shape.nest.in_two_passes)
+    for nest in filter(None, nests):
+        for chosen in _subsets(shape):
+            streamed = frozenset(chosen)
+            held = nest.operands_at(frozenset(range(len(shape.sizes))) - streamed)
+            tiled = smallest_mode(nest.nest, _buffers(nest, shape.alignment_bytes), held)
+            found.append((shape.demand_bytes(streamed) + tiled.cost.footprint_bytes, tiled))
+    return min(found, key=lambda each: each[0])
 
 
 @dataclass(frozen=True, slots=True)

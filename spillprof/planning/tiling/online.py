@@ -18,8 +18,8 @@ from spillprof.planning.liveness import demand_by_step
 from spillprof.planning.options import PlanningOptions, WriteBack
 from spillprof.planning.run_facts import RunFacts, run_facts
 from spillprof.planning.strategies import STANDING_RULES, EvictionRule
-from spillprof.planning.tiling.choice import UseCosts, oversized_steps
-from spillprof.planning.tiling.menus import MenuItem, menu
+from spillprof.planning.tiling.choice import UseCosts, menus_of, oversized_steps
+from spillprof.planning.tiling.menus import MenuItem
 from spillprof.planning.traffic import transfer_costs
 
 
@@ -30,13 +30,14 @@ def modes_as_met(
     oversized = frozenset(oversized_steps(program))
     if not oversized:
         return ()
+    menus = menus_of(program, sorted(oversized), options.inputs)
     run = _Run(program, target, options, rule)
     demand = demand_by_step(program).tolist()
     chosen: list[StepMode] = []
     for i in range(max(oversized) + 1):
         item = MenuItem(mode=None, demand_bytes=demand[i])
         if i in oversized:
-            item = run.cheapest(i, menu(program, i, options.inputs))
+            item = run.cheapest(i, menus[i])
             if item.mode is not None:
                 chosen.append(item.mode)
         run.step(i, item)
