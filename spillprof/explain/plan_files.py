@@ -56,7 +56,8 @@ def check_plan(engine: Engine, run: Run, plan_json: Mapping[str, Any]) -> PlanCh
     charged = charges(fitted, plan, run.planning)
     result = result_of(fitted, run.target, plan, simulate(fitted, plan, run.target), charged, ladder)
     result = replace(result, order_searched=causes.order_is_searched)
-    return PlanCheck(violations=(), result=against_ideal(min(engine.ideal_s(run), result.latency_s), result))
+    ends_s = engine.infinite(run).timeline.step_end_s.tolist()
+    return PlanCheck(violations=(), result=against_ideal(min(engine.ideal_s(run), result.latency_s), result, ends_s))
 
 
 def check_bound(engine: Engine, run: Run, certificate: Certificate) -> int:

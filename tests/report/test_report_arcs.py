@@ -54,4 +54,4 @@ def test_no_spills_are_not_said_of_operators_that_fit() -> None:
     p = graph({"x": (64,)}, ["Softmax x -> y"], outputs="y", tensors={"y": (512,)})
     tiled = analyze(p, MACHINE.with_overrides(sram_bytes=1024), AnalyzeOptions(strategies=("lru",)))
     assert tiled.results[0].spill_bytes == 0
-    assert "(1 operator does not fit and is tiled through DRAM, but moves only what must move anyway)" in verdict(tiled)
+    assert "(1 operator runs in tiles, but moves only what must move anyway)" in verdict(tiled)
