@@ -217,7 +217,9 @@ def test_plans_are_legal_above_the_bound_and_their_parts_add_up(
 
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=SLOW)
-@given(run=small_runs(4, weights=(WeightsPolicy.STREAM, WeightsPolicy.CACHED)), strategy=st.sampled_from(FINITE))
+@given(
+    run=small_runs(4, (WeightsPolicy.STREAM, WeightsPolicy.CACHED), loops_known=True), strategy=st.sampled_from(FINITE)
+)
 def test_the_smallest_memory_is_named_and_is_enough(run: Run, strategy: str) -> None:
     least, _ = sram_range(run)
     unit = run.target.alignment_bytes
