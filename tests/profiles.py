@@ -167,7 +167,7 @@ def make_profile(n_steps: int = 200, *, hostile: bool = True) -> Profile:
         ),
         oversized=(
             StreamedOperator(step=9, name=names[9], demand_bytes=40 * MIB, streamed_bytes=30 * MIB,
-                             tiling_could_remove_bytes=18 * MIB),
+                             beyond_bytes=18 * MIB, passes_bytes=2 * MIB, tiling="rows in 5 tiles of 12"),
         ),
         ideal=Ideal(
             latency_s=n_steps * STEP_S,

@@ -256,4 +256,5 @@ def smallest_demands(program: Program) -> list[int]:
 
 
 def _all_bytes(program: Program) -> list[int]:
-    return [sum(buffer.size_bytes for buffer in program.buffers)]
+    workspaces = [sum(w.size_bytes for w in step.workspaces) for step in program.steps]
+    return [sum(buffer.size_bytes for buffer in program.buffers) + max(workspaces, default=0)]

@@ -3,7 +3,8 @@
 The strategy's plan is compared with a ladder of counterfactual plans, each without one more disturbance: addresses,
 late release, the policy, the order. The bytes that a rung saves, compared with the least so far, are the cost of its
 disturbance. They are taken first from spills that the counterfactual plan avoids, then from the rest, latest first.
-What the last rung still spills is caused by capacity.
+What the last rung still spills is caused by capacity. Before all of this, what tiles move beyond the best mode of their
+operator, alone in the whole memory, is caused by tiling.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ SpillSite = tuple[str, str]
 """A spill, independent of step numbers: (buffer, operator of its last use before the spill)."""
 
 FRAGMENTATION, LATE_RELEASE, POLICY, ORDER, CAPACITY = "fragmentation", "late release", "policy", "order", "capacity"
+TILING = "tiling"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +37,16 @@ def spill_sites(program: Program, plan: Plan) -> frozenset[SpillSite]:
 
 
 def causes_by_step(
-    program: Program, charged: Sequence[Charge], streamed: Mapping[tuple[int, int], int], ladder: Sequence[Rung]
+    program: Program,
+    charged: Sequence[Charge],
+    streamed: Mapping[tuple[int, int], int],
+    ladder: Sequence[Rung],
+    tiling: Mapping[int, int] | None = None,
 ) -> dict[int, CauseBytes]:
     """Spill bytes of each step by cause; together they are all charged and streamed bytes.
 
-    ``streamed``: bytes beyond the compulsory by (buffer, step). They come last: only finer tiling could save them.
+    ``streamed``: bytes beyond the compulsory by (buffer, step); they come last. ``tiling``: those of each step that are
+    caused by tiling.
     """
     spills = [
         (
@@ -54,6 +61,15 @@ def causes_by_step(
     own += spills
     left = [nbytes for *_, nbytes in own]
     found: dict[int, dict[str, int]] = {}
+    waste = dict(tiling or {})
+    for k in range(len(streamed)):
+        step = own[k][1]
+        taken = min(left[k], waste.get(step, 0))
+        if taken:
+            left[k] -= taken
+            waste[step] -= taken
+            by_cause = found.setdefault(step, {})
+            by_cause[TILING] = by_cause.get(TILING, 0) + taken
     least = sum(left)
     for rung in ladder:
         gone = max(0, least - rung.spill_bytes)
@@ -82,6 +98,7 @@ def added_up(parts: Sequence[CauseBytes]) -> CauseBytes:
         capacity_bytes=sum(p.capacity_bytes for p in parts),
         order_bytes=sum(p.order_bytes for p in parts),
         policy_bytes=sum(p.policy_bytes for p in parts),
+        tiling_bytes=sum(p.tiling_bytes for p in parts),
         late_release_bytes=sum(p.late_release_bytes for p in parts),
         fragmentation_bytes=sum(p.fragmentation_bytes for p in parts),
     )
@@ -93,6 +110,7 @@ def main_cause(parts: CauseBytes) -> str | None:
         CAPACITY: parts.capacity_bytes,
         ORDER: parts.order_bytes,
         POLICY: parts.policy_bytes,
+        TILING: parts.tiling_bytes,
         LATE_RELEASE: parts.late_release_bytes,
         FRAGMENTATION: parts.fragmentation_bytes,
     }
@@ -105,6 +123,7 @@ def _cause_bytes(by_cause: Mapping[str, int]) -> CauseBytes:
         capacity_bytes=by_cause.get(CAPACITY, 0),
         order_bytes=by_cause.get(ORDER, 0),
         policy_bytes=by_cause.get(POLICY, 0),
+        tiling_bytes=by_cause.get(TILING, 0),
         late_release_bytes=by_cause.get(LATE_RELEASE, 0),
         fragmentation_bytes=by_cause.get(FRAGMENTATION, 0),
     )

@@ -1,8 +1,10 @@
 """Facts of a Profile about the model, its buffers, convolutions, operator times and oversized operators."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from spillprof.analysis.hotspots import streamed_beyond_compulsory
+from spillprof.analysis.modes import mode_words, passes_by_step
 from spillprof.ir.graph import Graph
 from spillprof.ir.plan import Plan
 from spillprof.ir.profile_facts import (
@@ -21,41 +23,41 @@ from spillprof.lowering.options import LoweringOptions
 from spillprof.planning.gaps import locked_bytes
 from spillprof.planning.liveness import lifetimes, live_peak, step_demand_bytes
 from spillprof.planning.options import PlanningOptions, Start
-from spillprof.planning.recorder import streamed_operands
 
 _MOST_LISTED = 200
 """Unmatched names that a profile lists, of each side."""
 
 
-def oversized_operators(program: Program, fitted: Program) -> tuple[StreamedOperator, ...]:
-    """Oversized operators: the bytes that they stream through DRAM, and how many are beyond the compulsory."""
-    streams = {i for i, step in enumerate(fitted.steps) if step.streamed_reads or step.streamed_writes}
-    if not streams:
-        return ()
-    plan = Plan(
-        strategy="",
-        capacity_bytes=None,
-        reserved_bytes=0,
-        segments=(),
-        transfers=(),
-        streamed=streamed_operands(fitted),
-    )
-    passing: dict[int, int] = {}
-    for s in plan.streamed:
-        passing[s.step] = passing.get(s.step, 0) + s.size_bytes
-    beyond: dict[int, int] = {}
-    for (_, step), nbytes in streamed_beyond_compulsory(fitted, plan).items():
-        beyond[step] = beyond.get(step, 0) + nbytes
-    return tuple(
-        StreamedOperator(
-            step=i,
-            name=fitted.steps[i].name,
-            demand_bytes=step_demand_bytes(program, program.steps[i]),
-            streamed_bytes=passing[i],
-            tiling_could_remove_bytes=beyond.get(i, 0),
-        )
-        for i in sorted(streams)
-    )
+def oversized_operators(
+    program: Program, fitted: Program, played: Sequence[tuple[Program, Plan]]
+) -> tuple[StreamedOperator, ...]:
+    """Operators that are too large for the memory, or that some plan runs in tiles, and what they move.
+
+    ``played``: programs with the modes of a plan, and the plans; figures are those of the first that runs it in tiles.
+    """
+    pool = None if fitted.capacity_bytes is None else fitted.capacity_bytes - fitted.reserved_bytes
+    found: dict[int, StreamedOperator] = {}
+    for tiled, plan in played:
+        passing: dict[int, int] = {mode.step: mode.weight_repeat_bytes for mode in plan.modes}
+        for s in plan.streamed:
+            passing[s.step] = passing.get(s.step, 0) + s.size_bytes
+        beyond: dict[int, int] = {}
+        for (_, step), nbytes in streamed_beyond_compulsory(tiled, plan).items():
+            beyond[step] = beyond.get(step, 0) + nbytes
+        repeated = passes_by_step(tiled, plan)
+        for i in passing.keys() - found.keys():
+            mode = tiled.steps[i].mode
+            found[i] = StreamedOperator(
+                step=i,
+                name=fitted.steps[i].name,
+                demand_bytes=step_demand_bytes(program, program.steps[i]),
+                fits=pool is not None and mode is not None and step_demand_bytes(fitted, fitted.steps[i]) <= pool,
+                streamed_bytes=passing[i],
+                beyond_bytes=beyond.get(i, 0),
+                passes_bytes=repeated.get(i, 0),
+                tiling="" if mode is None else mode_words(tiled, mode),
+            )
+    return tuple(found[i] for i in sorted(found))
 
 
 def cold_notes(fitted: Program, planning: PlanningOptions) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from spillprof.analysis.attribution import OVERSIZED, Charge
 from spillprof.analysis.causes import FRAGMENTATION, main_cause
+from spillprof.analysis.modes import mode_words, repeated_bytes
 from spillprof.analysis.roofline import Roofline
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import BufferKind, Program
@@ -14,6 +15,9 @@ from spillprof.planning.liveness import Lifetime, held_until
 
 VICTIMS_NAMED = 8
 STREAMED_WEIGHTS = "(streamed weights)"
+WEIGHTS = -1
+"""Stands for the streamed weights of a step, which are no buffer."""
+
 COMPACTION = "(compaction moves)"
 
 
@@ -63,6 +67,8 @@ def operator_costs(
                 causes=by_cause,
                 dram_bytes=0 if under is None else under.dram_bytes[i],
                 bound=None if under is None else under.bound[i],
+                tiling="" if step.mode is None else mode_words(program, step.mode),
+                passes_bytes=0 if step.mode is None else repeated_bytes(program, step.mode),
             )
         )
     costs.sort(key=lambda c: (-c.spill_bytes, -c.stall_s, c.step))
@@ -79,8 +85,12 @@ def buffer_costs(
     """Buffers that were spilled or streamed, in order of bytes moved."""
     moved: defaultdict[int, int] = defaultdict(int)
     counts: defaultdict[int, int] = defaultdict(int)
+    weights = 0
     for (buffer, _), nbytes in streamed_beyond_compulsory(program, plan).items():
-        moved[buffer] += nbytes
+        if buffer == WEIGHTS:
+            weights += nbytes
+        else:
+            moved[buffer] += nbytes
     for charge in charged:
         moved[charge.spill.buffer] += charge.total_bytes
         counts[charge.spill.buffer] += charge.evicted
@@ -98,11 +108,24 @@ def buffer_costs(
         )
         for b, nbytes in moved.items()
     ]
+    if weights:
+        costs.append(
+            BufferCost(
+                name=STREAMED_WEIGHTS,
+                kind="weight",
+                size_bytes=program.weight_bytes,
+                start=0,
+                end=max(mode.step for mode in plan.modes if mode.weight_repeat_bytes),
+                uses=tuple(mode.step for mode in plan.modes if mode.weight_repeat_bytes),
+                spill_count=0,
+                spill_bytes=weights,
+            )
+        )
     return tuple(sorted(costs, key=lambda c: (-c.spill_bytes, c.start, c.name)))
 
 
 def streamed_beyond_compulsory(program: Program, plan: Plan) -> dict[tuple[int, int], int]:
-    """Streamed bytes that infinite SRAM would not move, by (buffer, step)."""
+    """Streamed bytes that infinite SRAM would not move, by (buffer, step); further passes of weights by ``WEIGHTS``."""
     fetched = {t.buffer for t in plan.transfers if t.kind is TransferKind.FETCH}
     found: dict[tuple[int, int], int] = {}
     for s in plan.streamed:
@@ -112,8 +135,10 @@ def streamed_beyond_compulsory(program: Program, plan: Plan) -> dict[tuple[int, 
         else:
             compulsory = buffer.kind is BufferKind.INPUT and s.buffer not in fetched and not plan.inputs_resident
             fetched.add(s.buffer)
-        if not compulsory:
-            found[s.buffer, s.step] = found.get((s.buffer, s.step), 0) + s.size_bytes
+        beyond = max(0, s.size_bytes - buffer.moved_bytes) if compulsory else s.size_bytes
+        if beyond or not compulsory:
+            found[s.buffer, s.step] = found.get((s.buffer, s.step), 0) + beyond
+    found |= {(WEIGHTS, mode.step): mode.weight_repeat_bytes for mode in plan.modes if mode.weight_repeat_bytes}
     return found
 
 

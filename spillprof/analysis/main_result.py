@@ -29,6 +29,7 @@ def bytes_by_cause(result: Result) -> tuple[tuple[str, int], ...]:
         *((("oversized", too_large),) if too_large else ()),
         *((("order", causes.order_bytes),) if result.order_searched else ()),
         ("policy", causes.policy_bytes),
+        *((("tiling", causes.tiling_bytes),) if causes.tiling_bytes else ()),
         ("late release", causes.late_release_bytes),
         ("fragmentation", causes.fragmentation_bytes),
     )

@@ -9,6 +9,7 @@ from spillprof.analysis.attribution import Charge, bytes_by_kind, evictions
 from spillprof.analysis.causes import Rung, added_up, causes_by_step
 from spillprof.analysis.events import list_events, run_times, spill_arcs
 from spillprof.analysis.hotspots import buffer_costs, operator_costs, streamed_beyond_compulsory
+from spillprof.analysis.modes import passes_by_step, tiling_bytes_by_step
 from spillprof.analysis.occupancy import in_use_by_step, residencies
 from spillprof.analysis.roofline import roofline
 from spillprof.ir.plan import Plan, TransferKind
@@ -56,7 +57,8 @@ def result_of(
     """
     causes = None
     if ladder is not None:
-        causes = causes_by_step(program, charged, streamed_beyond_compulsory(program, plan), ladder)
+        streamed = streamed_beyond_compulsory(program, plan)
+        causes = causes_by_step(program, charged, streamed, ladder, tiling_bytes_by_step(program, plan))
     traffic = count_traffic(program, plan)
     in_use = in_use_by_step(program, plan)
     evictions = [c for c in charged if c.evicted]
@@ -75,6 +77,8 @@ def result_of(
         compaction_count=len(plan.moves),
         compaction_bytes=traffic.moved_bytes,
         peak_bytes=int(in_use.max(initial=plan.reserved_bytes)),
+        dram_bytes=traffic.compulsory_read_bytes + traffic.compulsory_write_bytes + traffic.spill_bytes,
+        passes_bytes=sum(passes_by_step(program, plan).values()),
         latency_s=timeline.makespan_s,
         serial_cost_s=timeline.serial_cost_s,
         energy_j=timeline.energy_j,
@@ -92,11 +96,33 @@ def result_of(
     )
 
 
-def against_ideal(ideal_s: float, result: Result) -> Result:
-    """The result with its spill time and hidden share, relative to the latency of the ideal run."""
+def against_ideal(ideal_s: float, result: Result, ideal_ends_s: Sequence[float] = ()) -> Result:
+    """The result with its spill time and hidden share, relative to the latency of the ideal run.
+
+    ``ideal_ends_s``: ends of the same steps in the ideal run; then also what each step adds to its latency.
+    """
     spill_time_s = result.latency_s - ideal_s
     hidden = 1 - spill_time_s / result.serial_cost_s if result.serial_cost_s > 0 else None
-    return replace(result, spill_time_s=spill_time_s, hidden_share=hidden)
+    result = replace(result, spill_time_s=spill_time_s, hidden_share=hidden)
+    if result.times is None or len(ideal_ends_s) != len(result.times.step_end_s):
+        return result
+    added = added_s(result.times.step_end_s, ideal_ends_s, spill_time_s)
+    operators = tuple([replace(each, added_s=added[each.step]) for each in result.operators])
+    return replace(result, added_s=tuple(added), operators=operators)
+
+
+def added_s(ends_s: Sequence[float], ideal_ends_s: Sequence[float], spill_time_s: float) -> list[float]:
+    """Seconds that each step adds to the ideal run; they add up to the spill time. Shape (n_steps,).
+
+    From the moment at which all steps before it have ended to the moment at which it has ended too, in this run and in
+    the ideal one. What follows the last step belongs to that step, as does the rounding.
+    """
+    if not len(ends_s):
+        return []
+    run, ideal = (np.maximum.accumulate(np.array(ends, dtype=np.float64)) for ends in (ends_s, ideal_ends_s))
+    added: list[float] = np.diff(run - ideal, prepend=0.0).tolist()
+    added[-1] += spill_time_s - sum(added)
+    return added
 
 
 def breakdown(program: Program, plan: Plan, timeline: Timeline) -> Breakdown:

@@ -34,7 +34,7 @@ class OperatorTiling:
         return self.mode.cost.moved_bytes / self.floor.nbytes if self.mode and self.floor.nbytes else None
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values, a row of ``inspect --tiling --json``."""
+        """As JSON values, a row of ``inspect --tilings --json``."""
         cost = self.mode.cost if self.mode else None
         return {
             "step": self.step,
@@ -72,7 +72,7 @@ class Tilings:
     unknown: tuple[tuple[str, int], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values, ``tiling`` of ``inspect --tiling --json``."""
+        """As JSON values, ``tiling`` of ``inspect --tilings --json``."""
         return {
             "sram_bytes": self.sram_bytes,
             "operators": [operator.to_json() for operator in self.operators],

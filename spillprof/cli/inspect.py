@@ -18,7 +18,7 @@ from spillprof.lowering.options import LoweringOptions
     "inspect",
     epilog=examples(
         "spillprof inspect sample_models/unet.onnx",
-        "spillprof inspect sample_models/unet.onnx --sram 1MB --tiling",
+        "spillprof inspect sample_models/unet.onnx --sram 1MB --tilings",
         "spillprof inspect sample_models/unet.onnx --fuse none --inplace off --views copy --fold off --json",
     ),
 )
@@ -27,7 +27,7 @@ from spillprof.lowering.options import LoweringOptions
 @target_options
 @option("--top", default=10, show_default=True, type=click.IntRange(min=0), metavar="N", help="Rows of each table.")
 @option(
-    "--tiling", is_flag=True, help="Each operator alone in the SRAM: its best tiling, what it moves, and the floor."
+    "--tilings", is_flag=True, help="Each operator alone in the SRAM: its best tiling, what it moves, and the floor."
 )
 @option("--json", "as_json", is_flag=True, help="Every tensor and operator as JSON.")
 @config_options()
@@ -37,7 +37,7 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
     """Show MODEL (an ONNX file, '-' for stdin) as it is read and lowered, before any memory is planned.
 
     Its largest tensors and operators, the peak of live bytes, and the smallest SRAM in which no operator must be
-    tiled. With --tiling, also what each operator moves alone in the SRAM, and the least that any execution of it
+    tiled. With --tilings, also what each operator moves alone in the SRAM, and the least that any execution of it
     moves. With --fuse none --inplace off --views copy --fold off it is plain liveness in file order.
     """
     from spillprof.analysis.inspection import inspect_graph
@@ -46,7 +46,7 @@ def command(invocation: Invocation, /, model: str, **values: Any) -> None:
     graph = load_graph(model, values, invocation)
     inspection = inspect_graph(graph, target, lowering)
     tilings = None
-    if values["tiling"]:
+    if values["tilings"]:
         from spillprof.analysis.tilings import tile_operators
 
         tilings = tile_operators(graph, target, lowering)

@@ -1,6 +1,6 @@
 """analyze(): simulates every strategy, compares it with infinite SRAM, and explains; the result is a Profile."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spillprof import __version__
@@ -14,6 +14,7 @@ from spillprof.analysis.facts import (
     oversized_operators,
     reserved_for,
 )
+from spillprof.analysis.main_result import main_result
 from spillprof.analysis.occupancy import in_use_by_step, live_at, live_bytes
 from spillprof.analysis.results import against_ideal, result_of
 from spillprof.analysis.roofline import step_facts
@@ -28,7 +29,9 @@ from spillprof.explain.whatif.suggest import Tried
 from spillprof.explain.whatif.why import resolve
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.graph import Graph
+from spillprof.ir.plan import Plan
 from spillprof.ir.profile import Bounds, Profile
+from spillprof.ir.program import Program
 from spillprof.ir.result import Ideal, Oscillation, Result
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.stages import Stage, unheard
@@ -37,7 +40,9 @@ from spillprof.ir.timeline import Timeline
 from spillprof.lowering.transforms import with_slots
 from spillprof.planning.bounds.methods import lower_cost
 from spillprof.planning.bounds.rows import certificate_of
+from spillprof.planning.options import Inputs
 from spillprof.planning.strategies import CHEAP_STRATEGIES, IDEAL, OPTIMAL, STRATEGIES, check_strategy
+from spillprof.planning.tiling.network_floor import dram_bytes_floor
 from spillprof.planning.traffic import count_traffic
 
 SEARCHED_STEPS = 2_000
@@ -89,7 +94,8 @@ def analyze(
         for s in options.strategies
     ]
     ideal_s = min([ideal_s, *(r.latency_s for r in simulated if r.feasible)])
-    results = [against_ideal(ideal_s, r) if r.feasible else r for r in simulated]
+    ends_s = infinite.timeline.step_end_s.tolist()
+    results = [against_ideal(ideal_s, r, ends_s) if r.feasible else r for r in simulated]
     traffic = count_traffic(ideal.program, ideal.plan)
     model = model_facts(graph, program, target, options.lowering, options.planning)
     comparison = Comparison(engine=engine, run=run, results=results, plans=plans)
@@ -104,7 +110,7 @@ def analyze(
         steps=step_facts(infinite.program, infinite.plan, target),
         live_bytes=live_bytes(infinite.program),
         peak_buffers=live_at(program, model.peak_step),
-        oversized=oversized_operators(program, fitted),
+        oversized=oversized_operators(program, fitted, _in_order(results, played)),
         op_times=op_time_facts(program, options.lowering),
         convolutions=convolution_facts(program),
         ideal=Ideal(
@@ -126,6 +132,16 @@ def analyze(
         command=command,
         simulator_revision=SIMULATOR_REVISION,
     )
+
+
+def _in_order(
+    results: Sequence[Result], played: Mapping[str, PlayedPlan | CapacityError]
+) -> list[tuple[Program, Plan]]:
+    """The plans, that of the leading result first."""
+    lead = main_result(results)
+    found = {s: p for s, p in played.items() if isinstance(p, PlayedPlan)}
+    first = [found.pop(lead.strategy)] if lead is not None and lead.strategy in found else []
+    return [(p.program, p.plan) for p in (*first, *found.values())]
 
 
 def tensor_ranks(engine: Engine, run: Run) -> dict[str, int]:
@@ -232,4 +248,7 @@ def bounds_facts(engine: Engine, run: Run, results: Sequence[Result], causes: Co
         certificate=certificate_of(fitted, planning, bound.problem, bound.certificate, bound.certified_cost),
         search=engine.optimum(fitted, run).search if searched else "",
         any_order_bytes=0 if best == 0 else causes.unavoidable_bytes,
+        dram_bytes_floor=dram_bytes_floor(
+            engine.program(run), run.target.sram_bytes, inputs_resident=planning.inputs is Inputs.RESIDENT
+        ),
     )

@@ -13,11 +13,13 @@ from spillprof.ir.certificate import Certificate
 from spillprof.ir.errors import PlanError
 from spillprof.ir.plan_json import plan_from_json, plan_to_json
 from spillprof.ir.result import Result
+from spillprof.ir.tiled import with_modes
 from spillprof.planning.strategies import STRATEGIES
 from spillprof.planning.traffic import count_traffic
 from spillprof.timing.timeline import simulate
 from spillprof.verify import Violation, verify
 from spillprof.verify.certificate import check_certificate
+from spillprof.verify.modes import counted_if_legal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +39,17 @@ def plan_file(engine: Engine, run: Run, strategy: str) -> dict[str, Any]:
 def check_plan(engine: Engine, run: Run, plan_json: Mapping[str, Any]) -> PlanCheck:
     """Verify and cost a plan of any planner. ``PlanError`` if it cannot be read as a plan of this model."""
     fitted, terms = engine.fitted(run), terms_of(run.planning)
-    plan = plan_from_json(fitted, plan_json, inputs_resident=terms.inputs_resident, steady_state=not terms.cold)
+    plan = plan_from_json(
+        fitted,
+        plan_json,
+        inputs_resident=terms.inputs_resident,
+        steady_state=not terms.cold,
+        count=counted_if_legal,
+    )
     violations = verify(fitted, plan, terms)
     if violations:
         return PlanCheck(violations=violations, result=None)
+    fitted = with_modes(fitted, plan.modes)
     strategy = plan.strategy if plan.strategy in STRATEGIES else None
     causes = Counterfactuals(engine=engine, run=run, program=engine.program(run), fitted=fitted, plans=(plan,))
     ladder = causes.ladder(strategy, count_traffic(fitted, plan).spill_bytes)

@@ -3,12 +3,14 @@
 import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from importlib import resources
 from typing import Any, TypeVar
 
 from spillprof.ir.errors import PlanError
+from spillprof.ir.mode_json import mode_from_json, mode_to_json
+from spillprof.ir.modes import StepMode
 from spillprof.ir.nearest import nearest
 from spillprof.ir.plan import Move, Plan, Scratch, Segment, Spill, StreamedOperand, Transfer, TransferKind
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program
@@ -47,18 +49,26 @@ def plan_to_json(program: Program, plan: Plan) -> dict[str, Any]:
     for key, record in _LISTS.items():
         columns = [f.name for f in fields(record)]
         data[key] = [{c: _to_json(c, getattr(entry, c), names) for c in columns} for entry in getattr(plan, key)]
+    data["modes"] = [mode_to_json(program, mode, names) for mode in plan.modes]
     return data
 
 
-def plan_from_json(program: Program, data: object, *, inputs_resident: bool = False, steady_state: bool = True) -> Plan:
+def plan_from_json(
+    program: Program,
+    data: object,
+    *,
+    inputs_resident: bool = False,
+    steady_state: bool = True,
+    count: Callable[[Program, StepMode], StepMode] | None = None,
+) -> Plan:
     """The plan that JSON values describe. ``PlanError`` if they are malformed or name what the program lacks.
 
     ``inputs_resident`` is the default for a plan without that key. Missing spill records are derived;
-    ``steady_state``: of one inference out of many, so the next one reads cached weights again. ``spillprof.verify``
-    checks whether the plan is legal.
+    ``steady_state``: of one inference out of many, so the next one reads cached weights again. ``count`` fills in the
+    figures of modes that state only their loops. ``spillprof.verify`` checks whether the plan is legal.
     """
     table = _object(data, "plan")
-    _check_keys(table, (*_HEADER, *_LISTS), _REQUIRED, "plan")
+    _check_keys(table, (*_HEADER, *_LISTS, "modes"), _REQUIRED, "plan")
     if table["schema"] != PLAN_SCHEMA:
         raise PlanError(f"not a plan file: schema is {_show(table['schema'])}", hint=f"write 'schema': '{PLAN_SCHEMA}'")
     for key, own in (("steps", len(program.steps)), ("alignment_bytes", program.alignment_bytes)):
@@ -70,6 +80,7 @@ def plan_from_json(program: Program, data: object, *, inputs_resident: bool = Fa
     capacity = table["capacity_bytes"]
     reader = _Reader(program, n_segments=len(_list(table, "segments")))
     lists = {key: reader.records(record, _list(table, key), key) for key, record in _LISTS.items()}
+    modes = tuple(reader.mode(_object(entry, f"modes[{k}]"), k, count) for k, entry in enumerate(_list(table, "modes")))
     if "spills" not in table:
         needs = ("segments", "transfers", "streamed", "moves")
         lists["spills"] = spill_records(program, **{key: lists[key] for key in needs}, steady_state=steady_state)
@@ -78,6 +89,7 @@ def plan_from_json(program: Program, data: object, *, inputs_resident: bool = Fa
         capacity_bytes=None if capacity is None else _integer(capacity, "capacity_bytes", _LARGEST),
         reserved_bytes=_integer(table.get("reserved_bytes", program.reserved_bytes), "reserved_bytes", _LARGEST),
         inputs_resident=_boolean(table.get("inputs_resident", inputs_resident), "inputs_resident"),
+        modes=modes,
         **lists,
     )
 
@@ -121,6 +133,13 @@ class _Reader:
                 values["size_bytes"] = self._program.buffers[values["buffer"]].moved_bytes
             result.append(record(**values))
         return tuple(result)
+
+    def mode(self, table: Mapping[str, Any], k: int, count: Callable[[Program, StepMode], StepMode] | None) -> StepMode:
+        def integer(raw: object, where: str) -> int:
+            return _integer(raw, where, _LARGEST)
+
+        mode, is_stated = mode_from_json(self._program, table, f"modes[{k}]", self._buffer, integer)
+        return mode if is_stated or count is None else count(self._program, mode)
 
     def _value(self, field: Field[Any], raw: object, where: str) -> Any:
         if field.name == "buffer":

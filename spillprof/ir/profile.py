@@ -51,7 +51,7 @@ MOST_ENTRIES = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Lower bounds for this order of operators and this choice of streamed operands, under any policy."""
+    """Lower bounds: for this order of operators, however each is tiled, under any policy; and for any execution."""
 
     spill_bytes_lower: int  # proven
     spill_bytes_best: int | None  # least of all strategies; None if none is feasible
@@ -63,6 +63,7 @@ class Bounds:
     certificate: Certificate | None = None  # of certified_bytes
     search: str = ""  # how strategy "optimal" ended: "complete" or what cut it short; empty: not asked for
     any_order_bytes: int | None = None  # proven for every order of operators; None: not known
+    dram_bytes_floor: int | None = None  # DRAM bytes that no execution of the network moves less than
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

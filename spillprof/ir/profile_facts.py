@@ -120,10 +120,13 @@ class LiveBuffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedOperator:
-    """An operator too large for the memory, and what tiling it could remove."""
+    """An operator that runs in tiles, and what they move."""
 
     step: int
     name: str
     demand_bytes: int
-    streamed_bytes: int  # operand bytes that pass through DRAM, compulsory part included
-    tiling_could_remove_bytes: int  # part of streamed_bytes that infinite SRAM would not move
+    streamed_bytes: int  # bytes of all tiles, compulsory part included
+    beyond_bytes: int  # part of streamed_bytes that infinite SRAM would not move
+    passes_bytes: int = 0  # part of them: what is read or written more than once
+    fits: bool = False  # all its operands would fit: it leaves room for others
+    tiling: str = ""  # its loops over tiles, in words; empty: unknown, each operand is assumed to pass once

@@ -82,6 +82,11 @@ class Buffer:
         return self.kind in IN_DRAM_AT_START
 
 
+ACCUMULATOR = "accumulator"
+"""Purpose of the workspace that holds a whole result at accumulator width. Where the result passes in tiles, the
+footprint of its tiles holds it instead."""
+
+
 @fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:

@@ -28,6 +28,7 @@ class CauseBytes:
     capacity_bytes: int  # left under the best plan known, in the best order found; streamed operands included
     order_bytes: int  # avoided by the best order found; 0 if none was searched, see Result.order_searched
     policy_bytes: int  # avoided by the best plan known for this order
+    tiling_bytes: int = 0  # what tiles move beyond the best mode of each operator, alone in the whole memory
     late_release_bytes: int  # avoided by freeing buffers at their last use
     fragmentation_bytes: int  # avoided if a buffer may lie in several pieces
 
@@ -75,6 +76,9 @@ class OperatorCost:
     causes: CauseBytes | None = None  # its spill bytes by cause
     dram_bytes: int = 0  # its first loads, weights and outputs, what it streams, and the spills that it forces
     bound: str | None = None  # as in StepFact, with these bytes
+    added_s: float | None = None  # of the spill time; None: not compared with an ideal run
+    tiling: str = ""  # how it runs in tiles, in words; empty: it holds all of its operands
+    passes_bytes: int = 0  # of what its tiles move: beyond one transfer of each operand
 
     @property
     def spill_bytes(self) -> int:
@@ -221,6 +225,8 @@ class Result:
     compaction_count: int = 0
     compaction_bytes: int = 0
     peak_bytes: int = 0  # SRAM in use at most, reserved part included
+    dram_bytes: int = 0  # between DRAM and SRAM in both directions: the compulsory and the spill bytes
+    passes_bytes: int = 0  # of the spill bytes: what was read or written more than once by tiles, weights included
     latency_s: float = 0.0
     spill_time_s: float = 0.0
     serial_cost_s: float = 0.0
@@ -238,6 +244,7 @@ class Result:
     arcs: tuple[SpillArc, ...] = ()
     residencies: tuple[Residency, ...] = ()
     events: tuple[Event, ...] = ()
+    added_s: tuple[float, ...] = ()  # by step: what it adds to the latency of the ideal run; the sum is the spill time
     times: RunTimes | None = None  # None, like empty residencies and events: saved without them, or infeasible
 
     @property

@@ -1,11 +1,11 @@
 """A program with the modes of a plan: what planners place, what the timeline simulates and the verifier checks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from spillprof.ir.memo import once_per_steps
 from spillprof.ir.modes import StepMode
-from spillprof.ir.program import Program, Step, Update
+from spillprof.ir.program import ACCUMULATOR, Program, Step, Update, Workspace
 
 
 def with_modes(program: Program, modes: Iterable[StepMode]) -> Program:
@@ -35,11 +35,19 @@ def _tiled(program: Program, step: Step, mode: StepMode) -> Step:
         streamed_reads=tuple(b for b in step.reads if b in streamed),
         streamed_writes=tuple(b for b in step.writes if b in streamed),
         updates=tuple(in_place(program, step, mode.step, streamed)) if step.updates else (),
+        workspaces=workspaces_in_mode(step, streamed) if step.workspaces else (),
         stream_staging_bytes=mode.footprint_bytes,
         tiles=mode.tiles,
         weight_repeat_bytes=mode.weight_repeat_bytes,
         mode=mode,
     )
+
+
+def workspaces_in_mode(step: Step, streamed: Set[int]) -> tuple[Workspace, ...]:
+    """Workspaces beside the tiles: accumulators of results that all pass in tiles are part of the tiles."""
+    if not all(b in streamed for b in step.writes):
+        return step.workspaces
+    return tuple(w for w in step.workspaces if w.purpose != ACCUMULATOR)
 
 
 def in_place(program: Program, step: Step, i: int, streamed: set[int]) -> Iterable[Update]:

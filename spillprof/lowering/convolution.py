@@ -7,7 +7,7 @@ from math import prod
 
 from spillprof.ir.dtypes import UNSIZED_DTYPES, tensor_bytes
 from spillprof.ir.graph import Tensor
-from spillprof.ir.program import Convolution, Phase, Program, Workspace
+from spillprof.ir.program import ACCUMULATOR, Convolution, Phase, Program, Workspace
 from spillprof.ir.target import Target
 from spillprof.ir.units import format_size
 from spillprof.lowering.channels import holds_channels_last
@@ -176,7 +176,7 @@ def _accumulator(task: LoweringTask, draft: Draft, target: Target) -> tuple[tupl
     if not task.outputs:
         return ()
     nbytes = target.accumulator_bytes_per_output * prod(draft.graph.tensors[task.outputs[0]].shape)
-    return (("accumulator", nbytes, Phase.COMPUTE, Phase.WRITE),)
+    return ((ACCUMULATOR, nbytes, Phase.COMPUTE, Phase.WRITE),)
 
 
 def convolution_notes(program: Program) -> tuple[str, ...]:

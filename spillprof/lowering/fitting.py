@@ -8,7 +8,7 @@ import numpy as np
 
 from spillprof.ir.arrays import Ints
 from spillprof.ir.errors import CapacityError
-from spillprof.ir.program import Program, Reservation, largest_phase_bytes
+from spillprof.ir.program import Program, Reservation, Step, largest_phase_bytes
 from spillprof.ir.target import Target
 from spillprof.ir.units import format_size, format_size_exact, format_size_pair
 from spillprof.lowering.layout import align
@@ -18,6 +18,7 @@ from spillprof.planning.liveness import (
     demand_by_step,
     most_weight_stream_bytes,
     most_workspace_bytes,
+    shared_workspaces,
     step_demand_bytes,
 )
 from spillprof.planning.tiling.menus import menu, smallest_demand
@@ -136,13 +137,13 @@ def workspace_block_bytes(program: Program, target: Target) -> int:
 def _without_shared_workspaces(program: Program, target: Target) -> Program:
     if not target.shared_workspace or not any(step.workspaces for step in program.steps):
         return program
-    return replace(
-        program,
-        steps=tuple(
-            replace(s, workspaces=(), shared_workspace_bytes=largest_phase_bytes(s.workspaces)) if s.workspaces else s
-            for s in program.steps
-        ),
-    )
+    return replace(program, steps=tuple(_without_shared(step) if step.workspaces else step for step in program.steps))
+
+
+def _without_shared(step: Step) -> Step:
+    shared = shared_workspaces(step)
+    own = tuple(w for w in step.workspaces if w not in shared)
+    return replace(step, workspaces=own, shared_workspace_bytes=largest_phase_bytes(shared))
 
 
 def _over_reserved(

@@ -11,7 +11,16 @@ from spillprof.ir.arrays import Ints
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.fast_init import fast_init
 from spillprof.ir.memo import once_per_steps
-from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step, largest_phase_bytes
+from spillprof.ir.program import (
+    ACCUMULATOR,
+    PHASES_PER_STEP,
+    BufferKind,
+    Phase,
+    Program,
+    Step,
+    Workspace,
+    largest_phase_bytes,
+)
 from spillprof.planning.options import Inputs, PlanningOptions, Release
 
 
@@ -220,8 +229,14 @@ def step_demand_bytes(program: Program, step: Step) -> int:
 
 @once_per_steps
 def most_workspace_bytes(program: Program) -> int:
-    """The largest bytes of workspaces that one phase of a step holds together."""
-    return max((largest_phase_bytes(step.workspaces) for step in program.steps if step.workspaces), default=0)
+    """The largest bytes of workspaces that one phase of a step holds together, without accumulators."""
+    shared = (shared_workspaces(step) for step in program.steps if step.workspaces)
+    return max(map(largest_phase_bytes, shared), default=0)
+
+
+def shared_workspaces(step: Step) -> tuple[Workspace, ...]:
+    """The workspaces of a step that a shared block holds: all but accumulators, which tiles may do without."""
+    return tuple(w for w in step.workspaces if w.purpose != ACCUMULATOR)
 
 
 @once_per_steps

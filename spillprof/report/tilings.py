@@ -1,4 +1,4 @@
-"""The section of ``inspect --tiling``: operators alone in a memory, how they are tiled best, and the floor."""
+"""The section of ``inspect --tilings``: operators alone in a memory, how they are tiled best, and the floor."""
 
 from collections.abc import Callable, Iterable
 

@@ -27,6 +27,7 @@ from spillprof.verify.contents import (
 )
 from spillprof.verify.facts import plan_facts
 from spillprof.verify.memory import blocks_in_use, check_overlaps, check_places, check_scratch
+from spillprof.verify.modes import check_modes
 from spillprof.verify.rules import PlanRule, Terms, Violation
 from spillprof.verify.spills import check_spills
 from spillprof.verify.transfers import check_moves, check_reads, check_writes
@@ -42,6 +43,9 @@ def verify(program: Program, plan: Plan, terms: Terms = DEFAULT_TERMS) -> tuple[
     malformed = tuple(_malformed(program, plan))
     if malformed:  # the other rules need valid indices
         return malformed
+    wrong = tuple(check_modes(program, plan, terms))
+    if wrong:  # the other rules need tiles that are of their steps
+        return wrong
     program = with_modes(program, plan.modes)
     facts, blocks = plan_facts(program, plan, terms), blocks_in_use(program, plan)
     return tuple(

@@ -135,8 +135,9 @@ def check_streams(f: PlanFacts) -> Iterator[Violation]:
             problem = "which the program does not stream"
         elif key in seen:
             problem = "twice"
-        elif s.size_bytes != sizes[key]:
-            problem = f"but {s.size_bytes} of its {sizes[key]} bytes"
+        elif (s.size_bytes, s.transfers) != sizes[key]:
+            nbytes, transfers = sizes[key]
+            problem = f"but {s.size_bytes} of its {nbytes} bytes in {s.transfers} of {transfers} transfers"
         else:
             problem = "while it is on-chip" if is_on_chip else ""
         seen.add(key)
@@ -152,19 +153,23 @@ def check_streams(f: PlanFacts) -> Iterator[Violation]:
             yield Violation(rule=PlanRule.BAD_STREAM, message=message, step=step, buffer=b)
 
 
-def _streamed_bytes(f: PlanFacts) -> dict[tuple[int, int, bool], int]:
-    """(step, buffer, whether it is written): bytes that pass, of each operand that may be streamed."""
-    found: dict[tuple[int, int, bool], int] = {}
+def _streamed_bytes(f: PlanFacts) -> dict[tuple[int, int, bool], tuple[int, int]]:
+    """(step, buffer, whether it is written): bytes and transfers, of each operand that may be streamed."""
+    found: dict[tuple[int, int, bool], tuple[int, int]] = {}
     for i, step in enumerate(f.program.steps):
         if step.mode is None:
             moved = f.moved_bytes
-            found |= {(i, b, False): int(moved[b]) for b in step.streamed_reads}
-            found |= {(i, b, True): int(moved[b]) for b in step.streamed_writes}
+            found |= {(i, b, False): (int(moved[b]), 1) for b in step.streamed_reads}
+            found |= {(i, b, True): (int(moved[b]), 1) for b in step.streamed_writes}
             continue
         for each in step.mode.traffic:
-            for write, nbytes in ((False, each.read_bytes), (True, each.written_bytes)):
-                if nbytes or write == (each.buffer in step.writes):
-                    found[i, each.buffer, write] = nbytes
+            if each.buffer not in step.writes:
+                found[i, each.buffer, False] = each.read_bytes, each.transfers
+                continue
+            tiles = each.transfers // (2 * each.passes - 1)  # each leaves in every pass, and comes back but once
+            found[i, each.buffer, True] = each.written_bytes, tiles * each.passes
+            if each.read_bytes:
+                found[i, each.buffer, False] = each.read_bytes, tiles * (each.passes - 1)
     return found
 
 

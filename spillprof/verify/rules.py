@@ -25,6 +25,7 @@ class PlanRule(StrEnum):
     BAD_TRANSFER = "bad-transfer"  # transfers have the right size, kind and order, while the data is on-chip
     NEEDLESS_WRITE = "needless-write"  # what DRAM holds is not written again; one write empties a place
     BAD_STREAM = "bad-stream"  # only what the program streams is streamed, and it is off-chip meanwhile
+    BAD_MODE = "bad-mode"  # tiles are of the step's loops, and need and move what the plan says
     BAD_MOVE = "bad-move"  # a compaction move joins two segments of its buffer
     BAD_SPILL = "bad-spill"  # each gap that a buffer spends off-chip has one record, which is right
     HELD_LOST = "held-lost"  # what the branch not taken may read is kept until the condition is known

@@ -79,13 +79,13 @@ def test_operators_of_no_known_loops_are_counted():
 def test_the_command_adds_a_section_and_a_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["inspect", UNET, "--sram", "64KB", "--top", "3"]) == 0
     plain = capsys.readouterr().out
-    assert run(["inspect", UNET, "--sram", "64KB", "--top", "3", "--tiling"]) == 0
+    assert run(["inspect", UNET, "--sram", "64KB", "--top", "3", "--tilings"]) == 0
     page = capsys.readouterr().out
     assert page.startswith(plain)
     assert "Each operator alone in 64 KiB of SRAM" in page
     assert run(["inspect", UNET, "--json"]) == 0
     without = json.loads(capsys.readouterr().out)
-    assert run(["inspect", UNET, "--sram", "64KB", "--json", "--tiling"]) == 0
+    assert run(["inspect", UNET, "--sram", "64KB", "--json", "--tilings"]) == 0
     found = json.loads(capsys.readouterr().out)
     tiling = found.pop("tiling")
     assert found == without

@@ -31,7 +31,8 @@ class AllChoices:
     """What choices of modes and gaps move in a program that is fitted to a memory; weights persist in steady state."""
 
     def __init__(self, program: Program) -> None:
-        assert not any(step.workspaces or step.holds for step in program.steps)
+        assert not any(step.holds for step in program.steps)
+        assert all(w.purpose == "accumulator" for step in program.steps for w in step.workspaces)
         assert not any(buffer.dedicated for buffer in program.buffers)
         self._program = program
         self._pool = (program.capacity_bytes or 0) - program.reserved_bytes
@@ -124,6 +125,8 @@ class AllChoices:
                 )
         results = sum(size[b] for b in writes)
         staying = sum(size[b] for b in reads if b not in over)
+        if writes or not mode:  # accumulators of results that pass in tiles are part of the tiles
+            results += sum(w.size_bytes for w in step.workspaces)
         return max(sum(size[b] for b in reads), staying + results) + (mode.footprint_bytes if mode else 0)
 
     def _can_take(self, old: int, new: int, i: int, held: set[int]) -> bool:

@@ -119,7 +119,6 @@ ACCUMULATED = [
 ]
 
 
-@pytest.mark.xfail(strict=True, reason="the accumulators of the whole output are reserved, however it is tiled")
 @pytest.mark.parametrize(("sizes", "sram_bytes", "about"), ACCUMULATED)
 def test_a_product_whose_accumulators_lie_in_sram(
     sizes: tuple[int, int, int, str], sram_bytes: int, about: float

@@ -23,6 +23,8 @@ from legal_plans import (
 )
 from programs import plan, program, step
 
+from spillprof.ir.loop_nest import Tiling
+from spillprof.ir.modes import StepMode
 from spillprof.ir.plan import Plan, TransferKind
 from spillprof.ir.program import Program
 from spillprof.verify import PlanRule, Terms, recount, verify
@@ -302,6 +304,14 @@ BROKEN: dict[str, tuple[Program, Plan, PlanRule]] = {
             segments=(*STREAM_PLAN.segments, replace(STREAM_PLAN.segments[0], buffer=2, start=4, end=9, address=512)),
         ),
         PlanRule.BAD_STREAM,
+    ),
+    "tiles of unknown loops": (
+        STREAM,
+        replace(
+            STREAM_PLAN,
+            modes=(StepMode(step=1, tiling=Tiling(tile=(), order=()), footprint_bytes=0, tiles=1, traffic=()),),
+        ),
+        PlanRule.BAD_MODE,
     ),
     "move from elsewhere": (INPLACE, added(INPLACE_PLAN, "moves", 0, step=2), PlanRule.BAD_MOVE),
     "move in part": (INPLACE, changed(INPLACE_PLAN, "moves", 0, size_bytes=1), PlanRule.BAD_MOVE),

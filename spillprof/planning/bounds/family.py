@@ -17,7 +17,7 @@ from math import prod
 
 from spillprof.ir.memo import once_per_steps
 from spillprof.ir.modes import StepNest
-from spillprof.ir.program import BufferKind, Phase, Program
+from spillprof.ir.program import ACCUMULATOR, BufferKind, Phase, Program
 from spillprof.ir.tiled import replaceable
 from spillprof.planning.gaps import GapOption
 from spillprof.planning.liveness import demand_by_step, lifetimes, resident_inputs
@@ -59,7 +59,8 @@ def _open(program: Program, options: PlanningOptions, fixed: frozenset[int], i: 
     counted = operands if not step.updates else step.reads
     rest = [program.buffers[b].size_bytes for b in counted if b not in free and not program.buffers[b].dedicated]
     phases = (Phase.COMPUTE,) if not step.updates else (Phase.READ,)
-    work = sum(w.size_bytes for w in step.workspaces if any(w.first <= phase <= w.last for phase in phases))
+    beside = [w for w in step.workspaces if w.purpose != ACCUMULATOR]  # tiles of a result may do without
+    work = sum(w.size_bytes for w in beside if any(w.first <= phase <= w.last for phase in phases))
     return OpenStep(
         step=i,
         covered=frozenset(counted) & free,

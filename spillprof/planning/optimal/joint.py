@@ -35,6 +35,7 @@ class JointChoice:
     """Modes by step, and the other gaps that are spent; ``is_optimal``: no others of the menus cost less."""
 
     modes: tuple[StepMode, ...]
+    grown: tuple[StepMode, ...]  # the same operands streamed, with the fewest transfers that the room allows
     spent: frozenset[GapKey]
     cost: int  # spill bytes
     is_optimal: bool
@@ -149,7 +150,10 @@ class _Problem:
         values = np.asarray(solver.getSolution().col_value)
         if len(values) != len(model.costs) or not np.isfinite(solver.getInfo().objective_function_value):
             return None
-        modes = [item.mode for i, k, item in self._items() if values[mode_of[i, k]] > 0.5 and item.mode is not None]
+        taken = {i: item for i, k, item in self._items() if values[mode_of[i, k]] > 0.5}
+        modes = [item.mode for item in taken.values() if item.mode is not None]
+        free = self._free_bytes(taken, [values[x] > 0.5 for x in gap_of])
+        grown = [self._grown(i, item, free[i]).mode for i, item in taken.items()]
         chosen = {(b, mode.step) for mode in modes for b in (each.buffer for each in mode.traffic)}
         n = len(program.steps)
         spent = {
@@ -162,10 +166,33 @@ class _Problem:
         }
         return JointChoice(
             modes=tuple(sorted(modes, key=lambda mode: mode.step)),
+            grown=tuple(sorted((mode for mode in grown if mode is not None), key=lambda mode: mode.step)),
             spent=frozenset(spent),
             cost=round(float(np.dot(values, model.costs))),
             is_optimal=in_budget and solver.getModelStatus() == highspy.HighsModelStatus.kOptimal,
         )
+
+    def _free_bytes(self, taken: Mapping[int, MenuItem], is_spent: Sequence[bool]) -> dict[int, int]:
+        """Pool bytes that are left at each open step."""
+        locked, demand = locked_bytes(self._program, self._options), demand_by_step(self._program)
+        free = {i: self._pool - locked[i] + int(demand[i]) - item.demand_bytes for i, item in taken.items()}
+        for gap, spent in zip(self._gaps, is_spent, strict=True):
+            for start, end in () if spent else gap.idle:
+                for i in self._full_between(start, end):
+                    if i in free:
+                        free[i] -= gap.size_bytes
+        return free
+
+    def _grown(self, i: int, item: MenuItem, free_bytes: int) -> MenuItem:
+        """The item of the same operands that moves no more, in the fewest transfers that fit."""
+        fitting = [
+            other
+            for other in self.menus[i]
+            if other.streamed == item.streamed
+            and other.demand_bytes <= item.demand_bytes + free_bytes
+            and self._mode_cost(other) <= self._mode_cost(item)
+        ]
+        return min(fitting, key=transfers_of, default=item)
 
     def _items(self) -> Iterator[tuple[int, int, MenuItem]]:
         for i, items in self.menus.items():
@@ -232,6 +259,11 @@ class _Problem:
     def _full_between(self, start: int, end: int) -> Sequence[int]:
         first, last = np.searchsorted(self._full, [start, end])
         return self._full[int(first) : int(last)]
+
+
+def transfers_of(item: MenuItem) -> int:
+    """Tiles that come and go."""
+    return 0 if item.mode is None else sum(each.transfers for each in item.mode.traffic)
 
 
 def _as_lp(model: _Model, unit: float) -> Any:

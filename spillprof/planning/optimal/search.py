@@ -91,8 +91,9 @@ def find_optimum(
         by_modes.setdefault(plan.modes, []).append(plan)
     promise = {modes: min(_spilled(program, plan) for plan in found) for modes, found in by_modes.items()}
     joint = choose_jointly(program, options, search_budget(options)) if min(promise.values()) > bound.cost else None
-    if joint is not None and joint.cost < promise.get(joint.modes, joint.cost + 1):
-        promise[joint.modes] = joint.cost
+    if joint is not None:
+        for modes in (joint.grown, joint.modes):
+            promise[modes] = min(joint.cost, promise.get(modes, joint.cost))
     found: list[Optimum] = []
     for modes in sorted(promise, key=lambda each: promise[each])[:_MODES_TRIED]:
         if found and min(_spilled(program, best.plans[0]) for best in found) <= bound.cost:

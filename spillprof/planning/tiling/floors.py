@@ -74,7 +74,7 @@ def io_floor(nest: LoopNest, sram_bytes: int, *, accumulator_bits: int = 0, stor
     tensor that each operand is, where two may be the same: it is then read once, and its product with itself has no
     floor of a product, as one element serves for two.
     """
-    once = [_touched_bytes(nest, operand) for operand in nest.operands]
+    once = [touched_bytes(nest, operand) for operand in nest.operands]
     found = _product_of(nest)
     for i, storage in enumerate(storages):
         first = storages.index(storage)
@@ -96,6 +96,30 @@ def io_floor(nest: LoopNest, sram_bytes: int, *, accumulator_bits: int = 0, stor
         once_bytes=sum(once),
         product_bytes=max(leading - 2 * sram_bytes - widened + others, 0),
         kernel_positions=found.kernel_positions,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductTerm:
+    """What a product adds to the floor of a network."""
+
+    inputs: tuple[int, int]  # operands of the nest
+    leading_bytes: int  # 2 F sqrt(a b c / (R S))
+    result_bytes: int  # of all partial sums, at their width
+
+
+def product_term(nest: LoopNest, sram_bytes: int, *, accumulator_bits: int = 0) -> ProductTerm | None:
+    """The term of a nest's product in a memory of ``sram_bytes``; None if the theorem covers none."""
+    found = _product_of(nest)
+    if found is None:
+        return None
+    left, right, result = (nest.operands[i] for i in found.factors)
+    sum_bits = accumulator_bits or result.element_bits
+    widths = left.element_bits * right.element_bits * sum_bits
+    return ProductTerm(
+        inputs=found.factors[:2],
+        leading_bytes=isqrt(4 * found.macs**2 * widths // (512 * found.kernel_positions * sram_bytes)),
+        result_bytes=-(-prod(window.size for window in result.windows) * sum_bits // 8),
     )
 
 
@@ -187,7 +211,7 @@ def _sharing(window: Window, taps: int) -> int:
     return max(Counter(tap * _dilation(window, taps) % window.stride for tap in range(taps)).values())
 
 
-def _touched_bytes(nest: LoopNest, operand: NestOperand) -> int:
+def touched_bytes(nest: LoopNest, operand: NestOperand) -> int:
     """Bytes of the positions that single iterations touch. Those between the strides of a window are not needed."""
     elements = 1
     for axis in operand.axes:

@@ -10,7 +10,7 @@ from math import prod
 from spillprof.ir.loop_nest import Tiling
 from spillprof.ir.memo import once_per_program
 from spillprof.ir.modes import OperandTraffic, StepMode, StepNest
-from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Program, Step
+from spillprof.ir.program import ACCUMULATOR, PHASES_PER_STEP, BufferKind, Program, Step
 from spillprof.ir.tiled import replaceable
 from spillprof.planning.options import Inputs
 from spillprof.planning.tiling.cost import TileBuffers
@@ -108,7 +108,8 @@ class _Shape:
     free: tuple[int, ...]  # operands that may pass in tiles, the largest first
     updates: tuple[tuple[int, int], ...]  # in-place results: places of the old and the new operand
     replaceable: tuple[int, ...]  # operands that die and may be overwritten
-    scratch: tuple[int, ...]  # bytes of workspaces, by phase
+    scratch: tuple[int, ...]  # bytes of workspaces, by phase,
+    accumulators: tuple[int, ...]  # and of accumulators, which go where all results pass in tiles
     pool_bytes: int
     alignment_bytes: int
 
@@ -119,7 +120,9 @@ class _Shape:
         read = sum([sizes[p] for p in range(self.reads) if p not in streamed])
         kept = read - sum([sizes[p] for p in replaced])
         written = sum([sizes[p] for p in range(self.reads, len(sizes)) if p not in streamed])
-        return max(read + self.scratch[0], kept + written + max(self.scratch[1:]))
+        tiled = all(p in streamed for p in range(self.reads, len(sizes)))
+        beside = [s + (0 if tiled else a) for s, a in zip(self.scratch, self.accumulators, strict=True)]
+        return max(read + beside[0], kept + written + max(beside[1:]))
 
     def _replaced(self, streamed: Set[int]) -> set[int]:
         """Operands that a result takes the place of: see ``spillprof.ir.tiled``."""
@@ -145,10 +148,10 @@ def _shape_of(program: Program, i: int, inputs: Inputs) -> _Shape:
     stays = BufferKind.INPUT if inputs is Inputs.RESIDENT else None
     free = [p for p in known if sizes[p] and buffers[operands[p]].kind is not stays]
     place = {b: p for p, b in enumerate(operands)} if step.updates else {}
-    scratch = [0] * PHASES_PER_STEP
+    scratch, accumulators = [0] * PHASES_PER_STEP, [0] * PHASES_PER_STEP
     for workspace in step.workspaces:
         for phase in range(workspace.first, workspace.last + 1):
-            scratch[phase] += workspace.size_bytes
+            (accumulators if workspace.purpose == ACCUMULATOR else scratch)[phase] += workspace.size_bytes
     return _Shape(
         nest=step.nest,
         reads=len(step.reads),
@@ -158,6 +161,7 @@ def _shape_of(program: Program, i: int, inputs: Inputs) -> _Shape:
         updates=tuple([(place[u.old], place[u.new]) for u in step.updates]),
         replaceable=tuple([place[b] for b in replaceable(program, i)]) if step.updates else (),
         scratch=tuple(scratch),
+        accumulators=tuple(accumulators),
         pool_bytes=(program.capacity_bytes or 0) - program.reserved_bytes,
         alignment_bytes=program.alignment_bytes,
     )

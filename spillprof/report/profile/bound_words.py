@@ -24,7 +24,7 @@ CHECK = "spillprof verify MODEL --certificate PROFILE.json, with the same option
 def bound_scope(profile: Profile) -> str:
     """States the claim of the lower bound, its method, and that fewest bytes are not least time."""
     given = [
-        (profile.oversized, "the same operands tiled through DRAM"),
+        (profile.oversized and is_optimistic(profile), "the same operands tiled through DRAM"),
         (profile.config.get("pin"), "the same dedicated slots"),
         (profile.config.get("writeback") == "always", "every eviction written back"),
         (profile.recomputed, "the same operators run twice"),
@@ -33,8 +33,25 @@ def bound_scope(profile: Profile) -> str:
     same = f", with {shared}," if shared else ""
     short = shortly(profile.bounds) if profile.bounds else ""
     how = f" ({short})" if short else ""
-    claim = f"Lower bound{how}: no plan in this order of operators{same} spills less."
-    return claim + _in_any_order(profile) + _slower(profile)
+    tiled = any(operator.tiling for operator in profile.oversized)
+    however = ", however each operator is tiled one by one" if tiled else ""
+    claim = f"Lower bound{how}: no plan for this order of operators{same} spills less{however}."
+    return claim + _in_any_order(profile) + _in_any_execution(profile) + _slower(profile)
+
+
+def is_optimistic(profile: Profile) -> bool:
+    """Whether operands that pass in tiles are assumed to pass once."""
+    return profile.config.get("tiling") == "once"
+
+
+def optimism_sentence(profile: Profile) -> str:
+    """States that every figure is optimistic, where operators are tiled and ``--tiling once`` is set; else empty."""
+    if not is_optimistic(profile) or not profile.oversized:
+        return ""
+    return (
+        "Optimistic: --tiling once assumes that each operand that passes in tiles passes once, whatever the tiles. "
+        "Leave it out to count every pass."
+    )
 
 
 def shortly(bounds: Bounds) -> str:
@@ -89,6 +106,15 @@ def search_sentences(profile: Profile) -> list[str]:
 def _in_any_order(profile: Profile) -> str:
     nbytes = profile.bounds.any_order_bytes if profile.bounds else None
     return f" In any order at least {format_size(nbytes)} must spill." if nbytes else ""
+
+
+def _in_any_execution(profile: Profile) -> str:
+    nbytes = profile.bounds.dram_bytes_floor if profile.bounds else None
+    fewest = min((r.dram_bytes for r in profile.results if r.feasible and r.strategy != "none"), default=0)
+    if not nbytes or not fewest:
+        return ""
+    floor, moved = format_size_pair(nbytes, fewest)
+    return f" No execution of this network moves less than {floor} between DRAM and SRAM; the best plan moves {moved}."
 
 
 def _slower(profile: Profile) -> str:

@@ -193,7 +193,7 @@ def _cards(profile: Profile, lead: Result | None) -> list[tuple[str, str, str]]:
         return needs
     ideal = profile.ideal.latency_s
     share = f"{percent(lead.spill_time_s / ideal)} over the ideal {format_time(ideal)}" if ideal > 0 else ""
-    oversized = count_of(len(profile.oversized), "operator")
+    tiled = count_of(len(profile.oversized), "operator")
     moved = profile.ideal.compulsory_read_bytes + profile.ideal.compulsory_write_bytes
     worst = max((r for r in profile.results), key=lambda r: len(r.oscillations))
     bound = profile.bounds
@@ -209,7 +209,7 @@ def _cards(profile: Profile, lead: Result | None) -> list[tuple[str, str, str]]:
         ]),
         *needs,
         ("streamed", format_size(lead.streamed_bytes),
-         f"{oversized} too large for the memory" if profile.oversized else "every operator fits"),
+         f"by the tiles of {tiled}" if profile.oversized else "every operator fits"),
         ("oscillating buffers", f"{len(lead.oscillations):,}",
          f"under {lead.strategy}; {len(worst.oscillations):,} under {worst.strategy}"
          if worst is not lead and worst.oscillations else f"under {lead.strategy}"),

@@ -13,6 +13,7 @@ from spillprof.ir.result import Result
 from spillprof.ir.story import Absence
 from spillprof.ir.units import format_size
 from spillprof.report.page import BRIEF_ROWS, HTML_ROWS, DataTable, make_table
+from spillprof.report.profile.bound_words import optimism_sentence
 from spillprof.report.profile.demand import wanted_bytes
 from spillprof.report.profile.size_figures import size_section, sweep_command
 from spillprof.report.profile.step_figures import MAX_LIVE, Figure, largest_residencies
@@ -98,12 +99,12 @@ def _oversized(profile: Profile) -> Iterator[Section]:
     if count:
         yield Section(
             id="oversized",
-            title="Operators too large for the memory",
+            title="Operators that run in tiles",
             paragraphs=(
-                f"{count_of(count, 'operator')} cannot run in {format_size(profile.target.sram_bytes)} whatever is "
-                f"spilled, and {'passes' if count == 1 else 'pass'} operands through DRAM in tiles. Streamed bytes are "
-                "those of whole operands; the last column is what running producer and consumer tile by tile could "
-                "remove.",
+                f"{count_of(count, 'operator')} {'passes' if count == 1 else 'pass'} operands through DRAM in tiles: "
+                f"because all of them together do not fit into {format_size(profile.target.sram_bytes)}, or to leave "
+                "room for other tensors. The tiles, the order of the loops and what stays on-chip are those of the "
+                f"best plan; what moves is counted pass by pass. {optimism_sentence(profile)}".rstrip(),
             ),
             table=oversized_table(profile),
         )
@@ -214,12 +215,15 @@ def live_table(profile: Profile) -> DataTable:
 
 
 def oversized_table(profile: Profile) -> DataTable:
-    """Lists operators that cannot fit, largest demand first."""
+    """Lists operators that run in tiles, largest demand first."""
     return make_table(
-        "Operators too large for the memory",
-        "step:count, operator, needs at once:size, streamed:size, tiling could remove:size",
+        "Operators that run in tiles",
+        "step:count, operator, needs at once:size, tiles move:size, beyond the ideal:size, further passes:size, tiling",
         sorted(profile.oversized, key=lambda o: -o.demand_bytes),
-        lambda o: (o.step, label(o.name, 64), o.demand_bytes, o.streamed_bytes, o.tiling_could_remove_bytes),
+        lambda o: (
+            o.step, label(o.name, 64), o.demand_bytes, o.streamed_bytes, o.beyond_bytes, o.passes_bytes,
+            label(o.tiling, 300) if o.tiling else "loops unknown: once each, assumed",
+        ),
         limit=HTML_ROWS,
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.units import format_rate, format_size
-from spillprof.report.profile.bound_words import bound_scope, proof_word, search_sentences
+from spillprof.report.profile.bound_words import bound_scope, optimism_sentence, proof_word, search_sentences
 from spillprof.report.profile.demand import padding_sentence
 from spillprof.report.profile.verdict import (
     deployed_as,
@@ -36,6 +36,8 @@ def _lines(profile: Profile) -> Iterable[str]:
 
 def _verdict(profile: Profile, lead: Result | None) -> Iterable[str]:
     yield from (f"### spill cost of {code(model_title(profile))}", "", plain(verdict(profile)), "")
+    if optimism := optimism_sentence(profile):
+        yield from (f"**{plain(optimism)}**", "")
     again = recompute_sentences(profile)
     yield from (plain(sentence) for sentence in again)
     yield from [""] if again else []

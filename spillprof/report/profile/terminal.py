@@ -13,7 +13,7 @@ from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.story import Suggestion
 from spillprof.ir.units import format_rate, format_size, format_size_exact
-from spillprof.report.profile.bound_words import bound_scope, proof_word, search_sentences
+from spillprof.report.profile.bound_words import bound_scope, optimism_sentence, proof_word, search_sentences
 from spillprof.report.profile.demand import LIVE, OVER, demand_sentence, padding_sentence, strip_heading, strip_lines
 from spillprof.report.profile.story import COLUMNS, absence_row, story_paragraphs
 from spillprof.report.profile.verdict import (
@@ -100,6 +100,8 @@ def _header(page: _Page) -> Iterable[RenderableType]:
     )
     if profile.op_times is not None:
         yield Text(op_times_sentence(profile.op_times))
+    if optimism := optimism_sentence(profile):
+        yield _line(Text(optimism, "bold"))
 
 
 def _strategies(page: _Page) -> Iterable[RenderableType]:

@@ -7,6 +7,7 @@ from spillprof.ir.profile import Profile, RecomputeFacts
 from spillprof.ir.profile_facts import OpTimeFacts
 from spillprof.ir.result import Breakdown, Energy, OperatorCost, Result
 from spillprof.ir.units import format_size, format_size_pair, format_time
+from spillprof.report.profile.bound_words import is_optimistic
 from spillprof.report.scales import MISSING, percent, signed_time
 from spillprof.report.text import count_of, label
 
@@ -108,7 +109,7 @@ def verdict(profile: Profile) -> str:
 def above_bound(profile: Profile, result: Result) -> str:
     """Compares a result's spill bytes with the proven lower bound: ``optimal``, ``+26 %``, or ``-``.
 
-    Strategy ``optimal`` says ``proven, gap 0.0 %`` or ``gap 1.2 %``. Where operands are tiled through DRAM it is
+    Strategy ``optimal`` says ``proven, gap 0.0 %`` or ``gap 1.2 %``. Where operands are assumed to pass once it is
     ``at bound``: another choice of them might spill less.
     """
     if profile.bounds is None or not result.feasible:
@@ -117,7 +118,7 @@ def above_bound(profile: Profile, result: Result) -> str:
     searched = result.strategy == "optimal"
     if result.spill_bytes == lower:
         reached = "proven, gap 0.0 %" if searched else "optimal"
-        return "at bound" if profile.oversized else reached
+        return "at bound" if profile.oversized and is_optimistic(profile) else reached
     if not lower:
         return MISSING
     above = result.spill_bytes / lower - 1
@@ -184,8 +185,8 @@ def _tiled_for_nothing(profile: Profile) -> str:
     if not count:
         return ""
     if count == 1:
-        return " (1 operator does not fit and is tiled through DRAM, but moves only what must move anyway)"
-    return f" ({count:,} operators do not fit and are tiled through DRAM, but move only what must move anyway)"
+        return " (1 operator runs in tiles, but moves only what must move anyway)"
+    return f" ({count:,} operators run in tiles, but move only what must move anyway)"
 
 
 def _lost_without_spills(profile: Profile, lead: Result) -> str:
@@ -262,19 +263,26 @@ def oscillation_sentences(profile: Profile) -> list[str]:
 
 
 def oversized_sentence(profile: Profile) -> str:
-    """States how many operators are tiled through DRAM, the bytes, and the largest; empty if all fit."""
+    """States how many operators run in tiles, what the tiles move, and the largest; empty if there are none."""
     if not profile.oversized:
         return ""
-    count = len(profile.oversized)
     streamed = sum(o.streamed_bytes for o in profile.oversized)
-    removable = sum(o.tiling_could_remove_bytes for o in profile.oversized)
+    beyond = sum(o.beyond_bytes for o in profile.oversized)
+    passes = sum(o.passes_bytes for o in profile.oversized)
+    misfits = sum(not o.fits for o in profile.oversized)
+    unknown = sum(not o.tiling for o in profile.oversized)
     worst = max(profile.oversized, key=lambda o: o.demand_bytes)
-    return (
-        f"{count_of(count, 'operator')} {'does' if count == 1 else 'do'} not fit and "
-        f"{'is' if count == 1 else 'are'} tiled through DRAM: {format_size(streamed)} streamed, counted as whole "
-        f"operands; tiling could remove {format_size(removable)}. Largest: #{worst.step} {label(worst.name, 40)} needs "
-        f"{format_size(worst.demand_bytes)} at once"
-    )
+    moved, more, again = format_size(streamed), format_size(beyond), format_size(passes)
+    run = "runs" if len(profile.oversized) == 1 else "run"
+    text = f"{count_of(len(profile.oversized), 'operator')} {run} in tiles"
+    if misfits < len(profile.oversized):
+        text += f", {misfits:,} of them because they do not fit"
+    text += f": the tiles move {moved}, {more} of it more than infinite SRAM would"
+    text += f", of which {again} in further passes" if passes else ""
+    if unknown and not is_optimistic(profile):
+        text += f"; {unknown:,} of unknown loops, assumed to pass each operand once"
+    text += f". Largest: #{worst.step} {label(worst.name, 40)} needs {format_size(worst.demand_bytes)} at once"
+    return text + (f": {label(worst.tiling, 200)}" if worst.tiling else "")
 
 
 def op_times_sentence(facts: OpTimeFacts) -> str:
