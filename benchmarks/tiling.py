@@ -8,6 +8,7 @@ enough. The figures are in docs/tiling.md.
 
 import argparse
 import csv
+from collections.abc import Mapping, Sequence
 from math import log2, log10
 from pathlib import Path
 
@@ -69,8 +70,11 @@ def rows() -> list[dict[str, object]]:
     return found
 
 
-def figure(found: list[dict[str, object]]) -> str:
-    """An SVG: SRAM to the right, megabytes upwards, both in logarithmic scale; floors are dashed."""
+def figure(names: Sequence[str], found: Sequence[Mapping[str, object]], label: str) -> str:
+    """An SVG: SRAM to the right, megabytes upwards, both in logarithmic scale; floors are dashed.
+
+    ``found``: rows with ``product``, ``sram_bytes``, ``moved_bytes`` and ``floor_bytes``, by size.
+    """
     width, height, left, top, right, bottom = 760, 420, 64, 20, 20, 48
     low, high = 3e6, 3e9
 
@@ -83,7 +87,7 @@ def figure(found: list[dict[str, object]]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
         ' font-family="sans-serif" font-size="12" role="img"'
-        ' aria-label="Bytes moved by three products over SRAM, and their floors">',
+        f' aria-label="{label}">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for nbytes in (3e6, 10e6, 30e6, 100e6, 300e6, 1e9, 3e9):
@@ -94,8 +98,8 @@ def figure(found: list[dict[str, object]]) -> str:
         parts.append(f'<path d="M{x(size):.1f} {top}V{height - bottom}" stroke="#eee"/>')
         parts.append(f'<text x="{x(size):.1f}" y="{height - bottom + 18}" text-anchor="middle">{word}</text>')
     parts.append(f'<text x="{(width + left) / 2:.0f}" y="{height - 8}" text-anchor="middle">SRAM</text>')
-    for (name, *_), color, line in zip(PRODUCTS, COLORS, range(3), strict=True):
-        own = [row for row in found if row["product"] == name and row["accumulator_bits"] == 0]
+    for name, color, line in zip(names, COLORS, range(3), strict=True):
+        own = [row for row in found if row["product"] == name]
         for column, dash in (("moved_bytes", ""), ("floor_bytes", ' stroke-dasharray="5 4"')):
             points = " ".join(f"{x(int(str(r['sram_bytes']))):.1f},{y(int(str(r[column]))):.1f}" for r in own)
             parts.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"{dash}/>')
@@ -119,7 +123,9 @@ def main() -> None:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(found)
-    args.figure.write_text(figure(found), encoding="utf-8")
+    plain = [row for row in found if row["accumulator_bits"] == 0]
+    label = "Bytes moved by three products over SRAM, and their floors"
+    args.figure.write_text(figure([name for name, *_ in PRODUCTS], plain, label), encoding="utf-8")
 
 
 if __name__ == "__main__":

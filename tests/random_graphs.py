@@ -27,7 +27,7 @@ from spillprof.planning.tiling.menus import smallest_demand
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Shape = tuple[int, ...]
 
-PLAIN_MACHINE = MACHINE.with_overrides(weight_staging_bytes=16)
+PLAIN_MACHINE = MACHINE.with_overrides(weight_staging_bytes=16, stream_staging_bytes=16)
 """Its reservations do not change with the memory."""
 
 
@@ -120,6 +120,10 @@ class _Growing:
         perm = self.pick((0, 1, 3, 2), (0, 2, 1, 3))
         self.add("Transpose", [x], tuple(self.shapes[x][axis] for axis in perm), perm=perm)
 
+    def of_no_known_loops(self) -> None:
+        x = self.tensor()
+        self.add("ReverseSequence", [x, self.weight(1)], self.shapes[x])
+
 
 _KINDS = (
     _Growing.convolution, _Growing.convolution, _Growing.pool, _Growing.product, _Growing.product, _Growing.unary,
@@ -157,15 +161,18 @@ def _window(growing: _Growing, edges: list[int], *, dilated: bool = True) -> _Wi
 
 
 @st.composite
-def small_graphs(draw: Draw, most_operators: int = 5, most_elements: int = 160) -> Graph:
-    """A graph of a few operators on tensors of four axes, the first of size 1; each result is read, or an output."""
+def small_graphs(draw: Draw, most_operators: int = 5, most_elements: int = 160, *, loops_known: bool = False) -> Graph:
+    """A graph of a few operators on tensors of four axes, the first of size 1; each result is read, or an output.
+
+    ``loops_known``: without operators that have no loop nest.
+    """
     growing = _Growing(draw)
     for k in range(draw(st.integers(1, 2))):
         growing.shapes[f"x{k}"] = (1, *(draw(st.integers(1, most)) for most in (4, 6, 6)))
     count = draw(st.integers(1, most_operators))
     for _ in range(3 * count):
         before = len(growing.ops)
-        draw(st.sampled_from(_KINDS))(growing)
+        draw(st.sampled_from(_KINDS if loops_known else (*_KINDS, _Growing.of_no_known_loops)))(growing)
         if len(growing.ops) > before and prod(growing.shapes[growing.ops[-1].outputs[0]]) > most_elements:
             del growing.shapes[growing.ops.pop().outputs[0]]
         if len(growing.ops) == count:
@@ -191,11 +198,13 @@ def small_runs(
     most_operators: int = 5,
     weights: tuple[WeightsPolicy, ...] = tuple(WeightsPolicy),
     machine: Target = PLAIN_MACHINE,
+    *,
+    loops_known: bool = False,
     **planning: Any,
 ) -> Run:
     """A small graph on a machine whose memory lies between the smallest that it runs in and more than it needs."""
     run = Run(
-        graph=draw(small_graphs(most_operators)),
+        graph=draw(small_graphs(most_operators, loops_known=loops_known)),
         target=machine.with_overrides(
             alignment_bytes=draw(st.sampled_from([1, 16])),
             accumulator_bytes_per_output=draw(st.sampled_from([0, 4])),
@@ -230,16 +239,20 @@ def described(run: Run) -> str:
 
 
 def sram_range(run: Run) -> tuple[int, int]:
-    """The smallest SRAM that the run's model runs in, tiled as far as may be; and one in which all lies at once."""
+    """The smallest SRAM that the run's model runs in, tiled as far as may be; and one in which all lies at once.
+
+    The staging area of operators of no known loops is taken to be 16 bytes.
+    """
     program = Engine().lowered(run)
     least, _ = min_sram(program, run.target, run.lowering, smallest_demands)
     most, _ = min_sram(program, run.target, run.lowering, _all_bytes)
-    return least, most
+    return least, max(least, most)
 
 
 def smallest_demands(program: Program) -> list[int]:
-    """Pool bytes that each step needs with everything streamed that may be."""
-    return [smallest_demand(program, i)[0] for i in range(len(program.steps))]
+    """Pool bytes that each step needs in the smallest of its modes."""
+    found = [smallest_demand(program, i)[0] for i in range(len(program.steps))]
+    return [least if step.nest else min(least, 16) for least, step in zip(found, program.steps, strict=True)]
 
 
 def _all_bytes(program: Program) -> list[int]:

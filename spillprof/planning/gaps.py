@@ -1,7 +1,7 @@
 """Gaps: stretches between two consecutive uses of a buffer, where it may be spilled; and which of them write."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -129,12 +129,21 @@ def _gap_options(
     return tuple(found)
 
 
-def locked_bytes(program: Program, options: PlanningOptions, demand: StepDemand = demand_by_step) -> list[int]:
-    """Pool bytes that each step needs however much is spilled. Shape (n_steps,)."""
+def locked_bytes(
+    program: Program,
+    options: PlanningOptions,
+    demand: StepDemand = demand_by_step,
+    may_be_replaced: Mapping[int, int] | None = None,
+) -> list[int]:
+    """Pool bytes that each step needs however much is spilled. Shape (n_steps,).
+
+    ``may_be_replaced``: resident inputs that a result may take the place of, by buffer, with the step; they count until
+    then, beside those whose place one does take.
+    """
     fixed = resident_inputs(program, options)
     if not fixed:
         return list(demand(program).tolist())
-    overwritten = {u.old: i for i, step in enumerate(program.steps) for u in step.updates}
+    overwritten = {u.old: i for i, step in enumerate(program.steps) for u in step.updates} | dict(may_be_replaced or {})
     sizes = {b: program.buffers[b].size_bytes for b in fixed if not program.buffers[b].dedicated}
     change = [0] * (len(program.steps) + 1)
     change[0] = sum(sizes.values())

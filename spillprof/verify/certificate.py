@@ -18,7 +18,7 @@ from math import gcd
 from spillprof.ir.certificate import CERTIFICATE_SCHEMA, Certificate, CertificateRow
 from spillprof.ir.plan_json import buffer_names
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
-from spillprof.verify.open_steps import designated_gaps, is_open, least_read_bytes, open_operands
+from spillprof.verify.open_steps import designated_gaps, may_choose_tiles, fewest_read_bytes, open_operands
 from spillprof.verify.rules import Terms
 
 _Gap = tuple[int, int]
@@ -147,7 +147,7 @@ def cover_facts(
         held + needed + sum(sizes[b] for b, _ in over) - pool
         for held, needed, over in zip(standing, least, spanning, strict=True)
     ]
-    opened = {i for i, lacks in enumerate(lacking) if lacks > 0 and is_open(program.steps[i])}
+    opened = {i for i, lacks in enumerate(lacking) if lacks > 0 and may_choose_tiles(program.steps[i])}
     tiles = stated or {}
     once: set[int] = set()  # buffers that tiles may have written
     for i in opened:
@@ -173,7 +173,7 @@ def cover_facts(
         if ends and not wraps[b]:
             back = 0
         else:
-            back = least_read_bytes(program, uses[b][0] if ends else uses[b][uses[b].index(p) + 1], b)
+            back = fewest_read_bytes(program, uses[b][0] if ends else uses[b][uses[b].index(p) + 1], b)
         return back + moved[b] * (written[b] and writes_always and b not in once)
 
     def shared_bytes(b: int) -> int:
@@ -241,10 +241,14 @@ def _wraps(program: Program, b: int, *, steady_state: bool) -> bool:
 def _standing_bytes(program: Program, resident: set[int]) -> list[int]:
     """Bytes of resident inputs that are on-chip at each step without being its operands; overwritten ones are gone."""
     standing, now = [], sum(program.buffers[b].size_bytes for b in resident if not program.buffers[b].dedicated)
-    for step in program.steps:
+    last = {b: i for i, step in enumerate(program.steps) for b in (*step.reads, *step.holds)}
+    for i, step in enumerate(program.steps):
         read = {b for b in step.reads if b in resident and not program.buffers[b].dedicated}
         standing.append(now - sum(program.buffers[b].size_bytes for b in read))
-        now -= sum(program.buffers[u.old].size_bytes for u in step.updates if u.old in read)
+        gone = {u.old for u in step.updates}
+        if gone and may_choose_tiles(step):  # where that one passes in tiles, the result takes the place of another
+            gone |= {b for b in step.may_overwrite if last[b] == i}
+        now -= sum(program.buffers[b].size_bytes for b in gone & read)
     return standing
 
 
@@ -282,7 +286,7 @@ def _demand_bytes(program: Program, step: Step) -> int:
 def _forced_bytes(program: Program, b: int, uses: list[int], resident: set[int], *, steady_state: bool) -> int:
     """Bytes that a buffer streamed by some step moves in every plan, beyond the compulsory ones."""
     buffer = program.buffers[b]
-    moved = 1 if buffer.kind is BufferKind.ACTIVATION else 0  # written once, streamed or not
+    moved = buffer.moved_bytes if buffer.kind is BufferKind.ACTIVATION else 0  # written once, streamed or not
     fetched = buffer.kind is not BufferKind.INPUT or b in resident
     wraps = _wraps(program, b, steady_state=steady_state)
     left = wraps and b in program.steps[uses[-1]].streamed_reads  # its last use streamed it: it is off-chip
@@ -291,9 +295,9 @@ def _forced_bytes(program: Program, b: int, uses: list[int], resident: set[int],
         if b in step.writes:
             left = b in step.streamed_writes
         elif b in step.streamed_reads:
-            moved += fetched
+            moved += buffer.moved_bytes * fetched
             fetched = left = True
         else:
-            moved += left
+            moved += fewest_read_bytes(program, i, b) if left else 0
             fetched, left = True, False
-    return moved * buffer.moved_bytes
+    return moved

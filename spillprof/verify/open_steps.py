@@ -13,7 +13,7 @@ from spillprof.ir.loop_nest import Window
 from spillprof.ir.program import ACCUMULATOR, BufferKind, Phase, Program, Step
 
 
-def is_open(step: Step) -> bool:
+def may_choose_tiles(step: Step) -> bool:
     """Whether a plan may choose how the step is tiled."""
     return step.nest is not None and step.mode is None and not step.streamed_reads and not step.streamed_writes
 
@@ -61,10 +61,10 @@ def designated_gaps(
             yield b, gap[0]
 
 
-def least_read_bytes(program: Program, i: int, b: int) -> int:
+def fewest_read_bytes(program: Program, i: int, b: int) -> int:
     """The fewest bytes that bring a buffer to step ``i``: all of it, or in tiles what the step touches."""
     step, moved = program.steps[i], program.buffers[b].moved_bytes
-    if step.nest is None or not is_open(step):
+    if step.nest is None or not may_choose_tiles(step):
         return moved
     place = (*step.reads, *step.writes).index(b)
     nest = step.nest.nest

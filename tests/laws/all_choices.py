@@ -6,8 +6,12 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from spillprof.ir.modes import StepMode
+from spillprof.ir.loop_nest import Tiling
+from spillprof.ir.modes import OperandTraffic, StepMode
 from spillprof.ir.program import BufferKind, Program
+
+Uses = set[tuple[int, int]]
+"""(buffer, step)."""
 
 Choice = Mapping[int, StepMode | None]
 """The mode of each step; None: it holds all of its operands."""
@@ -33,11 +37,33 @@ class AllChoices:
         self._program = program
         self._pool = (program.capacity_bytes or 0) - program.reserved_bytes
         self._uses = [[i for i, s in enumerate(program.steps) if b in (*s.reads, *s.writes)] for b in self._all_buffers]
+        self._once = {
+            i: self._streamed_once(i) for i, s in enumerate(program.steps) if s.streamed_reads + s.streamed_writes
+        }
         self.gaps = [gap for b in self._all_buffers for gap in self._gaps_of(b)]
 
     @property
     def _all_buffers(self) -> range:
         return range(len(self._program.buffers))
+
+    def _streamed_once(self, i: int) -> StepMode:
+        """What fitting made of a step without known loops, as if it were a mode."""
+        step, buffers = self._program.steps[i], self._program.buffers
+        reads = [(b, buffers[b].moved_bytes, 0) for b in step.streamed_reads]
+        writes = [(b, 0, buffers[b].moved_bytes) for b in step.streamed_writes]
+        return StepMode(
+            step=i,
+            tiling=Tiling(tile=(), order=()),
+            footprint_bytes=step.stream_staging_bytes,
+            tiles=1,
+            traffic=tuple(
+                OperandTraffic(buffer=b, read_bytes=read, written_bytes=written, passes=1, transfers=1)
+                for b, read, written in (*reads, *writes)
+            ),
+        )
+
+    def _streamed(self, choice: Choice) -> Uses:
+        return {(each.buffer, mode.step) for mode in choice.values() if mode for each in mode.traffic}
 
     def _gaps_of(self, b: int) -> Iterator[Gap]:
         uses, n = self._uses[b], len(self._program.steps)
@@ -47,16 +73,17 @@ class AllChoices:
             yield Gap(b, uses[-1], uses[0], (*range(uses[-1] + 1, n), *range(uses[0])))
 
     def over_full(self) -> list[int]:
-        """Steps that do not fit if all operands are held and no gap is spent."""
-        needed = [self.demand(i, None) for i in range(len(self._program.steps))]
+        """Steps that do not fit if all operands are held and no gap is spent that may be kept."""
+        needed = [self.demand(i, self._once.get(i)) for i in range(len(self._program.steps))]
+        streamed = self._streamed(self._once)
         for gap in self.gaps:
-            for i in gap.idle:
+            for i in gap.idle if not _touches(gap, streamed) else ():
                 needed[i] += self._program.buffers[gap.buffer].size_bytes
         return [i for i, nbytes in enumerate(needed) if nbytes > self._pool]
 
     def least_pool(self, choice: Choice) -> int:
         """Pool bytes that a choice of modes needs if every gap is spent."""
-        return max(self.demand(i, choice.get(i)) for i in range(len(self._program.steps)))
+        return max(self.demand(i, {**choice, **self._once}.get(i)) for i in range(len(self._program.steps)))
 
     def best(self, ways: Mapping[int, Sequence[StepMode | None]]) -> int | None:
         """The fewest bytes beyond the compulsory over all choices of these ways; None if none fits."""
@@ -67,8 +94,9 @@ class AllChoices:
 
     def better(self, choice: Choice, least: int | None = None) -> int | None:
         """The fewest bytes beyond the compulsory with these modes over all sets of gaps; ``least`` if that is less."""
-        streamed = {(each.buffer, mode.step) for mode in choice.values() if mode for each in mode.traffic}
-        spent = [bool({(g.buffer, g.before), (g.buffer, g.after)} & streamed) for g in self.gaps]
+        choice = {**choice, **self._once}
+        streamed = self._streamed(choice)
+        spent = [_touches(gap, streamed) for gap in self.gaps]
         if least is not None and self._moved(choice, streamed, np.array([spent]))[0] >= least:
             return least  # more gaps only add to it
         free = [k for k, gap in enumerate(self.gaps) if gap.idle and not spent[k]]
@@ -113,7 +141,7 @@ class AllChoices:
         own = [self.demand(i, choice.get(i)) for i in range(len(self._program.steps))]
         return np.array(own, dtype=np.int64) + (~sets).astype(np.int64) @ idle
 
-    def _moved(self, choice: Choice, streamed: set[tuple[int, int]], sets: np.ndarray) -> np.ndarray:
+    def _moved(self, choice: Choice, streamed: Uses, sets: np.ndarray) -> np.ndarray:
         """Bytes beyond the compulsory, by set of gaps."""
         buffers = self._program.buffers
         fixed = sum(mode.weight_repeat_bytes for mode in choice.values() if mode)
@@ -134,3 +162,8 @@ class AllChoices:
             if own and buffer.kind is BufferKind.ACTIVATION and not is_written:
                 total = total + buffer.moved_bytes * sets[:, own].any(axis=1)
         return total
+
+
+def _touches(gap: Gap, streamed: Uses) -> bool:
+    """Whether a step that streams the buffer ends or begins the gap: it is off-chip then."""
+    return bool({(gap.buffer, gap.before), (gap.buffer, gap.after)} & streamed)

@@ -6,8 +6,8 @@ from itertools import pairwise
 from math import inf, prod
 
 import pytest
-from graphs import MACHINE
-from hypothesis import HealthCheck, given, settings
+from graphs import MACHINE, graph, op
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from random_graphs import PLAIN_MACHINE, Draw, small_runs, sram_range
 from random_programs import planning_options
@@ -20,7 +20,7 @@ from spillprof.ir.loop_nest import LoopNest, NestOperand
 from spillprof.ir.program import BufferKind, Program
 from spillprof.ir.target import Target
 from spillprof.ir.units import format_size_exact
-from spillprof.lowering.options import WeightsPolicy
+from spillprof.lowering.options import Fuse, LoweringOptions, WeightsPolicy
 from spillprof.planning.bounds.methods import lower_cost
 from spillprof.planning.options import Inputs, PlanningOptions
 from spillprof.planning.placements import PERFECT
@@ -217,7 +217,9 @@ def test_plans_are_legal_above_the_bound_and_their_parts_add_up(
 
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=SLOW)
-@given(run=small_runs(4, weights=(WeightsPolicy.STREAM, WeightsPolicy.CACHED)), strategy=st.sampled_from(FINITE))
+@given(
+    run=small_runs(4, (WeightsPolicy.STREAM, WeightsPolicy.CACHED), loops_known=True), strategy=st.sampled_from(FINITE)
+)
 def test_the_smallest_memory_is_named_and_is_enough(run: Run, strategy: str) -> None:
     least, _ = sram_range(run)
     unit = run.target.alignment_bytes
@@ -240,10 +242,8 @@ def test_the_smallest_memory_is_named_and_is_enough(run: Run, strategy: str) -> 
 # --- within one command
 
 
-@st.composite
-def sweeps(draw: Draw) -> tuple[Row, ...]:
-    """All strategies over some sizes."""
-    run = draw(small_runs(5, machine=MACHINE))
+def swept(run: Run) -> tuple[Row, ...]:
+    """All strategies over some sizes, as one sweep plans them."""
     least, most = sram_range(run)
     unit = run.target.alignment_bytes
     sizes = [-(-(least + (most - least) * share // 8) // unit) * unit for share in range(9)]
@@ -252,6 +252,18 @@ def sweeps(draw: Draw) -> tuple[Row, ...]:
     grid = Grid(cases, [("best-fit", strategy) for strategy in FINITE], {})
     grid.at(sizes, InProcess(study), lambda done, total: None)
     return grid.rows()
+
+
+def every_other_row() -> Run:
+    """Where t is streamed out, two of its three rows are read again; where Conv alone fits, all of it comes back."""
+    g = graph(
+        {"x": (1, 1, 3, 1)},
+        ["Add x w -> t", op("Conv t v -> y", kernel_shape=(1, 1), strides=(2, 1))],
+        "t y",
+        weights={"w": (1, 1, 1, 1), "v": (1, 1, 1, 1)},
+        tensors={"t": (1, 1, 3, 1), "y": (1, 1, 2, 1)},
+    )
+    return Run(graph=g, target=MACHINE, lowering=LoweringOptions(fuse=Fuse.NONE, inplace=False))
 
 
 def best_by_size(rows: Sequence[Row], figure: str) -> list[float]:
@@ -267,15 +279,18 @@ def is_falling(best: Sequence[float]) -> bool:
     return all(after <= before * (1 + 1e-9) for before, after in pairwise(best))
 
 
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
-@given(rows=sweeps())
-def test_the_fewest_bytes_of_a_sweep_do_not_rise_with_the_memory(rows: tuple[Row, ...]) -> None:
+@pytest.mark.xfail(strict=True, reason="what a smaller size found is not tried in the larger ones")
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW, database=None)
+@example(run=every_other_row())
+@given(run=small_runs(5, machine=MACHINE))
+def test_the_fewest_bytes_of_a_sweep_do_not_rise_with_the_memory(run: Run) -> None:
+    rows = swept(run)
     assert is_falling(best_by_size(rows, "spill_bytes"))
     assert is_falling([row.spill_bytes_lower or 0 for row in rows[:: len(FINITE)]])
 
 
 @pytest.mark.xfail(strict=True, reason="what a smaller size found is not tried in the larger ones")
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW, database=None)
-@given(rows=sweeps())
-def test_the_least_latency_of_a_sweep_does_not_rise_with_the_memory(rows: tuple[Row, ...]) -> None:
-    assert is_falling(best_by_size(rows, "latency_s"))
+@given(run=small_runs(5, machine=MACHINE))
+def test_the_least_latency_of_a_sweep_does_not_rise_with_the_memory(run: Run) -> None:
+    assert is_falling(best_by_size(swept(run), "latency_s"))

@@ -11,7 +11,7 @@ Costs are integers: bytes, or what a ``Price`` makes of the bytes of one transfe
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress, pairwise
 from math import gcd
 
@@ -21,7 +21,14 @@ from spillprof.ir.arrays import Ints
 from spillprof.ir.certificate import TiledStep
 from spillprof.ir.memo import once_per_program
 from spillprof.ir.program import BufferKind, Program
-from spillprof.planning.bounds.family import OpenStep, family_gaps, open_steps
+from spillprof.planning.bounds.family import (
+    OpenStep,
+    family_gaps,
+    least_read_bytes,
+    may_be_replaced,
+    open_steps,
+    reads_in_part,
+)
 from spillprof.planning.gaps import (
     GapOption,
     Ranges,
@@ -103,7 +110,7 @@ def covering(program: Program, options: PlanningOptions, prices: Prices = BYTES)
     prompt = replace(options, release=Release.LAST_USE)
     closed = _covering(program, prompt, prices, least_by_step)
     opened = open_steps(program, prompt, [i for i, excess in enumerate(closed.excess_bytes) if excess])
-    return _family_covering(program, prompt, prices, opened) if opened else closed
+    return _family_covering(program, prompt, prices, opened) if opened or reads_in_part(program) else closed
 
 
 def covering_in_modes(program: Program, options: PlanningOptions) -> Covering:
@@ -120,15 +127,17 @@ def _family_covering(
         demand[i] = step.demand_bytes
     gaps = family_gaps(program, options, opened, streamed)
     free = {b for step in opened.values() for b in step.covered}
-    found = _excess_of(program, gaps, locked_bytes(program, options, lambda _: demand), 0)
+    locked = locked_bytes(program, options, lambda _: demand, may_be_replaced(program))
+    found = _excess_of(program, gaps, locked, 0)
     beyond = sum(step.excess_bytes for step in opened.values())
-    problem = _priced(program, options, prices, *found, written_once=free)
+    forced = _forced_cost(program, options, prices, partial(least_read_bytes, program))
+    problem = _priced(program, options, prices, *found, forced, written_once=free)
     tiled = tuple(
         TiledStep(step=i, footprint_bytes=step.footprint_bytes, excess_bytes=step.excess_bytes)
         for i, step in sorted(opened.items())
         if step.footprint_bytes or step.excess_bytes
     )
-    return replace(problem, forced_cost=problem.forced_cost + _more(prices.read, beyond), tiled=tiled)
+    return replace(problem, forced_cost=forced + _more(prices.read, beyond), tiled=tiled)
 
 
 _ONE_TRANSFER = 1 << 20
@@ -153,7 +162,8 @@ def _covering(
     if program.capacity_bytes is None:
         raise ValueError("infinite memory has nothing to cover")
     gaps, excess = _over_capacity(program, options, demand, room_bytes)
-    return _priced(program, options, prices, gaps, excess, written_once=frozenset())
+    forced = _forced_cost(program, options, prices, lambda _, b: program.buffers[b].moved_bytes)
+    return _priced(program, options, prices, gaps, excess, forced, written_once=frozenset())
 
 
 def _priced(
@@ -162,6 +172,7 @@ def _priced(
     prices: Prices,
     gaps: tuple[GapOption, ...],
     excess: tuple[int, ...],
+    forced_cost: int,
     written_once: Set[int],
 ) -> Covering:
     """``written_once``: buffers that are written once even where each eviction writes: tiles may have written them."""
@@ -184,7 +195,7 @@ def _priced(
         excess_bytes=excess,
         gap_costs=tuple((0 if gap.next_use is None else read[gap.moved_bytes]) + own(gap) for gap in gaps),
         write_costs={b: shared(b, cost) for b, cost in own_writes.items()},
-        forced_cost=_forced_cost(program, options, prices),
+        forced_cost=forced_cost,
     )
 
 
@@ -220,8 +231,11 @@ def _over_full(excess_bytes: Sequence[int], rows: Ranges) -> Ints:
     return steps
 
 
-def _forced_cost(program: Program, options: PlanningOptions, prices: Prices) -> int:
-    """Cost of the transfers that streaming forces on every plan, beyond those of infinite memory."""
+def _forced_cost(program: Program, options: PlanningOptions, prices: Prices, brought: Callable[[int, int], int]) -> int:
+    """Cost of the transfers that streaming forces on every plan, beyond those of infinite memory.
+
+    ``brought``: the fewest bytes that bring a buffer, which is off-chip, to a step: by step, then buffer.
+    """
     streamed = streamed_uses(program)
     if not streamed:
         return 0
@@ -250,7 +264,7 @@ def _forced_cost(program: Program, options: PlanningOptions, prices: Prices) -> 
             pairs.append((points[-1], points[0]))
         for p, u in pairs:
             if ((b, p) in streamed_in or (b, p) in streamed_out) and (b, u) not in streamed_in:
-                total += prices.read(moved)  # reload
+                total += prices.read(brought(u, b))  # reload
     return total
 
 

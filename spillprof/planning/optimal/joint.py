@@ -17,7 +17,7 @@ import numpy as np
 from spillprof.ir.modes import StepMode
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.budget import Budget
-from spillprof.planning.gaps import GapKey, WriteBacks, gap_options, locked_bytes, unspilled_bytes
+from spillprof.planning.gaps import GapKey, WriteBacks, gap_options, locked_bytes, streamed_uses, unspilled_bytes
 from spillprof.planning.highs import quiet_solver, solve_integer
 from spillprof.planning.liveness import demand_by_step, lifetimes, resident_inputs
 from spillprof.planning.options import Inputs, PlanningOptions, Start
@@ -89,6 +89,7 @@ def choose_jointly(program: Program, options: PlanningOptions, budget: Budget) -
 class _Problem:
     def __init__(self, program: Program, options: PlanningOptions) -> None:
         self._program, self._options = program, options
+        self._copied = {b for b, _, _ in streamed_uses(program)}  # by steps of no known loops: written in any case
         self._pool = (program.capacity_bytes or 0) - program.reserved_bytes
         gaps = gap_options(program, options)
         unspilled = unspilled_bytes(program, options, gaps)
@@ -209,13 +210,14 @@ class _Problem:
             is_first = lives[each.buffer].use_steps[0] == item.mode.step
             if is_first and buffer.kind is BufferKind.INPUT and self._options.inputs is Inputs.ON_DEMAND:
                 total -= min(each.read_bytes, buffer.moved_bytes)
-            elif each.written_bytes and buffer.kind is BufferKind.OUTPUT:
+            elif each.written_bytes and (buffer.kind is BufferKind.OUTPUT or each.buffer in self._copied):
                 total -= min(each.written_bytes, buffer.moved_bytes)
         return float(total)
 
     def _gap_rows(self, model: _Model, gap_of: Sequence[int], streams: Mapping[tuple[int, int], list[int]]) -> None:
         n, lives = len(self._program.steps), lifetimes(self._program)
         write_backs = WriteBacks(self._program, self._options.writeback)
+        always = {(b, i) for b, i, _ in streamed_uses(self._program)}
         writes: dict[int, int] = {}
         for gap, x in zip(self._gaps, gap_of, strict=True):
             b = gap.buffer
@@ -224,7 +226,10 @@ class _Problem:
             for columns in (before, after):
                 if columns:
                     model.row({**dict.fromkeys(columns, 1.0), x: -1.0}, -np.inf, 0)
-            if gap.after is not None:
+            ends_streamed = gap.after is not None and (b, gap.after % n) in always
+            if ends_streamed or (b, gap.before) in always:
+                model.row({x: 1.0}, 1, 1)
+            if gap.after is not None and not ends_streamed:
                 reload = model.column(gap.moved_bytes, integer=False)
                 model.row({x: 1.0, reload: -1.0, **dict.fromkeys(after, -1.0)}, -np.inf, 0)
             if not write_backs.adds_write(b, evicted_before=False):
