@@ -135,7 +135,7 @@ def breakdown(program: Program, plan: Plan, timeline: Timeline) -> Breakdown:
     jobs = timeline.jobs
     kinds, flow_s, end_s, alone_s = (a.tolist() for a in (jobs.kind, jobs.flow_s, jobs.end_s, jobs.flow_alone_s))
     last_s = float(timeline.step_end_s.max(initial=0.0))
-    expected = _compulsory_jobs(program, plan, kinds, jobs.transfer.tolist())
+    expected = _compulsory_jobs(program, plan, kinds, jobs.transfer.tolist(), jobs.step.tolist())
     parts = {"compulsory": 0.0, "spill": 0.0, "sync": 0.0, "contention": 0.0, "fragmentation": 0.0}
     for start, end, j, _ in idle_stretches(timeline):
         end = min(end, last_s)
@@ -170,16 +170,25 @@ def _computing_s(timeline: Timeline) -> float:
     return float(np.append(0.0, np.maximum(computed - np.maximum(starts, busy_until_s), 0.0)).cumsum()[-1])
 
 
-def _compulsory_jobs(program: Program, plan: Plan, kinds: Sequence[int], transfers: Sequence[int]) -> list[bool]:
+def _compulsory_jobs(
+    program: Program, plan: Plan, kinds: Sequence[int], transfers: Sequence[int], steps: Sequence[int]
+) -> list[bool]:
     """Whether each job is compulsory: infinite SRAM would make it too."""
     of_transfer, of_streamed = compulsory(program, plan)
     streamed = iter(
         k for k in sorted(range(len(plan.streamed)), key=lambda k: plan.streamed[k].step) if plan.streamed[k].size_bytes
     )
+    again = _repeated_weights(program, kinds, steps)
     found = []
-    for kind, transfer in zip(kinds, transfers, strict=True):
+    for j, (kind, transfer) in enumerate(zip(kinds, transfers, strict=True)):
         if kind in (JobKind.STREAM_IN, JobKind.STREAM_OUT):
             found.append(of_streamed[next(streamed)])
         else:
-            found.append(of_transfer[transfer] if transfer >= 0 else kind == JobKind.WEIGHTS)
+            found.append(of_transfer[transfer] if transfer >= 0 else kind == JobKind.WEIGHTS and j not in again)
     return found
+
+
+def _repeated_weights(program: Program, kinds: Sequence[int], steps: Sequence[int]) -> set[int]:
+    """Jobs of weights that pass again: the last one of each step whose mode repeats them."""
+    last = {steps[j]: j for j, kind in enumerate(kinds) if kind == JobKind.WEIGHTS}
+    return {j for step, j in last.items() if program.steps[step].weight_repeat_bytes}

@@ -63,7 +63,7 @@ def dram_bytes_by_step(program: Program, plan: Plan, charged: Sequence[Charge]) 
     and streamed operands to the step that reads them, spills to the step that forces them. Shapes (n_steps,), int64.
     """
     n = len(program.steps)
-    reads, writes = [step.weight_stream_bytes for step in program.steps], [0] * n
+    reads, writes = [step.weight_stream_bytes + step.weight_repeat_bytes for step in program.steps], [0] * n
     for s in plan.streamed:
         (writes if s.write else reads)[s.step] += s.size_bytes
     unwritten = {b.index for b in program.buffers if b.kind is BufferKind.OUTPUT}

@@ -108,6 +108,9 @@ class OnePass:
                 if step.weight_stream_bytes > early:
                     rest = self._add(JobKind.WEIGHTS, _READ, step.weight_stream_bytes - early, i)
                     self._streams[i].append(rest)
+            if step.weight_repeat_bytes:
+                again = self._add(JobKind.WEIGHTS, _READ, step.weight_repeat_bytes, i)
+                self._streams[i].append(again)
         for operand in plan.streamed:
             if operand.size_bytes > 0:
                 side, kind = (_WRITE, JobKind.STREAM_OUT) if operand.write else (_READ, JobKind.STREAM_IN)

@@ -182,7 +182,7 @@ def _energy(program: Program, plan: Plan, target: Target) -> Energy:
         else:
             written += t.size_bytes
     read += sum(s.size_bytes for s in plan.streamed if not s.write)
-    read += sum([step.weight_stream_bytes for step in program.steps])
+    read += sum([step.weight_stream_bytes + step.weight_repeat_bytes for step in program.steps])
     written += sum(s.size_bytes for s in plan.streamed if s.write)
     touched = sum([step.touched_bytes for step in program.steps])
     moved = sum(move.size_bytes for move in plan.moves)

@@ -167,6 +167,9 @@ class WorkBuilder:
         rest = self.program.steps[i].weight_stream_bytes - self._staging_bytes
         if rest > 0:
             streams.append(self.job(JobKind.WEIGHTS, rest, i))
+        again = self.program.steps[i].weight_repeat_bytes
+        if again > 0:
+            streams.append(self.job(JobKind.WEIGHTS, again, i))
         for operand in self._streamed.get(i, ()):
             if operand.write:
                 self._copied.setdefault(operand.buffer, i)
