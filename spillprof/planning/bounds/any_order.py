@@ -14,10 +14,12 @@ from math import gcd
 import numpy as np
 
 from spillprof.ir.arrays import Ints
-from spillprof.ir.program import Buffer, BufferKind, Program
+from spillprof.ir.program import BufferKind, Program
+from spillprof.planning.bounds.family import least_read_bytes
 from spillprof.planning.highs import quiet_solver
 from spillprof.planning.liveness import least_by_step, resident_inputs
 from spillprof.planning.options import PlanningOptions, Start
+from spillprof.planning.tiling.menus import is_open
 
 _MOST_STEPS = 12_000
 """Above this the bit sets of buffers before and after each step take too much memory."""
@@ -43,7 +45,7 @@ def any_order_bytes(program: Program, options: PlanningOptions) -> int | None:
     if program.capacity_bytes is None or len(program.steps) > _MOST_STEPS:
         return None
     sizes = np.array([b.size_bytes for b in program.buffers], dtype=np.int64)
-    costs = np.array([_cost_bytes(b) for b in program.buffers], dtype=np.int64)
+    costs = np.array(_cost_bytes(program), dtype=np.int64)
     rows = _rows(program, options, sizes)
     if not rows:
         return 0
@@ -54,9 +56,19 @@ def any_order_bytes(program: Program, options: PlanningOptions) -> int | None:
     return -(-proven // unit) * unit  # plans spill a sum of these costs
 
 
-def _cost_bytes(buffer: Buffer) -> int:
-    """DRAM bytes if it leaves between its first and last use: a reload, and a write unless DRAM has it anyway."""
-    return buffer.moved_bytes * (2 if buffer.kind is BufferKind.ACTIVATION else 1)
+def _cost_bytes(program: Program) -> list[int]:
+    """DRAM bytes of each buffer that leaves between its first and last use.
+
+    A reload, or what its tiles bring to the step that needs least of it; and a write unless DRAM has it anyway.
+    """
+    back = [b.moved_bytes for b in program.buffers]
+    for i, step in enumerate(program.steps):
+        for b in step.reads:
+            back[b] = min(back[b], least_read_bytes(program, i, b))
+    return [
+        nbytes + (b.moved_bytes if b.kind is BufferKind.ACTIVATION else 0)
+        for nbytes, b in zip(back, program.buffers, strict=True)
+    ]
 
 
 def _rows(program: Program, options: PlanningOptions, sizes: Ints) -> list[_Row]:
@@ -116,8 +128,18 @@ def _known_and_wanted(program: Program, movable: Sequence[bool]) -> tuple[list[i
 
 
 def _least_demand(program: Program, i: int) -> int:
-    """Pool bytes of step ``i`` in any order: operands may die there, and its result may overwrite one of them."""
+    """Pool bytes of step ``i`` in any order: operands may die there, and its result may overwrite one of them.
+
+    Of a step whose loops are known, only operands that cannot pass in tiles count.
+    """
     step = program.steps[i]
+    if step.nest is not None and is_open(step):
+        operands = (*step.reads, *step.writes)
+        tiled = {operands[place] for place in step.nest.places if place is not None}
+        counted = step.reads if step.may_overwrite else operands
+        return sum(
+            program.buffers[b].size_bytes for b in counted if b not in tiled and not program.buffers[b].dedicated
+        )
     saved = 0 if step.updates else max((program.buffers[b].size_bytes for b in step.may_overwrite), default=0)
     return int(least_by_step(program)[i]) - saved
 
