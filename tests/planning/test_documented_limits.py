@@ -16,8 +16,10 @@ from spillprof.lowering import bodies, streaming
 from spillprof.planning import interval, offline, steady
 from spillprof.planning.bounds import methods
 from spillprof.planning.optimal import dynamic_program, local_search, milp, search
+from spillprof.planning.optimal import joint as joint_modes
 from spillprof.planning.options import Recomputing
 from spillprof.planning.ordering import order_effort
+from spillprof.planning.tiling import menus
 from spillprof.timing import issue_times
 
 MODEL = (Path(__file__).parents[2] / "docs" / "model.md").read_text("utf-8")
@@ -43,7 +45,10 @@ LIMITS = {
     ),
     "`--recompute rules`: programs judged": tuple(n for pair in _TRIALS[Recomputing.RULES] for n in pair),
     "`--recompute joint`": (*(n for pair in _TRIALS[Recomputing.JOINT] for n in pair), joint.MOST_GAPS),
-    "operands to tile: the smallest set": (streaming.EXACT_OPERANDS,),
+    "modes: sets of operands to stream": (menus.MOST_STREAMED,),
+    "— tilings of each set": (menus._FOOTPRINTS + 2,),
+    "— modes and gaps together": (joint_modes.MOST_BINARIES, joint_modes._MOST_NODES),
+    "operands to tile without known loops": (streaming.EXACT_OPERANDS,),
     "issue times: simulations": tuple(n for pair in issue_times._TRIALS for n in pair),
     "steady state of cached weights": (steady._NATURAL_RUNS,),
     "slots for oscillating buffers": (

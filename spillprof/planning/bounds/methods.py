@@ -9,15 +9,16 @@ A method only chooses weights; the bound is what the weighted rows prove in exac
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from spillprof.ir.program import Program
 from spillprof.planning.bounds.cover_lp import CoverLp, add_cuts
-from spillprof.planning.bounds.covering import BYTES, Covering, Prices, covering
+from spillprof.planning.bounds.covering import BYTES, Covering, Prices, covering, has_open_steps
 from spillprof.planning.bounds.reduction import reduce
 from spillprof.planning.bounds.rows import MANY_VISITS, SCALE, WeightedRow, proven_cost
+from spillprof.planning.budget import search_budget
 from spillprof.planning.gaps import GapKey
 from spillprof.planning.options import PlanningOptions
 from spillprof.planning.range_max import RangeMax
@@ -42,10 +43,19 @@ class LowerBound:
     problem: Covering  # that the certificate's rows belong to
     covers: tuple[tuple[GapKey, ...], ...] = ()  # sets of gaps that the methods spend off-chip: starts for a search
 
+    def raised(self, cost: int | None, proven_by: str) -> "LowerBound":
+        """The bound, raised to what a solver proved."""
+        return self if cost is None or cost <= self.cost else replace(self, cost=cost, proven_by=proven_by)
+
 
 def lower_bound(program: Program, options: PlanningOptions, prices: Prices = BYTES) -> LowerBound:
     """The best bound found on all plans of a fitted program in its order of steps, however steps are tiled."""
-    return bound_of(covering(program, options, prices))
+    from spillprof.planning.optimal.joint import FEW_BINARIES, SOLVER, least_jointly
+
+    bound = bound_of(covering(program, options, prices))
+    if prices is not BYTES or not has_open_steps(program, options):
+        return bound
+    return bound.raised(least_jointly(program, options, search_budget(options), FEW_BINARIES), SOLVER)
 
 
 def bound_of(problem: Covering) -> LowerBound:

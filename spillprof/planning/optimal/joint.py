@@ -8,9 +8,10 @@ what the mode needs and the gaps that are kept on-chip fit the pool. The cost is
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from math import ceil, isfinite
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,12 +21,16 @@ from spillprof.planning.budget import Budget
 from spillprof.planning.gaps import GapKey, WriteBacks, gap_options, locked_bytes, streamed_uses, unspilled_bytes
 from spillprof.planning.highs import quiet_solver, solve_integer
 from spillprof.planning.liveness import demand_by_step, lifetimes, resident_inputs
-from spillprof.planning.options import Inputs, PlanningOptions, Start
-from spillprof.planning.tiling.menus import MenuItem, is_open, menu
+from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
+from spillprof.planning.tiling.menus import MOST_STREAMED, MenuItem, is_open, menu
 
 MOST_BINARIES = 4_000
 """Modes and gaps together up to which the integer program is tried."""
 
+FEW_BINARIES = 300
+"""Modes and gaps together up to which every lower bound asks the integer program."""
+
+SOLVER = "MILP (HiGHS)"
 _MOST_ENTRIES = 400_000
 _MOST_NODES = 2_000
 
@@ -51,6 +56,14 @@ class _Gap:
     idle: tuple[tuple[int, int], ...]
     size_bytes: int
     moved_bytes: int
+
+
+class _Way(NamedTuple):
+    """A way to run an open step."""
+
+    streamed: frozenset[int]
+    cost: float  # bytes beyond the compulsory
+    demand_bytes: int
 
 
 @dataclass(slots=True)
@@ -84,6 +97,20 @@ def choose_jointly(program: Program, options: PlanningOptions, budget: Budget) -
     if not problem.menus or problem.size > MOST_BINARIES or budget.is_spent:
         return None
     return problem.solve(budget)
+
+
+def least_jointly(program: Program, options: PlanningOptions, budget: Budget, most: int = MOST_BINARIES) -> int | None:
+    """Spill bytes that no choice of modes and gaps goes below; None if that is not known.
+
+    Each set of operands that a step streams is given the smallest footprint and the fewest bytes of all its tilings,
+    whether or not one tiling has both: so the optimum is a lower bound over the family, proven by the solver. Left out
+    are problems of more than ``most`` modes and gaps, and what the model does not relax: workspaces and resident inputs
+    at steps over capacity, writes at each eviction, open steps of which not all sets of operands are on the menu.
+    """
+    problem = _Problem(program, replace(options, release=Release.LAST_USE))
+    if not problem.menus or problem.size > most or budget.is_spent or not problem.is_relaxation:
+        return None
+    return problem.least(budget)
 
 
 class _Problem:
@@ -125,28 +152,60 @@ class _Problem:
                         moved_bytes=buffer.moved_bytes,
                     )  # fmt: skip
 
+    @property
+    def is_relaxation(self) -> bool:
+        """Whether ideal items make the optimum a bound on all plans."""
+        steps, options = self._program.steps, self._options
+        plain = options.writeback is WriteBack.ONCE and options.inputs is Inputs.ON_DEMAND
+        if not plain or any(steps[i].workspaces or steps[i].holds for i in self._full):
+            return False
+        operands = ({b for item in items for b in item.streamed} for items in self.menus.values())
+        return all(len(streamed) <= MOST_STREAMED for streamed in operands)
+
+    def least(self, budget: Budget) -> int | None:
+        """The bound of the integer program with ideal items; None if the solver has none."""
+        ideal: dict[int, list[_Way]] = {}
+        for i, items in self.menus.items():
+            best: dict[frozenset[int], _Way] = {}
+            for way in map(self._way, items):
+                known = best.get(way.streamed, way)
+                best[way.streamed] = _Way(
+                    way.streamed, min(way.cost, known.cost), min(way.demand_bytes, known.demand_bytes)
+                )
+            ideal[i] = list(best.values())
+        model = _Model()
+        self._fill(model, ideal)
+        if len(model.indices) > _MOST_ENTRIES:
+            return None
+        solver, unit, _ = _run(model, budget)
+        bound = float(solver.getInfo().mip_dual_bound)
+        return unit * max(0, ceil(bound - 0.01 - 1e-9 * abs(bound))) if isfinite(bound) else None
+
+    def _way(self, item: MenuItem) -> _Way:
+        return _Way(item.streamed, self._mode_cost(item), item.demand_bytes)
+
+    def _fill(self, model: _Model, ways: Mapping[int, Sequence[_Way]]) -> tuple[dict[tuple[int, int], int], list[int]]:
+        """The rows of the problem with these ways to run the open steps; columns by (step, way), and by gap."""
+        mode_of = {(i, k): model.column(w.cost, integer=True) for i, own in ways.items() for k, w in enumerate(own)}
+        gap_of = [model.column(0, integer=True) for _ in self._gaps]
+        streams: dict[tuple[int, int], list[int]] = {}  # (buffer, step) -> columns of the ways that stream it
+        for i, own in ways.items():
+            for k, way in enumerate(own):
+                for b in way.streamed:
+                    streams.setdefault((b, i), []).append(mode_of[i, k])
+            model.row({mode_of[i, k]: 1.0 for k in range(len(own))}, 1, 1)
+        self._gap_rows(model, gap_of, streams)
+        self._room_rows(model, ways, mode_of, gap_of)
+        return mode_of, gap_of
+
     def solve(self, budget: Budget) -> JointChoice | None:
         import highspy
 
         model, program = _Model(), self._program
-        mode_of = {(i, k): model.column(self._mode_cost(item), integer=True) for i, k, item in self._items()}
-        gap_of = [model.column(0, integer=True) for _ in self._gaps]
-        streams: dict[tuple[int, int], list[int]] = {}  # (buffer, step) -> columns of the modes that stream it
-        for i, k, item in self._items():
-            for b in item.streamed:
-                streams.setdefault((b, i), []).append(mode_of[i, k])
-        for i, items in self.menus.items():
-            model.row({mode_of[i, k]: 1.0 for k in range(len(items))}, 1, 1)
-        self._gap_rows(model, gap_of, streams)
-        self._room_rows(model, mode_of, gap_of)
+        mode_of, gap_of = self._fill(model, {i: list(map(self._way, items)) for i, items in self.menus.items()})
         if len(model.indices) > _MOST_ENTRIES:
             return None
-        unit = float(np.gcd.reduce([int(cost) for cost in model.costs]) or 1)
-        solver = quiet_solver()
-        for name, value in (("mip_max_nodes", _MOST_NODES), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.99)):
-            solver.setOptionValue(name, value)
-        solver.passModel(_as_lp(model, unit))
-        in_budget = solve_integer(solver, len(model.indices), budget)
+        solver, _, in_budget = _run(model, budget)
         values = np.asarray(solver.getSolution().col_value)
         if len(values) != len(model.costs) or not np.isfinite(solver.getInfo().objective_function_value):
             return None
@@ -240,7 +299,13 @@ class _Problem:
             out = before if again else streams.get((b, lives[b].use_steps[0]), [])
             model.row({x: 1.0, writes[b]: -1.0, **dict.fromkeys(out, -1.0)}, -np.inf, 0)
 
-    def _room_rows(self, model: _Model, mode_of: Mapping[tuple[int, int], int], gap_of: Sequence[int]) -> None:
+    def _room_rows(
+        self,
+        model: _Model,
+        ways: Mapping[int, Sequence[_Way]],
+        mode_of: Mapping[tuple[int, int], int],
+        gap_of: Sequence[int],
+    ) -> None:
         locked = locked_bytes(self._program, self._options)
         demand = demand_by_step(self._program)
         over: dict[int, dict[int, int]] = {i: {} for i in self._full}
@@ -251,9 +316,9 @@ class _Problem:
         for i, gaps in over.items():
             room = self._pool - locked[i] - sum(gaps.values())
             entries: dict[int, float] = {x: -float(size) for x, size in gaps.items()}
-            if i in self.menus:
+            if i in ways:
                 room += int(demand[i])
-                entries |= {mode_of[i, k]: float(item.demand_bytes) for k, item in enumerate(self.menus[i])}
+                entries |= {mode_of[i, k]: float(way.demand_bytes) for k, way in enumerate(ways[i])}
             model.row(entries, -np.inf, float(room))
 
     def _full_between(self, start: int, end: int) -> Sequence[int]:
@@ -266,7 +331,17 @@ def transfers_of(item: MenuItem) -> int:
     return 0 if item.mode is None else sum(each.transfers for each in item.mode.traffic)
 
 
-def _as_lp(model: _Model, unit: float) -> Any:
+def _run(model: _Model, budget: Budget) -> tuple[Any, int, bool]:
+    """The solver that has run, the unit of its costs in bytes, and whether it ended within the budget."""
+    unit = int(np.gcd.reduce([int(cost) for cost in model.costs])) or 1
+    solver = quiet_solver()
+    for name, value in (("mip_max_nodes", _MOST_NODES), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.99)):
+        solver.setOptionValue(name, value)
+    solver.passModel(_as_lp(model, unit))
+    return solver, unit, solve_integer(solver, len(model.indices), budget)
+
+
+def _as_lp(model: _Model, unit: int) -> Any:
     import highspy
 
     lp = highspy.HighsLp()

@@ -27,7 +27,7 @@ from spillprof.planning.interval import choose_gaps
 from spillprof.planning.offline import plan_by_ejection, plan_offline
 from spillprof.planning.optimal.cover import Cover, complete_greedily
 from spillprof.planning.optimal.dynamic_program import solve_dynamic_program
-from spillprof.planning.optimal.joint import choose_jointly
+from spillprof.planning.optimal.joint import SOLVER, choose_jointly, least_jointly
 from spillprof.planning.optimal.local_search import improve
 from spillprof.planning.optimal.milp import (
     MANY_COLUMNS,
@@ -41,7 +41,6 @@ from spillprof.planning.options import PlanningOptions
 from spillprof.planning.strategies import CHEAP_STRATEGIES, OPTIMAL
 from spillprof.planning.traffic import count_traffic, transfer_costs
 
-SOLVER = "MILP (HiGHS)"
 _DYNAMIC_PROGRAMMING = "dynamic programming"
 
 _PLACED = 4  # choices that are placed, best first,
@@ -102,7 +101,9 @@ def find_optimum(
         start = by_modes.get(modes) or [_first_plan(tiled, target, options)]
         known = searched.choices if searched else {}
         found.append(_in_modes(tiled, target, options, start, bound_of(covering_in_modes(tiled, options)), known))
-    others = [plan for modes, plans_of in by_modes.items() for plan in plans_of]
+    others = [plan for plans_of in by_modes.values() for plan in plans_of]
+    if joint is not None and min(_spilled(program, plan) for best in found for plan in best.plans) > bound.cost:
+        bound = bound.raised(least_jointly(program, options, search_budget(options)), SOLVER)
     every = [*(plan for best in found for plan in best.plans), *others]
     ranked = sorted((_cost(program, target, plan), k) for k, plan in enumerate(every))
     tied = [replace(every[k], strategy=OPTIMAL) for cost, k in ranked if cost[0] == ranked[0][0][0]]
