@@ -275,7 +275,9 @@ def oversized_sentence(profile: Profile) -> str:
     moved, more, again = format_size(streamed), format_size(beyond), format_size(passes)
     run = "runs" if len(profile.oversized) == 1 else "run"
     text = f"{count_of(len(profile.oversized), 'operator')} {run} in tiles"
-    if misfits < len(profile.oversized):
+    if not misfits:
+        text += " to leave room for other tensors"
+    elif misfits < len(profile.oversized):
         text += f", {misfits:,} of them because they do not fit"
     text += f": the tiles move {moved}, {more} of it more than infinite SRAM would"
     text += f", of which {again} in further passes" if passes else ""
