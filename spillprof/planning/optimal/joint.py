@@ -10,7 +10,7 @@ what the mode needs and the gaps that are kept on-chip fit the pool. The cost is
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import ceil, isfinite
+from math import ceil, gcd, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,7 +94,7 @@ class _Model:
 def choose_jointly(program: Program, options: PlanningOptions, budget: Budget) -> JointChoice | None:
     """The cheapest modes and gaps of a fitted program; None if it is too large or has no open step."""
     problem = _Problem(program, options)
-    if not problem.menus or problem.size > MOST_BINARIES or budget.is_spent:
+    if not problem.is_open or problem.size > MOST_BINARIES or budget.is_spent:
         return None
     return problem.solve(budget)
 
@@ -108,7 +108,7 @@ def least_jointly(program: Program, options: PlanningOptions, budget: Budget, mo
     at steps over capacity, writes at each eviction, open steps of which not all sets of operands are on the menu.
     """
     problem = _Problem(program, replace(options, release=Release.LAST_USE))
-    if not problem.menus or problem.size > most or budget.is_spent or not problem.is_relaxation:
+    if not problem.is_open or problem.size > most or budget.is_spent or not problem.is_relaxation:
         return None
     return problem.least(budget)
 
@@ -151,6 +151,11 @@ class _Problem:
                         buffer=b, before=p, after=u, idle=ranges, size_bytes=buffer.size_bytes,
                         moved_bytes=buffer.moved_bytes,
                     )  # fmt: skip
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some step's mode is to be chosen, and each such step has one."""
+        return bool(self.menus) and all(self.menus.values())
 
     @property
     def is_relaxation(self) -> bool:
@@ -333,7 +338,7 @@ def transfers_of(item: MenuItem) -> int:
 
 def _run(model: _Model, budget: Budget) -> tuple[Any, int, bool]:
     """The solver that has run, the unit of its costs in bytes, and whether it ended within the budget."""
-    unit = int(np.gcd.reduce([int(cost) for cost in model.costs])) or 1
+    unit = gcd(*(int(cost) for cost in model.costs)) or 1
     solver = quiet_solver()
     for name, value in (("mip_max_nodes", _MOST_NODES), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.99)):
         solver.setOptionValue(name, value)
