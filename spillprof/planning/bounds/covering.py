@@ -20,14 +20,7 @@ import numpy as np
 from spillprof.ir.arrays import Ints
 from spillprof.ir.memo import once_per_program
 from spillprof.ir.program import BufferKind, Program
-from spillprof.planning.bounds.family import (
-    OpenStep,
-    family_gaps,
-    least_read_bytes,
-    may_be_replaced,
-    open_steps,
-    reads_in_part,
-)
+from spillprof.planning.bounds.family import OpenStep, family_gaps, may_be_replaced, open_steps
 from spillprof.planning.gaps import (
     GapOption,
     Ranges,
@@ -41,6 +34,7 @@ from spillprof.planning.gaps import (
 from spillprof.planning.liveness import demand_by_step, least_by_step, lifetimes
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.tiling.menus import is_open
+from spillprof.planning.tiling.touched import least_read_bytes, reads_in_part
 
 Price = Callable[[int], int]
 """The cost of one transfer of so many bytes."""

@@ -18,26 +18,31 @@ from spillprof.planning.liveness import demand_by_step
 from spillprof.planning.options import PlanningOptions, WriteBack
 from spillprof.planning.run_facts import RunFacts, run_facts
 from spillprof.planning.strategies import STANDING_RULES, EvictionRule
-from spillprof.planning.tiling.choice import UseCosts, menus_of, oversized_steps
-from spillprof.planning.tiling.menus import MenuItem
+from spillprof.planning.tiling.choice import UseCosts, menus_of, over_full_steps, oversized_steps
+from spillprof.planning.tiling.menus import MenuItem, is_open, menu
+from spillprof.planning.tiling.touched import least_read_bytes
 from spillprof.planning.traffic import transfer_costs
 
 
 def modes_as_met(
     program: Program, target: Target, options: PlanningOptions, rule: EvictionRule
 ) -> tuple[StepMode, ...]:
-    """The mode that each oversized step takes when the run reaches it, by step."""
+    """The modes that steps take as the run reaches them, by step.
+
+    Those of steps that do not fit, alone or beside what is on-chip, which then stays; and of steps that read what is
+    off-chip, of which tiles may bring only the part that is touched.
+    """
     oversized = frozenset(oversized_steps(program))
-    if not oversized:
+    if program.capacity_bytes is None or not over_full_steps(program, options):
         return ()
     menus = menus_of(program, sorted(oversized), options.inputs)
     run = _Run(program, target, options, rule)
     demand = demand_by_step(program).tolist()
     chosen: list[StepMode] = []
-    for i in range(max(oversized) + 1):
+    for i, step in enumerate(program.steps):
         item = MenuItem(mode=None, demand_bytes=demand[i])
-        if i in oversized:
-            item = run.cheapest(i, menus[i])
+        if i in oversized or (is_open(step) and run.moves(i, demand[i])):
+            item = run.cheapest(i, menus[i] if i in menus else menu(program, i, options.inputs))
             if item.mode is not None:
                 chosen.append(item.mode)
         run.step(i, item)
@@ -63,6 +68,13 @@ class _Run:
         self._here = dict.fromkeys(facts.resident, 0)  # buffers in the pool
         self._used = sum(facts.size_bytes[b] for b in facts.resident if b not in facts.slot)
 
+    def moves(self, i: int, demand_bytes: int) -> bool:
+        """Whether something must leave, or come back, for step ``i`` to hold all of its operands."""
+        step, sizes = self._program.steps[i], self._facts.size_bytes
+        own = sum(sizes[b] for b in {*step.reads, *step.writes} if b in self._here)
+        comes_back = any(b not in self._here and self._last[b] >= 0 for b in step.reads)
+        return comes_back or self._used - own + demand_bytes > self._pool
+
     def cheapest(self, i: int, items: Sequence[MenuItem]) -> MenuItem:
         """The item of least marginal cost."""
         step, sizes = self._program.steps[i], self._facts.size_bytes
@@ -77,7 +89,7 @@ class _Run:
                 cost += self._uses.own(each, i)
                 if b in step.reads and not self._in_dram[b]:
                     cost += moved
-                cost += moved if self._is_read_after(b, i) else 0
+                cost += self._next_read_bytes(b, i)
             cost += sum(
                 self._program.buffers[b].moved_bytes
                 for b in step.reads
@@ -163,6 +175,12 @@ class _Run:
         """Whether a buffer is read after step ``i``, or by the next inference."""
         after = self._facts.uses[b][self._done[b] :]
         return any(u is not None and u != i for u in after[:2])
+
+    def _next_read_bytes(self, b: int, i: int) -> int:
+        """Bytes that the next read of a buffer brings after step ``i``, in this inference or the next; 0 without."""
+        later = (u for u in self._facts.uses[b][self._done[b] :][:2] if u is not None and u != i)
+        u = next(later, None)
+        return 0 if u is None else least_read_bytes(self._program, u % len(self._program.steps), b)
 
     def _leave(self, b: int) -> None:
         self._victims.remove(b)
