@@ -22,12 +22,12 @@ def least_read_bytes(program: Program, i: int, b: int) -> int:
 @once_per_steps
 def reads_in_part(program: Program) -> bool:
     """Whether some step whose mode is open touches less than a buffer that it reads."""
-    return any(
-        least_read_bytes(program, i, b) < program.buffers[b].moved_bytes
-        for i, step in enumerate(program.steps)
-        if is_open(step)
-        for b in step.reads
-    )
+    return any(is_open(step) and reads_in_part_at(program, i) for i, step in enumerate(program.steps))
+
+
+def reads_in_part_at(program: Program, i: int) -> bool:
+    """Whether step ``i`` touches less than a buffer that it reads."""
+    return any(least_read_bytes(program, i, b) < program.buffers[b].moved_bytes for b in program.steps[i].reads)
 
 
 @lru_cache(maxsize=4096)
