@@ -273,6 +273,19 @@ def every_other_row() -> Run:
     return Run(graph=g, target=MACHINE, lowering=LoweringOptions(fuse=Fuse.NONE, inplace=False))
 
 
+def two_products() -> Run:
+    """Cached weights: at one size they find no addresses at which both stay, at a smaller one they do."""
+    g = graph(
+        {"x": (1, 1, 3, 4)},
+        ["MatMul x v -> t", "MatMul x w -> y"],
+        "t y",
+        weights={"v": (4, 1), "w": (4, 3)},
+        tensors={"t": (1, 1, 3, 1), "y": (1, 1, 3, 3)},
+    )
+    lowering = LoweringOptions(fuse=Fuse.NONE, inplace=False, weights=WeightsPolicy.CACHED)
+    return Run(graph=g, target=MACHINE, lowering=lowering)
+
+
 def best_by_size(rows: Sequence[Row], figure: str) -> list[float]:
     """The best of all strategies, by size."""
     best: dict[int, float] = {}
@@ -286,7 +299,9 @@ def is_falling(best: Sequence[float]) -> bool:
     return all(after <= before * (1 + 1e-9) for before, after in pairwise(best))
 
 
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
+@pytest.mark.xfail(strict=True, reason="what a smaller size found is not tried in the larger ones")
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW, database=None)
+@example(run=two_products())
 @example(run=every_other_row())
 @given(run=small_runs(5, machine=MACHINE))
 def test_the_fewest_bytes_of_a_sweep_do_not_rise_with_the_memory(run: Run) -> None:
