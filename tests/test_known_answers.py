@@ -79,7 +79,7 @@ def test_a_move_inside_sram_is_said_and_what_avoids_it_is_found(ask: Any, cases:
     lost_s = result["latency_s"] - found["ideal"]["latency_s"]
     assert lost_s == pytest.approx(307e-6, abs=1e-6)
     best = found["suggestions"][0]
-    assert best["latency_s"] == pytest.approx(found["ideal"]["latency_s"], abs=1e-6)
+    assert best["latency_s"] <= found["ideal"]["latency_s"] + 1e-6
     assert run(["analyze", str(cases / "moved_inside.onnx"), *options, "--why", "e", "-o", str(cases / "m.json")]) == 0
     page = " ".join(capsys.readouterr().out.split())
     assert "1 move inside SRAM" in page

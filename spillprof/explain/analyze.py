@@ -36,12 +36,15 @@ from spillprof.ir.result import Ideal, Oscillation, Result
 from spillprof.ir.revision import SIMULATOR_REVISION
 from spillprof.ir.stages import Stage, unheard
 from spillprof.ir.target import Target
+from spillprof.ir.tiled import with_modes
 from spillprof.ir.timeline import Timeline
 from spillprof.lowering.transforms import with_slots
 from spillprof.planning.bounds.methods import lower_cost
 from spillprof.planning.bounds.rows import certificate_of
-from spillprof.planning.options import Inputs
+from spillprof.planning.options import Inputs, PlanningOptions
+from spillprof.planning.recorder import streamed_operands
 from spillprof.planning.strategies import CHEAP_STRATEGIES, IDEAL, OPTIMAL, STRATEGIES, check_strategy
+from spillprof.planning.tiling.choice import choose_modes
 from spillprof.planning.tiling.network_floor import dram_bytes_floor
 from spillprof.planning.traffic import count_traffic
 
@@ -99,18 +102,19 @@ def analyze(
     traffic = count_traffic(ideal.program, ideal.plan)
     model = model_facts(graph, program, target, options.lowering, options.planning)
     comparison = Comparison(engine=engine, run=run, results=results, plans=plans)
+    plans_by_rank = _in_order(results, played, fitted, options.planning)
     stage(total - 1, total, "what would help" if options.what_if else "the profile")
     tried = what_would_help(comparison, lambda: causes.better_order, smaller_batch) if options.what_if else Tried()
     return Profile(
         spillprof_version=__version__,
-        model=replace(model, notes=(*model.notes, *cold_notes(fitted, options.planning))),
+        model=replace(model, notes=(*model.notes, *cold_notes(plans_by_rank[0][0], options.planning))),
         target=target.resolved(),
         reserved=reserved_for(target, fitted),
         config=configuration(options),
         steps=step_facts(infinite.program, infinite.plan, target),
         live_bytes=live_bytes(infinite.program),
         peak_buffers=live_at(program, model.peak_step),
-        oversized=oversized_operators(program, fitted, _in_order(results, played)),
+        oversized=oversized_operators(program, fitted, plans_by_rank),
         op_times=op_time_facts(program, options.lowering),
         convolutions=convolution_facts(program),
         ideal=Ideal(
@@ -135,13 +139,31 @@ def analyze(
 
 
 def _in_order(
-    results: Sequence[Result], played: Mapping[str, PlayedPlan | CapacityError]
+    results: Sequence[Result],
+    played: Mapping[str, PlayedPlan | CapacityError],
+    fitted: Program,
+    planning: PlanningOptions,
 ) -> list[tuple[Program, Plan]]:
-    """The plans, that of the leading result first."""
+    """The plans with their programs, that of the leading result first."""
     lead = main_result(results)
     found = {s: p for s, p in played.items() if isinstance(p, PlayedPlan)}
     first = [found.pop(lead.strategy)] if lead is not None and lead.strategy in found else []
-    return [(p.program, p.plan) for p in (*first, *found.values())]
+    return [(p.program, p.plan) for p in (*first, *found.values())] or [_unplanned(fitted, planning)]
+
+
+def _unplanned(fitted: Program, planning: PlanningOptions) -> tuple[Program, Plan]:
+    """The program with a mode for each operator that does not fit, and no more of a plan than what its tiles move."""
+    tiled = with_modes(fitted, choose_modes(fitted, planning))
+    plan = Plan(
+        strategy=IDEAL,
+        capacity_bytes=None,
+        reserved_bytes=0,
+        segments=(),
+        transfers=(),
+        streamed=streamed_operands(tiled),
+        modes=tuple(step.mode for step in tiled.steps if step.mode is not None),
+    )
+    return tiled, plan
 
 
 def tensor_ranks(engine: Engine, run: Run) -> dict[str, int]:

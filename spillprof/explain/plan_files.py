@@ -49,14 +49,15 @@ def check_plan(engine: Engine, run: Run, plan_json: Mapping[str, Any]) -> PlanCh
     violations = verify(fitted, plan, terms)
     if violations:
         return PlanCheck(violations=violations, result=None)
-    fitted = with_modes(fitted, plan.modes)
+    tiled = with_modes(fitted, plan.modes)
     strategy = plan.strategy if plan.strategy in STRATEGIES else None
     causes = Counterfactuals(engine=engine, run=run, program=engine.program(run), fitted=fitted, plans=(plan,))
     ladder = causes.ladder(strategy, count_traffic(fitted, plan).spill_bytes)
-    charged = charges(fitted, plan, run.planning)
-    result = result_of(fitted, run.target, plan, simulate(fitted, plan, run.target), charged, ladder)
+    charged = charges(tiled, plan, run.planning)
+    result = result_of(tiled, run.target, plan, simulate(tiled, plan, run.target), charged, ladder)
     result = replace(result, order_searched=causes.order_is_searched)
-    return PlanCheck(violations=(), result=against_ideal(min(engine.ideal_s(run), result.latency_s), result))
+    ends_s = engine.infinite(run).timeline.step_end_s.tolist()
+    return PlanCheck(violations=(), result=against_ideal(min(engine.ideal_s(run), result.latency_s), result, ends_s))
 
 
 def check_bound(engine: Engine, run: Run, certificate: Certificate) -> int:

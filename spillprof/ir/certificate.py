@@ -21,6 +21,15 @@ class CertificateRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TiledStep:
+    """The least of all modes of an operator that does not fit, as an enumeration of its tilings found it."""
+
+    step: int
+    footprint_bytes: int  # of its tiles
+    excess_bytes: int  # that it moves beyond one transfer of each operand that passes in tiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """Weighted rows that prove a lower bound for one fitted program. Buffers are named as in plan files."""
 
@@ -33,6 +42,7 @@ class Certificate:
     writes_always: bool  # every eviction of what was computed is written back
     scale: int  # weights are in units of 1 / scale
     rows: tuple[CertificateRow, ...]
+    tiled: tuple[TiledStep, ...] = ()  # steps that do not fit, by step: taken as stated
     schema: str = CERTIFICATE_SCHEMA
 
     @property

@@ -13,7 +13,7 @@ from spillprof.ir.program import Program
 
 _FIGURES = ("footprint_bytes", "tiles", "weight_passes", "weight_repeat_bytes")
 _OF_TRAFFIC = ("read_bytes", "written_bytes", "passes", "transfers")
-KEYS = ("step", "loops", "line_buffered", "in_two_passes", *_FIGURES, "traffic")
+MODE_KEYS = ("step", "loops", "line_buffered", "in_two_passes", *_FIGURES, "traffic")
 """Keys of a mode; the first two and ``traffic`` are required."""
 
 
@@ -54,8 +54,8 @@ def mode_from_json(
         if key not in table:
             raise PlanError(f"{where} lacks '{key}'", where=[where], hint="required: step, loops, traffic")
     for key in table:
-        if key not in KEYS:
-            raise PlanError(f"{where} has an unknown key '{key}'", where=[where], hint=f"known: {', '.join(KEYS)}")
+        if key not in MODE_KEYS:
+            raise PlanError(f"{where} has an unknown key '{key}'", where=[where], hint=f"known: {', '.join(MODE_KEYS)}")
     step = integer(table["step"], f"{where}.step")
     if step >= len(program.steps):
         raise PlanError(f"{where}.step is {step}, must be 0 to {len(program.steps) - 1}", where=[where])

@@ -85,7 +85,7 @@ def streamed_weights(case: str) -> int:
 @pytest.mark.parametrize("case", TIGHT)
 def test_the_sample_spills_and_its_figures_agree(case: str) -> None:
     profile = tight(case)
-    assert bool(profile.oversized) == ("oversized" in case or case == "unet")
+    assert any(not o.fits for o in profile.oversized) == ("oversized" in case or case == "unet")
     assert [r.strategy for r in profile.results] == list(STRATEGIES)
     for r in profile.results:
         assert r.feasible
@@ -311,11 +311,11 @@ def test_an_unknown_strategy_is_refused_before_anything_runs() -> None:
 
 
 def test_a_pinned_oscillation_does_what_it_says() -> None:
-    case = "residual_cnn"
-    profile = tight(case)
+    case, sram_bytes = "residual_cnn", 3 << 20
+    profile = analyze(sample(case), machine(sram_bytes), AnalyzeOptions(strategies=("lru", "interval")))
     strategy, tried = next((r.strategy, o) for r in profile.results for o in r.oscillations if o.pinned_latency_s)
     options = AnalyzeOptions(strategies=(strategy,), lowering=LoweringOptions(pin=(tried.buffer,)))
-    (pinned,) = analyze(sample(case), machine(TIGHT[case]), options).results
+    (pinned,) = analyze(sample(case), machine(sram_bytes), options).results
     assert (pinned.spill_bytes, pinned.latency_s) == (tried.pinned_spill_bytes, tried.pinned_latency_s)
     assert pinned.energy_j == tried.pinned_energy_j
     assert tried.buffer not in {b.name for b in pinned.buffers}

@@ -46,7 +46,7 @@ def test_a_registered_export_is_written_by_every_command_of_its_subject(
     assert run([*analyze, "-o", "a.names.txt", "-o", "a.json"]) == 0
     assert run(["report", "a.json", "-o", "b.names.txt"]) == 0
     names = Path("a.names.txt").read_text("utf-8")
-    assert "up0/expand\n" in names
+    assert "up0/join\n" in names
     assert Path("b.names.txt").read_text("utf-8") == names
     assert run([*analyze, "-o", "a.txt"]) == 2
     assert ".names.txt" in capsys.readouterr().err

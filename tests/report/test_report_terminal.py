@@ -101,10 +101,13 @@ def test_distance_to_the_bound_is_optimal_a_percentage_or_unknown(profile):
     assert above_bound(replace(profile, bounds=None), result) == "-"
 
 
-def test_nothing_is_called_optimal_where_operands_are_tiled(profile):
+def test_nothing_is_called_optimal_where_operands_are_assumed_to_pass_once(profile):
     result = next(r for r in profile.results if r.feasible and r.spill_bytes)
     bounds = replace(profile.bounds, spill_bytes_lower=result.spill_bytes)
     assert profile.oversized
+    assert above_bound(replace(profile, bounds=bounds), result) == "optimal"
+    assert "spills less, however each operator is tiled one by one" in bound_scope(profile)
+    profile = replace(profile, config={**profile.config, "tiling": "once"})
     assert above_bound(replace(profile, bounds=bounds), result) == "at bound"
     assert "with the same operands tiled through DRAM" in " ".join(render(profile, color=False).split())
     assert "tiled" not in bound_scope(replace(profile, oversized=()))
@@ -126,7 +129,7 @@ def test_page_shows_header_target_strategies_and_reasons(profile):
     assert "cost is infeasible: step 41 needs 33.1 MiB at once" in page
     assert "why (belady, least spill time): capacity" in page
     assert "lru; pinned: −" in " ".join(page.split())
-    assert "tiling could remove 18 MiB" in " ".join(page.split())
+    assert "the tiles move 30 MiB, 18 MiB of it more than infinite SRAM would, of which 2 MiB" in " ".join(page.split())
     assert "What would help most (each re-simulated under interval, lru, against belady)" in page
     assert "note: assumed, 3 times: operator Foo is elementwise" in page
     assert "note: 12 operators computed from constants alone" in page

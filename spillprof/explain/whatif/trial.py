@@ -71,8 +71,13 @@ class Trial:
         )
 
     def tiled_operators(self) -> int:
-        """Number of operators tiled through DRAM because their operands do not fit at once."""
-        return sum(1 for step in self.fitted().steps if step.stream_staging_bytes)
+        """Number of operators that the plan runs in tiles; 0 if no plan is possible."""
+        try:
+            fitted = self.fitted()
+            plan = self.engine.plans(fitted, self.run, self.strategy)[0][0]
+        except SpillprofError:
+            return 0
+        return len({s.step for s in plan.streamed})
 
     def traffic(self) -> Traffic | None:
         """Traffic of the run, planned but not played, which is cheaper; None if no plan is possible."""

@@ -18,6 +18,7 @@ from math import gcd
 import numpy as np
 
 from spillprof.ir.arrays import Ints
+from spillprof.ir.certificate import TiledStep
 from spillprof.ir.memo import once_per_program
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.bounds.family import OpenStep, family_gaps, may_be_replaced, open_steps
@@ -61,6 +62,7 @@ class Covering:
     gap_costs: tuple[int, ...]  # by gap: its reload, and its write-back if each gap has its own
     write_costs: dict[int, int]  # by buffer: the write-back that all of its gaps share
     forced_cost: int  # of transfers that streamed operands force on every plan
+    tiled: tuple[TiledStep, ...] = ()  # steps that do not fit, with the least of all their modes
 
     @cached_property
     def ranges(self) -> Ranges:
@@ -124,7 +126,12 @@ def _family_covering(
     beyond = sum(step.excess_bytes for step in opened.values())
     forced = _forced_cost(program, options, prices, partial(least_read_bytes, program))
     problem = _priced(program, options, prices, *found, forced, written_once=free)
-    return replace(problem, forced_cost=forced + _more(prices.read, beyond))
+    tiled = tuple(
+        TiledStep(step=i, footprint_bytes=step.footprint_bytes, excess_bytes=step.excess_bytes)
+        for i, step in sorted(opened.items())
+        if step.footprint_bytes or step.excess_bytes
+    )
+    return replace(problem, forced_cost=forced + _more(prices.read, beyond), tiled=tiled)
 
 
 _ONE_TRANSFER = 1 << 20

@@ -30,6 +30,7 @@ class OpenStep:
     step: int
     covered: frozenset[int]  # operands that count as held if a gap of theirs is kept
     demand_bytes: int  # of the rest: the smallest footprint, workspaces, operands that cannot pass in tiles
+    footprint_bytes: int  # the smallest of any mode, part of the demand; 0 if it fits without tiles
     excess_bytes: int  # that every mode moves beyond one transfer of what it streams
 
 
@@ -62,6 +63,7 @@ def _open(program: Program, options: PlanningOptions, fixed: frozenset[int], i: 
         step=i,
         covered=frozenset(counted) & free,
         demand_bytes=footprint + sum(rest) + work,
+        footprint_bytes=footprint,
         excess_bytes=excess,
     )
 

@@ -105,4 +105,5 @@ def certificate_of(
         writes_always=options.writeback is WriteBack.ALWAYS,
         scale=SCALE,
         rows=tuple(row for row in map(named, rows) if row.weight > 0 and row.need_bytes > 0),
+        tiled=problem.tiled,
     )

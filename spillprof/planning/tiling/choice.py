@@ -12,7 +12,6 @@ from itertools import pairwise
 from spillprof.ir.errors import CapacityError
 from spillprof.ir.modes import OperandTraffic, StepMode
 from spillprof.ir.program import BufferKind, Program
-from spillprof.planning.gaps import gap_options, unspilled_bytes
 from spillprof.planning.liveness import demand_by_step, lifetimes
 from spillprof.planning.options import Inputs, PlanningOptions, Start
 from spillprof.planning.tiling.menus import MenuItem, menu
@@ -32,13 +31,6 @@ def oversized_steps(program: Program) -> list[int]:
         for i, nbytes in enumerate(demand_by_step(program).tolist())
         if nbytes > pool and program.steps[i].nest is not None and program.steps[i].mode is None
     ]
-
-
-def over_full_steps(program: Program, options: PlanningOptions) -> list[int]:
-    """Steps of a fitted program at which something must leave, or that must be tiled."""
-    pool = (program.capacity_bytes or 0) - program.reserved_bytes
-    in_use = unspilled_bytes(program, options, gap_options(program, options))
-    return [i for i, nbytes in enumerate(in_use) if nbytes > pool]
 
 
 def menus_of(program: Program, steps: Iterable[int], inputs: Inputs) -> dict[int, tuple[MenuItem, ...]]:

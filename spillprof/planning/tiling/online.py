@@ -14,11 +14,12 @@ from spillprof.ir.program import BufferKind, Program, Step, Update
 from spillprof.ir.target import Target
 from spillprof.ir.tiled import in_place
 from spillprof.planning.candidates import CandidateQueue, CandidateTable, Evictable
+from spillprof.planning.gaps import gap_options, unspilled_bytes
 from spillprof.planning.liveness import demand_by_step
 from spillprof.planning.options import PlanningOptions, WriteBack
 from spillprof.planning.run_facts import RunFacts, run_facts
 from spillprof.planning.strategies import STANDING_RULES, EvictionRule
-from spillprof.planning.tiling.choice import UseCosts, menus_of, over_full_steps, oversized_steps
+from spillprof.planning.tiling.choice import UseCosts, menus_of, oversized_steps
 from spillprof.planning.tiling.menus import MenuItem, is_open, menu
 from spillprof.planning.tiling.touched import least_read_bytes
 from spillprof.planning.traffic import transfer_costs
@@ -32,16 +33,21 @@ def modes_as_met(
     Those of steps that do not fit, alone or beside what is on-chip, which then stays; and of steps that read what is
     off-chip, of which tiles may bring only the part that is touched.
     """
-    oversized = frozenset(oversized_steps(program))
-    if program.capacity_bytes is None or not over_full_steps(program, options):
+    if program.capacity_bytes is None:
         return ()
+    unspilled = unspilled_bytes(program, options, gap_options(program, options))
+    pool = program.capacity_bytes - program.reserved_bytes
+    over_full = [i for i, nbytes in enumerate(unspilled) if nbytes > pool]
+    if not any(program.steps[i].nest is not None for i in over_full):
+        return ()
+    oversized = frozenset(oversized_steps(program))
     menus = menus_of(program, sorted(oversized), options.inputs)
     run = _Run(program, target, options, rule)
     demand = demand_by_step(program).tolist()
     chosen: list[StepMode] = []
     for i, step in enumerate(program.steps):
         item = MenuItem(mode=None, demand_bytes=demand[i])
-        if i in oversized or (is_open(step) and run.moves(i, demand[i])):
+        if i in oversized or (is_open(step) and (run.reloads(i) or run.idle_bytes(i) + demand[i] > pool)):
             item = run.cheapest(i, menus[i] if i in menus else menu(program, i, options.inputs))
             if item.mode is not None:
                 chosen.append(item.mode)
@@ -68,18 +74,18 @@ class _Run:
         self._here = dict.fromkeys(facts.resident, 0)  # buffers in the pool
         self._used = sum(facts.size_bytes[b] for b in facts.resident if b not in facts.slot)
 
-    def moves(self, i: int, demand_bytes: int) -> bool:
-        """Whether something must leave, or come back, for step ``i`` to hold all of its operands."""
+    def reloads(self, i: int) -> bool:
+        """Whether step ``i`` reads what has left."""
+        return any(b not in self._here and self._last[b] >= 0 for b in self._program.steps[i].reads)
+
+    def idle_bytes(self, i: int) -> int:
+        """Bytes in the pool that are no operands of step ``i``."""
         step, sizes = self._program.steps[i], self._facts.size_bytes
-        own = sum(sizes[b] for b in {*step.reads, *step.writes} if b in self._here)
-        comes_back = any(b not in self._here and self._last[b] >= 0 for b in step.reads)
-        return comes_back or self._used - own + demand_bytes > self._pool
+        return self._used - sum(sizes[b] for b in {*step.reads, *step.writes} if b in self._here)
 
     def cheapest(self, i: int, items: Sequence[MenuItem]) -> MenuItem:
         """The item of least marginal cost."""
-        step, sizes = self._program.steps[i], self._facts.size_bytes
-        operands = {*step.reads, *step.writes}
-        idle = self._used - sum(sizes[b] for b in operands if b in self._here)
+        step, idle = self._program.steps[i], self.idle_bytes(i)
         freed = self._evictions(i, max(0, idle + max(item.demand_bytes for item in items) - self._pool))
         ranked = []
         for item in items:
@@ -108,13 +114,11 @@ class _Run:
     def step(self, i: int, item: MenuItem) -> None:
         """Run a step: make room, load its operands, write its results, free what dies."""
         step, facts = self._program.steps[i], self._facts
-        operands = {*step.reads, *step.writes}
         for b in step.reads:
             self._victims.remove(b)
             if b in item.streamed and b in self._here:
                 self._leave(b)
-        sizes = facts.size_bytes
-        idle = self._used - sum(sizes[b] for b in operands if b in self._here)
+        sizes, idle = facts.size_bytes, self.idle_bytes(i)
         while idle + item.demand_bytes > self._pool:
             victim = self._victims.choose(now=i, need_bytes=idle + item.demand_bytes - self._pool)
             if victim is None:
