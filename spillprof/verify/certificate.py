@@ -18,7 +18,7 @@ from math import gcd
 from spillprof.ir.certificate import CERTIFICATE_SCHEMA, Certificate, CertificateRow
 from spillprof.ir.plan_json import buffer_names
 from spillprof.ir.program import PHASES_PER_STEP, BufferKind, Phase, Program, Step
-from spillprof.verify.open_steps import designated_gaps, may_choose_tiles, fewest_read_bytes, open_operands
+from spillprof.verify.open_steps import designated_gaps, fewest_read_bytes, may_choose_tiles, open_operands
 from spillprof.verify.rules import Terms
 
 _Gap = tuple[int, int]
