@@ -22,6 +22,7 @@ from spillprof.ir.target import Target
 from spillprof.ir.units import format_size_exact
 from spillprof.lowering.options import Fuse, LoweringOptions, WeightsPolicy
 from spillprof.planning.bounds.methods import lower_cost
+from spillprof.planning.bounds.rows import certificate_of
 from spillprof.planning.options import Inputs, PlanningOptions
 from spillprof.planning.placements import PERFECT
 from spillprof.planning.planner import optimize
@@ -34,6 +35,7 @@ from spillprof.studies.sweep.grid import Grid
 from spillprof.studies.sweep.local import InProcess
 from spillprof.studies.sweep.rows import Row
 from spillprof.verify import recount, verify
+from spillprof.verify.certificate import check_certificate
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 FINITE = tuple(strategy for strategy in STRATEGIES if strategy != IDEAL)
@@ -218,6 +220,17 @@ def test_plans_are_legal_above_the_bound_and_their_parts_add_up(
     assert traffic == recount(played.program, played.plan)
     assert traffic.compulsory_read_bytes + traffic.compulsory_write_bytes + traffic.spill_bytes == moved(played)
     assert traffic.spill_bytes >= engine.bound(fitted, run).cost
+
+
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=SLOW)
+@given(run=small_runs(5), options=planning_options())
+def test_the_certificate_proves_the_bound_to_the_verifier(run: Run, options: PlanningOptions) -> None:
+    engine = Engine()
+    run = replace(run, planning=options)
+    fitted = engine.fitted(run)
+    bound = engine.bound(fitted, run)
+    proof = certificate_of(fitted, options, bound.problem, bound.certificate, bound.certified_cost)
+    assert check_certificate(fitted, proof) == ()
 
 
 # --- 7. the smallest memory
