@@ -228,7 +228,11 @@ def test_the_certificate_proves_the_bound_to_the_verifier(run: Run, options: Pla
     engine = Engine()
     run = replace(run, planning=options)
     fitted = engine.fitted(run)
-    bound = engine.bound(fitted, run)
+    try:
+        bound = engine.bound(fitted, run)
+    except CapacityError:
+        assert options.inputs is Inputs.RESIDENT
+        return
     proof = certificate_of(fitted, options, bound.problem, bound.certificate, bound.certified_cost)
     assert check_certificate(fitted, proof) == ()
 
