@@ -28,8 +28,17 @@ SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_
 
 
 def menus(program: Program, choices: AllChoices) -> dict[int, list[StepMode | None]]:
-    """The ways to run each step that is over capacity if nothing leaves."""
-    return {i: [item.mode for item in menu(program, i)] for i in choices.over_full() if program.steps[i].nest}
+    """The ways to run each step that is over capacity if nothing leaves, or that may read a part of a buffer."""
+    found = {i: [item.mode for item in menu(program, i)] for i, step in enumerate(program.steps) if step.nest}
+    full = choices.over_full()
+    return {i: ways for i, ways in found.items() if i in full or any(reads_less(program, mode) for mode in ways)}
+
+
+def reads_less(program: Program, mode: StepMode | None) -> bool:
+    if mode is None:
+        return False
+    reads = [each for each in mode.traffic if each.buffer in program.steps[mode.step].reads]
+    return any(each.read_bytes < program.buffers[each.buffer].moved_bytes for each in reads)
 
 
 def can_be_tried(choices: AllChoices, ways: Mapping[int, Sequence[StepMode | None]]) -> bool:

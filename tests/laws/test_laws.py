@@ -22,6 +22,7 @@ from spillprof.ir.target import Target
 from spillprof.ir.units import format_size_exact
 from spillprof.lowering.options import Fuse, LoweringOptions, WeightsPolicy
 from spillprof.planning.bounds.methods import lower_cost
+from spillprof.planning.bounds.rows import certificate_of
 from spillprof.planning.options import Inputs, PlanningOptions
 from spillprof.planning.placements import PERFECT
 from spillprof.planning.planner import optimize
@@ -34,6 +35,7 @@ from spillprof.studies.sweep.grid import Grid
 from spillprof.studies.sweep.local import InProcess
 from spillprof.studies.sweep.rows import Row
 from spillprof.verify import recount, verify
+from spillprof.verify.certificate import check_certificate
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 FINITE = tuple(strategy for strategy in STRATEGIES if strategy != IDEAL)
@@ -60,8 +62,15 @@ def moved(played: PlayedPlan) -> int:
 # --- 1. the ideal
 
 
+def one_product() -> Run:
+    """4 KiB of weights."""
+    g = graph({"x": (16, 32)}, ["MatMul x w -> y"], "y", weights={"w": (32, 32)}, tensors={"y": (16, 32)})
+    return Run(graph=g, target=MACHINE)
+
+
 @pytest.mark.xfail(strict=True, reason="weights wait for a whole portion, which grows with the memory")
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=SLOW, database=None)
+@example(pair=(one_product().at(1024), one_product().at(1 << 20)))
 @given(pair=two_sizes(MACHINE))
 def test_the_ideal_is_the_same_in_every_memory(pair: tuple[Run, Run]) -> None:
     small, large = pair
@@ -213,6 +222,21 @@ def test_plans_are_legal_above_the_bound_and_their_parts_add_up(
     assert traffic.spill_bytes >= engine.bound(fitted, run).cost
 
 
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=SLOW)
+@given(run=small_runs(5), options=planning_options())
+def test_the_certificate_proves_the_bound_to_the_verifier(run: Run, options: PlanningOptions) -> None:
+    engine = Engine()
+    run = replace(run, planning=options)
+    fitted = engine.fitted(run)
+    try:
+        bound = engine.bound(fitted, run)
+    except CapacityError:
+        assert options.inputs is Inputs.RESIDENT
+        return
+    proof = certificate_of(fitted, options, bound.problem, bound.certificate, bound.certified_cost)
+    assert check_certificate(fitted, proof) == ()
+
+
 # --- 7. the smallest memory
 
 
@@ -255,7 +279,7 @@ def swept(run: Run) -> tuple[Row, ...]:
 
 
 def every_other_row() -> Run:
-    """Where t is streamed out, two of its three rows are read again; where Conv alone fits, all of it comes back."""
+    """Conv reads two of three rows of t: where t is off-chip, tiles bring no more, whether Conv fits or not."""
     g = graph(
         {"x": (1, 1, 3, 1)},
         ["Add x w -> t", op("Conv t v -> y", kernel_shape=(1, 1), strides=(2, 1))],
@@ -264,6 +288,19 @@ def every_other_row() -> Run:
         tensors={"t": (1, 1, 3, 1), "y": (1, 1, 2, 1)},
     )
     return Run(graph=g, target=MACHINE, lowering=LoweringOptions(fuse=Fuse.NONE, inplace=False))
+
+
+def two_products() -> Run:
+    """Cached weights: at one size they find no addresses at which both stay, at a smaller one they do."""
+    g = graph(
+        {"x": (1, 1, 3, 4)},
+        ["MatMul x v -> t", "MatMul x w -> y"],
+        "t y",
+        weights={"v": (4, 1), "w": (4, 3)},
+        tensors={"t": (1, 1, 3, 1), "y": (1, 1, 3, 3)},
+    )
+    lowering = LoweringOptions(fuse=Fuse.NONE, inplace=False, weights=WeightsPolicy.CACHED)
+    return Run(graph=g, target=MACHINE, lowering=lowering)
 
 
 def best_by_size(rows: Sequence[Row], figure: str) -> list[float]:
@@ -281,6 +318,7 @@ def is_falling(best: Sequence[float]) -> bool:
 
 @pytest.mark.xfail(strict=True, reason="what a smaller size found is not tried in the larger ones")
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW, database=None)
+@example(run=two_products())
 @example(run=every_other_row())
 @given(run=small_runs(5, machine=MACHINE))
 def test_the_fewest_bytes_of_a_sweep_do_not_rise_with_the_memory(run: Run) -> None:

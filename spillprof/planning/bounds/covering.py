@@ -21,14 +21,7 @@ from spillprof.ir.arrays import Ints
 from spillprof.ir.certificate import TiledStep
 from spillprof.ir.memo import once_per_program
 from spillprof.ir.program import BufferKind, Program
-from spillprof.planning.bounds.family import (
-    OpenStep,
-    family_gaps,
-    least_read_bytes,
-    may_be_replaced,
-    open_steps,
-    reads_in_part,
-)
+from spillprof.planning.bounds.family import OpenStep, family_gaps, may_be_replaced, open_steps
 from spillprof.planning.gaps import (
     GapOption,
     Ranges,
@@ -42,6 +35,7 @@ from spillprof.planning.gaps import (
 from spillprof.planning.liveness import demand_by_step, least_by_step, lifetimes
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.tiling.menus import is_open
+from spillprof.planning.tiling.touched import least_read_bytes, reads_in_part
 
 Price = Callable[[int], int]
 """The cost of one transfer of so many bytes."""
@@ -279,6 +273,8 @@ def _traffic_in_modes(program: Program) -> dict[tuple[int, int], int]:
 
 
 def has_open_steps(program: Program, options: PlanningOptions) -> bool:
-    """Whether some step of a fitted program is over capacity, and a plan may choose how it is tiled."""
+    """Whether a plan of a fitted program that must spill may choose how some step is tiled."""
     excess = covering_in_modes(program, options).excess_bytes
-    return any(is_open(step) for step, nbytes in zip(program.steps, excess, strict=True) if nbytes)
+    return (any(excess) and reads_in_part(program)) or any(
+        is_open(step) for step, nbytes in zip(program.steps, excess, strict=True) if nbytes
+    )

@@ -12,18 +12,15 @@ Both are relaxations: a plan pays the footprint and the traffic of one and the s
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import prod
 
 from spillprof.ir.memo import once_per_steps
-from spillprof.ir.modes import StepNest
 from spillprof.ir.program import ACCUMULATOR, BufferKind, Phase, Program
 from spillprof.ir.tiled import replaceable
 from spillprof.planning.gaps import GapOption
 from spillprof.planning.liveness import demand_by_step, lifetimes, resident_inputs
 from spillprof.planning.options import Inputs, PlanningOptions, Start
-from spillprof.planning.tiling.cost import fixed_elements, operand_spans
 from spillprof.planning.tiling.menus import MOST_STREAMED, MenuItem, is_open, menu
+from spillprof.planning.tiling.touched import least_read_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,42 +88,11 @@ def excess_bytes(program: Program, options: PlanningOptions, item: MenuItem) -> 
     return max(0, total)
 
 
-def least_read_bytes(program: Program, i: int, b: int) -> int:
-    """The fewest bytes that bring a buffer to step ``i``: a transfer of it, or tiles of what the step touches, once."""
-    step, moved = program.steps[i], program.buffers[b].moved_bytes
-    if not is_open(step) or step.nest is None:
-        return moved
-    touched = _touched_bytes(step.nest, (*step.reads, *step.writes).index(b))
-    return moved if touched is None else min(moved, touched)
-
-
 @once_per_steps
 def may_be_replaced(program: Program) -> dict[int, int]:
     """Operands whose place an in-place result may take if the one that it would overwrite passes in tiles; the step."""
     steps = enumerate(program.steps)
     return {b: i for i, step in steps if step.updates and is_open(step) for b in replaceable(program, i)}
-
-
-@once_per_steps
-def reads_in_part(program: Program) -> bool:
-    """Whether some step whose mode is open touches less than a buffer that it reads."""
-    return any(
-        least_read_bytes(program, i, b) < program.buffers[b].moved_bytes
-        for i, step in enumerate(program.steps)
-        if is_open(step)
-        for b in step.reads
-    )
-
-
-@lru_cache(maxsize=4096)
-def _touched_bytes(nest: StepNest, place: int) -> int | None:
-    """Bytes of the positions of an operand that some iteration touches; None if it is not on the loops."""
-    axes, found = nest.nest.axes, list[int]()
-    for operand, at in zip(nest.nest.operands, nest.places, strict=True):
-        if at == place:
-            spans = (operand_spans(operand, axis, axes[axis].size, 1).total_new for axis in operand.axes)
-            found.append(operand.bytes_of(fixed_elements(operand) * prod(spans)))
-    return sum(found) if found else None
 
 
 def family_gaps(

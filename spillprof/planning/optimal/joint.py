@@ -23,6 +23,7 @@ from spillprof.planning.highs import quiet_solver, solve_integer
 from spillprof.planning.liveness import demand_by_step, lifetimes, resident_inputs
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.tiling.menus import MOST_STREAMED, MenuItem, is_open, menu
+from spillprof.planning.tiling.touched import reads_in_part_at
 
 MOST_BINARIES = 4_000
 """Modes and gaps together up to which the integer program is tried."""
@@ -120,7 +121,11 @@ class _Problem:
         self._pool = (program.capacity_bytes or 0) - program.reserved_bytes
         gaps = gap_options(program, options)
         unspilled = unspilled_bytes(program, options, gaps)
-        self._full = [i for i, nbytes in enumerate(unspilled) if nbytes > self._pool]
+        self._full = [
+            i
+            for i, nbytes in enumerate(unspilled)
+            if nbytes > self._pool or (is_open(program.steps[i]) and reads_in_part_at(program, i))
+        ]
         self.menus = {i: menu(program, i, options.inputs) for i in self._full if is_open(program.steps[i])}
         self._gaps = list(self._all_gaps({(g.buffer, g.last_use): g.ranges for g in gaps}))
         self.size = sum(map(len, self.menus.values())) + len(self._gaps)

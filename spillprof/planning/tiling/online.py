@@ -21,13 +21,18 @@ from spillprof.planning.run_facts import RunFacts, run_facts
 from spillprof.planning.strategies import STANDING_RULES, EvictionRule
 from spillprof.planning.tiling.choice import UseCosts, menus_of, oversized_steps
 from spillprof.planning.tiling.menus import MenuItem, is_open, menu
+from spillprof.planning.tiling.touched import least_read_bytes
 from spillprof.planning.traffic import transfer_costs
 
 
 def modes_as_met(
     program: Program, target: Target, options: PlanningOptions, rule: EvictionRule
 ) -> tuple[StepMode, ...]:
-    """The mode that each step takes when the run reaches it and it does not fit beside what is on-chip, by step."""
+    """The modes that steps take as the run reaches them, by step.
+
+    Those of steps that do not fit, alone or beside what is on-chip, which then stays; and of steps that read what is
+    off-chip, of which tiles may bring only the part that is touched.
+    """
     if program.capacity_bytes is None:
         return ()
     unspilled = unspilled_bytes(program, options, gap_options(program, options))
@@ -40,9 +45,9 @@ def modes_as_met(
     run = _Run(program, target, options, rule)
     demand = demand_by_step(program).tolist()
     chosen: list[StepMode] = []
-    for i in range(over_full[-1] + 1):
+    for i, step in enumerate(program.steps):
         item = MenuItem(mode=None, demand_bytes=demand[i])
-        if i in oversized or (is_open(program.steps[i]) and run.idle_bytes(i) + demand[i] > pool):
+        if i in oversized or (is_open(step) and (run.reloads(i) or run.idle_bytes(i) + demand[i] > pool)):
             item = run.cheapest(i, menus[i] if i in menus else menu(program, i, options.inputs))
             if item.mode is not None:
                 chosen.append(item.mode)
@@ -69,6 +74,10 @@ class _Run:
         self._here = dict.fromkeys(facts.resident, 0)  # buffers in the pool
         self._used = sum(facts.size_bytes[b] for b in facts.resident if b not in facts.slot)
 
+    def reloads(self, i: int) -> bool:
+        """Whether step ``i`` reads what has left."""
+        return any(b not in self._here and self._last[b] >= 0 for b in self._program.steps[i].reads)
+
     def idle_bytes(self, i: int) -> int:
         """Bytes in the pool that are no operands of step ``i``."""
         step, sizes = self._program.steps[i], self._facts.size_bytes
@@ -86,7 +95,7 @@ class _Run:
                 cost += self._uses.own(each, i)
                 if b in step.reads and not self._in_dram[b]:
                     cost += moved
-                cost += moved if self._is_read_after(b, i) else 0
+                cost += self._next_read_bytes(b, i)
             cost += sum(
                 self._program.buffers[b].moved_bytes
                 for b in step.reads
@@ -170,6 +179,12 @@ class _Run:
         """Whether a buffer is read after step ``i``, or by the next inference."""
         after = self._facts.uses[b][self._done[b] :]
         return any(u is not None and u != i for u in after[:2])
+
+    def _next_read_bytes(self, b: int, i: int) -> int:
+        """Bytes that the next read of a buffer brings after step ``i``, in this inference or the next; 0 without."""
+        later = (u for u in self._facts.uses[b][self._done[b] :][:2] if u is not None and u != i)
+        u = next(later, None)
+        return 0 if u is None else least_read_bytes(self._program, u % len(self._program.steps), b)
 
     def _leave(self, b: int) -> None:
         self._victims.remove(b)
