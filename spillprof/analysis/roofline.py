@@ -13,7 +13,7 @@ from spillprof.ir.program import BufferKind, Program
 from spillprof.ir.target import Target
 from spillprof.ir.timeline import Seconds
 from spillprof.planning.liveness import lifetimes
-from spillprof.timing.compute import step_times_s
+from spillprof.timing.compute import step_times_s, units_times_s
 
 _COMPUTE, _SRAM, _DRAM, _LAUNCH = "compute", "SRAM", "DRAM", "launch"
 
@@ -84,13 +84,12 @@ def dram_bytes_by_step(program: Program, plan: Plan, charged: Sequence[Charge]) 
 def step_limits(program: Program, target: Target, reads: Ints, writes: Ints) -> list[str]:
     """The resource that takes each step longest by itself: MACs, SRAM bytes, DRAM bytes or launches.
 
-    A measured time counts as computing. On ties, the first named.
+    Vector operations and a measured time count as computing. On ties, the first named.
     """
     steps = program.steps
-    rates = {dtype: target.macs_rate(dtype) for dtype in {step.mac_dtype for step in steps}}
+    estimated_s = units_times_s(program, target).tolist()
     macs_s = [
-        step.macs * step.macs_time_factor / rates[step.mac_dtype] if step.measured_s is None else step.measured_s
-        for step in steps
+        own_s if step.measured_s is None else step.measured_s for step, own_s in zip(steps, estimated_s, strict=True)
     ]
     estimated = np.array([step.measured_s is None for step in steps], dtype=bool)
     sram_s = np.array([step.touched_bytes for step in steps]) / target.sram_bytes_per_s * estimated

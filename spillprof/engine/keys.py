@@ -25,7 +25,7 @@ BANDWIDTH_FIELDS = frozenset(
 COMPUTE_FIELDS = frozenset(
     {
         "sram_bytes_per_s", "cores", "clock_hz", "macs_per_s", "macs_per_cycle", "utilisation", "conv_time_factors",
-        "launch_overhead_s",
+        "launch_overhead_s", "array_rows", "array_columns", "vector_ops_per_s",
     }
 )  # fmt: skip
 ENERGY_FIELDS = frozenset(

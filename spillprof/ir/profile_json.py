@@ -54,6 +54,8 @@ def _with_reserved(data: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(machine, dict):
         return {**data}
     target = {name: machine[name] for name in PROFILE_FIELDS if name in machine}
+    if isinstance(share := target.get("utilisation"), int | float):  # of earlier versions: one for all kinds
+        target["utilisation"] = {"default": share}
     if "runtime_bytes" in machine:
         target["reserved_bytes"] = machine["runtime_bytes"]
     return {**data, "target": target, "reserved": machine}

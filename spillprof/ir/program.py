@@ -161,6 +161,8 @@ class Step:
     convolution: Convolution | None = None  # None: not a convolution
     launches: int = 1  # each costs the target's launch overhead: one for each block of a convolution
     mac_dtype: str = "float32"  # type of the multiplications
+    product_kind: str = "default"  # of its multiplications: a row of the target's utilisation
+    vector_ops: int = 0  # operations of the vector unit, beside the multiplications
     touched_bytes: int = 0  # payload read and written by the step, weights and workspaces included
     measured_s: float | None = None  # measured compute time, instead of the estimate; launch included
     repeatable: bool = True  # deterministic: on the same operands it gives the same results

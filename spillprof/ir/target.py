@@ -13,6 +13,7 @@ from spillprof.ir.side_files.kinds import TARGET
 from spillprof.ir.side_files.opening import read_text
 from spillprof.ir.side_files.toml_text import parse_toml
 from spillprof.ir.target_fields import (
+    DEFAULT_KIND,
     FieldRow,
     or_nothing,
     read_conv_factors,
@@ -28,6 +29,7 @@ from spillprof.ir.target_fields import (
     read_rate,
     read_rate_from_0,
     read_rates_by_dtype,
+    read_shares_by_kind,
     read_size,
     read_sources,
     read_switch,
@@ -43,6 +45,10 @@ MOST_PARENTS = 16
 
 TransferCurve = tuple[tuple[int, float], ...]
 """Calibrated points (bytes, seconds) of a transfer time: linear between points, extrapolated from the outer pieces."""
+
+
+def _whole() -> dict[str, float]:
+    return {DEFAULT_KIND: 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +99,19 @@ class Target:
         "of the compute units", left_out="not stated"))
     macs_per_s: Mapping[str, float] = field(default_factory=dict, metadata=row(read_rates_by_dtype, "MAC/s",
         "table by element type, of one core; `default` for the rest",
-        left_out="this or the next is required", replaces="macs_per_cycle", by_dtype=True))
+        left_out="this or the next is required", replaces="macs_per_cycle", has_default_row=True))
     macs_per_cycle: Mapping[str, float] = field(default_factory=dict, metadata=row(read_rates_by_dtype, "MAC",
         "the same as a multiple of `clock_hz`",
-        left_out="this or the one above is required", replaces="macs_per_s", by_dtype=True, in_profile=False))
-    utilisation: float = field(default=1.0, metadata=row(read_positive, "share", "of that rate that operators reach"))
+        left_out="this or the one above is required", replaces="macs_per_s", has_default_row=True, in_profile=False))
+    utilisation: Mapping[str, float] = field(default_factory=_whole, metadata=row(read_shares_by_kind, "share",
+        "of that rate that products reach: a number, or a table by kind (below)", left_out="1", has_default_row=True))
+    array_rows: int = field(default=0, metadata=row(read_count, "channels",
+        "of its input that a product sums at once: tiles of fewer leave units idle", left_out="no tile is too narrow"))
+    array_columns: int = field(default=0, metadata=row(read_count, "channels",
+        "of its result that a product computes at once, likewise", left_out="no tile is too narrow"))
+    vector_ops_per_s: float | None = field(default=None, metadata=row(or_nothing(read_positive), "1/s",
+        "operations of the vector unit of one core, which runs what is no product (below)",
+        left_out="what is no product takes the time of its SRAM bytes alone"))
     conv_time_factors: Mapping[str, float] = field(default_factory=dict, metadata=row(read_conv_factors, "",
         "relative time of a convolution's multiply-accumulates by `direct`, `im2col`, `winograd` "
         "([which are taken](model.md#from-the-model-to-a-program))",
@@ -127,9 +141,9 @@ class Target:
     def __post_init__(self) -> None:
         _check(self)
 
-    def macs_rate(self, dtype: str) -> float:
-        """MACs per second that operators of this element type reach on one core, utilisation included."""
-        return self.peak_macs_per_s(dtype) * self.utilisation
+    def macs_rate(self, dtype: str, kind: str = DEFAULT_KIND) -> float:
+        """MACs per second that products of this element type and kind reach on one core, utilisation included."""
+        return self.peak_macs_per_s(dtype) * self.utilisation.get(kind, self.utilisation[DEFAULT_KIND])
 
     def peak_macs_per_s(self, dtype: str) -> float:
         """MACs per second of one core for this element type when every unit is busy."""
@@ -212,6 +226,8 @@ def _check(target: Target) -> None:
         raise UsageError(f"{where} does not give macs_per_s", hint="give macs_per_s, or macs_per_cycle and clock_hz")
     if not target.macs_per_s and target.clock_hz is None:
         raise UsageError(f"{where} gives macs_per_cycle but no clock_hz", hint="add clock_hz = 1e9")
+    if DEFAULT_KIND not in target.utilisation:
+        raise UsageError(f"{where}: utilisation has no row 'default'", hint="add default = 0.5")
     bus, background = target.dram_bus_bytes_per_s, target.background_bytes_per_s
     if background and bus is None:
         raise UsageError(

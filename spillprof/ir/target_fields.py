@@ -14,6 +14,12 @@ from spillprof.ir.errors import UsageError
 from spillprof.ir.units import LARGEST_FIGURE, LARGEST_SIZE, parse_frequency, parse_rate, parse_size, parse_time
 
 CONV_ALGORITHMS = ("direct", "im2col", "winograd")
+
+PRODUCT_KINDS = ("conv", "few_channels", "pointwise", "depthwise", "grouped", "matmul", "fully_connected")
+"""Kinds of products that machines run at different shares of their peak. Others are of kind ``default``."""
+
+DEFAULT_KIND = "default"
+"""The row of a table by kind that stands for kinds without a row, and the kind of products that are none of them."""
 _MOST = 1_000_000  # of channels, transfers in flight, cores
 
 
@@ -28,7 +34,7 @@ class FieldRow:
     replaces: str = ""  # the field that says the same in another way: setting this one on top of a target clears it
     not_set: str = ""  # why ``--set`` and ``--vary`` refuse it; "": they take it
     short: str = ""  # what configurations call it besides its name with and without unit
-    by_dtype: bool = False  # a table by element type; a single number stands for all of them
+    has_default_row: bool = False  # a table with a row `default`; a single number is that row
     in_profile: bool = True  # False: a Profile holds what follows from it instead
 
 
@@ -124,6 +130,20 @@ def read_rates_by_dtype(value: object) -> dict[str, float]:
     if "default" not in rates:
         raise UsageError("no 'default' rate is given", hint=hint)
     return rates
+
+
+def read_shares_by_kind(value: object) -> dict[str, float]:
+    """Positive shares of the peak by kind of product, one of them for ``default``; a single number is that one."""
+    if not isinstance(value, dict):
+        return {DEFAULT_KIND: read_positive(value)}
+    hint = "write a table like { default = 0.5, depthwise = 0.05 }"
+    shares = _table(value, read_positive, hint)
+    if DEFAULT_KIND not in shares:
+        raise UsageError("no 'default' share is given", hint=hint)
+    unknown = next((kind for kind in shares if kind not in (DEFAULT_KIND, *PRODUCT_KINDS)), None)
+    if unknown is not None:
+        raise UsageError(f"there is no kind '{unknown}'", hint=f"there are {', '.join((DEFAULT_KIND, *PRODUCT_KINDS))}")
+    return shares
 
 
 def read_conv_factors(value: object) -> dict[str, float]:

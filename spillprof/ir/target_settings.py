@@ -18,8 +18,8 @@ def parse_target_setting(text: str) -> tuple[str, Any]:
 
 
 def with_fields(target: Target, fields: Mapping[str, Any]) -> Target:
-    """The target with these fields set. A single MAC rate applies to every element type."""
-    return target.with_overrides(**{k: {"default": v} if ROWS[k].by_dtype else v for k, v in fields.items()})
+    """The target with these fields set. A single MAC rate applies to every element type, a utilisation to all kinds."""
+    return target.with_overrides(**{k: {"default": v} if ROWS[k].has_default_row else v for k, v in fields.items()})
 
 
 def unit_doubts(target: Target) -> list[str]:
@@ -66,7 +66,7 @@ def target_value(field: str, text: str, name: str) -> Any:
         except ValueError:
             continue
     try:
-        if ROWS[field].by_dtype:
+        if ROWS[field].has_default_row:
             return read_fields({field: {"default": value}}, name=name)[field]["default"]
         return read_fields({field: value}, name=name)[field]
     except UsageError as error:  # option values are written without quotes

@@ -92,7 +92,7 @@ class _Bare:
             i: fastest_form(
                 found,
                 self.target,
-                macs_s=steps[i].macs / rate(steps[i].mac_dtype),
+                macs_s=steps[i].macs / rate(steps[i].mac_dtype, steps[i].product_kind),
                 touched_bytes=steps[i].touched_bytes,
                 limit_bytes=None if limits is None else limits[i],
             )

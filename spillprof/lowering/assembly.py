@@ -14,7 +14,15 @@ from spillprof.lowering.aliasing import overwritable
 from spillprof.lowering.convolution import convolution_notes
 from spillprof.lowering.draft import Draft, LoweringTask
 from spillprof.lowering.operand_reads import WeightReads, part_of, parts_read, weight_reads
-from spillprof.lowering.operators.table import MacCount, count_macs, facts_of, is_known, stated_assumptions
+from spillprof.lowering.operators.table import (
+    MacCount,
+    count_macs,
+    count_vector_ops,
+    facts_of,
+    is_known,
+    is_type,
+    stated_assumptions,
+)
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.step_nests import with_nests
 from spillprof.lowering.storing import buffers_of
@@ -135,6 +143,7 @@ def _step(
     control = draft.control_steps.get(lead.name)
     if control is not None:
         read_bytes = max(read_bytes, control.touched_bytes)
+    dtype = _mac_dtype(task, draft, options)
     return Step(
         name=lead.name,
         op_type=lead.op_type,
@@ -146,7 +155,9 @@ def _step(
         updates=updates,
         weight_stream_bytes=weights.streamed_bytes(options.weights) if weight_bytes else 0,
         macs=count.macs,
-        mac_dtype=_mac_dtype(task, draft, options),
+        mac_dtype=dtype,
+        product_kind=count.kind,
+        vector_ops=_vector_ops(task, draft, dtype),
         touched_bytes=read_bytes + _written_bytes(task, touched, buffers, draft) + weight_bytes,
         repeatable=_is_repeatable(task, draft),
     )
@@ -175,7 +186,24 @@ def _task_macs(task: LoweringTask, draft: Draft) -> MacCount:
     if len(task.members) == 1:
         return count_macs(task.lead, draft.graph)
     counts = [count_macs(op, draft.graph) for op in task.members]
-    return MacCount(macs=sum(c.macs for c in counts), uncosted=sum(c.uncosted for c in counts))
+    return MacCount(
+        macs=sum(c.macs for c in counts),
+        uncosted=sum(c.uncosted for c in counts),
+        kind=max(counts, key=lambda c: c.macs).kind,
+    )
+
+
+def _vector_ops(task: LoweringTask, draft: Draft, dtype: str) -> int:
+    """Operations of the vector unit, those of fused operators too.
+
+    A QuantizeLinear or DequantizeLinear that was absorbed has none: the operator works on what is stored.
+    """
+    if task.lead.name in draft.control_steps:
+        return draft.control_steps[task.lead.name].vector_ops
+    if len(task.members) == 1:
+        return count_vector_ops(task.lead, draft.graph, dtype)
+    counted = [op for op in task.members if op is task.lead or not is_type(op, "QuantizeLinear", "DequantizeLinear")]
+    return sum(count_vector_ops(op, draft.graph, dtype) for op in counted)
 
 
 def _mac_dtype(task: LoweringTask, draft: Draft, options: LoweringOptions) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from spillprof.ir.graph import ASSUMED_TRIPS, Assumption, Graph, Operator, TensorKind, TripBasis, Trips
 from spillprof.ir.program import BodyFact, ControlFlow
 from spillprof.ir.units import format_size
-from spillprof.lowering.operators.table import count_macs
+from spillprof.lowering.operators.table import count_macs, count_vector_ops
 
 UNFOLD_LIMIT = 20_000
 """Most operators that all loops of a model together may unfold to."""
@@ -19,6 +19,7 @@ class BodyCost:
     operators: int = 0
     steps: int = 0  # what they unfold to; an operator that is not unfolded is one
     macs: int = 0
+    vector_ops: int = 0
     uncosted: int = 0  # operators whose multiplications are not counted
     touched_bytes: int = 0  # payload read and written, weights included
     beside_bytes: int = 0  # largest sum of live activations beside the operands of the operator, payload
@@ -31,6 +32,7 @@ class BodyCost:
             operators=self.operators * count,
             steps=self.steps * count,
             macs=self.macs * count,
+            vector_ops=self.vector_ops * count,
             uncosted=self.uncosted * count,
             touched_bytes=self.touched_bytes * count,
         )
@@ -179,6 +181,7 @@ def _all_trips(costs: tuple[BodyCost, ...], count: int) -> BodyCost:
         operators=sum(c.operators for c in runs) + 1,
         steps=sum(c.steps for c in runs) + count + 1,
         macs=sum(c.macs for c in runs),
+        vector_ops=sum(c.vector_ops for c in runs),
         uncosted=sum(c.uncosted for c in costs),
         touched_bytes=sum(c.touched_bytes for c in runs),
         beside_bytes=max((c.beside_bytes for c in costs), default=0),
@@ -201,11 +204,17 @@ def _cost(owner: Operator, body: Graph, choices: Choices, dying: Mapping[int, Ma
         operators=len(plain) + sum(c.operators for c in inner),
         steps=len(plain) + sum(c.steps for c in inner),
         macs=sum(c.macs for c in counts) + sum(c.macs for c in inner),
+        vector_ops=sum(_vector_ops(op, body) for op in plain) + sum(c.vector_ops for c in inner),
         uncosted=sum(c.uncosted for c in counts) + sum(c.uncosted for c in inner),
         touched_bytes=sum(_touched_bytes(op, body) for op in plain) + sum(c.touched_bytes for c in inner),
         beside_bytes=_peak_beside(body, choices, skip=frozenset(body.outputs if owner.op_type == "If" else ())),
         peak_live_bytes=_peak_live(body, choices, dying, held=dying[id(owner)]),
     )
+
+
+def _vector_ops(op: Operator, body: Graph) -> int:
+    dtype = next((body.tensors[name].dtype for name in (*op.inputs, *op.outputs) if name), "")
+    return count_vector_ops(op, body, dtype)
 
 
 def _touched_bytes(op: Operator, body: Graph) -> int:

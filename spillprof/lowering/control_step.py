@@ -16,6 +16,7 @@ class ControlStep:
     """An operator with bodies as one step, all its trips included."""
 
     macs: int
+    vector_ops: int
     uncosted: int  # operators inside whose multiplications are not counted
     touched_bytes: int  # payload read and written inside
     workspace_bytes: int  # largest sum of live activations beside the operands
@@ -44,6 +45,7 @@ def control_step(op: Operator, choices: Choices) -> ControlStep:
     own = dict.fromkeys(name for index in choices[id(op)].taken for name in reads[id(op.subgraphs[index])])
     return ControlStep(
         macs=total.macs,
+        vector_ops=total.vector_ops,
         uncosted=total.uncosted,
         touched_bytes=total.touched_bytes,
         workspace_bytes=total.beside_bytes,

@@ -111,7 +111,7 @@ def field_text(field: str, value: Any, *, size: Callable[[int], str] = format_si
         return ", ".join(f"{format_size(nbytes)} {format_time(seconds)}" for nbytes, seconds in value)
     if field.endswith("_bytes_per_s"):
         return format_rate(value)
-    if field == "macs_per_s":
+    if field in ("macs_per_s", "vector_ops_per_s"):
         return f"{value / 1e12:.3g}·10¹²"
     if field.endswith("_hz"):
         return format_frequency(value)

@@ -4,6 +4,7 @@ import pytest
 
 from spillprof.ir.errors import UsageError
 from spillprof.ir.target import builtin_target_names, load_target, parse_target
+from spillprof.ir.target_settings import with_fields
 
 SMALL = """
 sram_bytes = "2MiB"
@@ -24,13 +25,20 @@ def test_a_file_may_write_units_or_plain_numbers() -> None:
     assert target.dram_read_bytes_per_s == 4e9
     assert target.dram_write_bytes_per_s == 3e9
     assert target.dram_read_setup_s == pytest.approx(1.3e-6)
-    assert (target.alignment_bytes, target.channel_align, target.utilisation) == (64, 1, 1.0)
+    assert (target.alignment_bytes, target.channel_align, target.utilisation) == (64, 1, {"default": 1.0})
 
 
 def test_mac_rate_falls_back_to_the_default_and_counts_utilisation() -> None:
     target = parse_target("utilisation = 0.5\n" + SMALL, name="small")
     assert target.macs_rate("int8") == 5e11
     assert target.macs_rate("float32") == 2.5e11
+
+
+def test_a_table_of_utilisation_has_rows_by_kind_of_product_and_a_default() -> None:
+    target = parse_target("utilisation = { default = 0.5, depthwise = 0.0625 }\n" + SMALL, name="small")
+    assert target.macs_rate("int8", "depthwise") == 6.25e10
+    assert target.macs_rate("int8", "matmul") == target.macs_rate("int8") == 5e11
+    assert with_fields(target, {"utilisation": 0.25}).utilisation == {"default": 0.25}  # --set: one for all kinds
 
 
 @pytest.mark.parametrize("name", builtin_target_names())
@@ -63,6 +71,11 @@ def test_an_override_leaves_the_rest() -> None:
         ("launch_overhead_s = -1.0", "launch_overhead_s: -1.0 is not a number from 0 up"),
         ("mac_j = nan", "mac_j: nan is not a number"),
         ("utilisation = 0", "utilisation: 0 is not a positive number"),
+        ("utilisation = { depthwise = 0.1 }", "utilisation: no 'default' share is given"),
+        ("utilisation = { default = 0.5, depth = 0.1 }", "utilisation: there is no kind 'depth'"),
+        ("utilisation = { default = 0 }", "utilisation: 0 is not a positive number"),
+        ("array_rows = -1", "array_rows: -1 is not a whole number"),
+        ("vector_ops_per_s = 0", "vector_ops_per_s: 0 is not a positive number"),
         ("shared_workspace = 1", "shared_workspace: 1 is not a switch"),
         ('sources = "me"', "sources: 'me' is not a table"),
         ("macs_per_s = { int8 = 1e12 }", "macs_per_s: no 'default' rate"),

@@ -27,7 +27,7 @@ def test_every_field_of_a_target_is_registered_whole() -> None:
         assert row.doc, name
         assert not set(row.doc) & set("|\n"), name
         assert row.replaces in ("", *ROWS), name
-        if name not in ("macs_per_s", "accumulator_bytes_per_output"):
+        if name not in ("macs_per_s", "vector_ops_per_s", "accumulator_bytes_per_output"):
             assert row.unit == next((unit for end, unit in UNITS.items() if name.endswith(end)), row.unit), name
         if not row.not_set:
             assert target_field(short_name(name)) == name
@@ -39,7 +39,7 @@ def test_every_field_of_a_target_is_registered_whole() -> None:
 @pytest.mark.parametrize("column", [c for c in fields(Target) if has_default(c)], ids=lambda c: c.name)
 def test_a_reader_takes_the_default_as_files_write_it(column: object) -> None:
     default, read = default_of(column), ROWS[column.name].read
-    if default in ({}, ()) and ROWS[column.name].by_dtype:
+    if default in ({}, ()) and ROWS[column.name].has_default_row:
         return  # a target without rates is none, so no file writes that
     written = "none" if default is None else list(default) if isinstance(default, tuple) else default
     assert read(written) == default

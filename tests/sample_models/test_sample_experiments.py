@@ -77,7 +77,7 @@ def test_three_branch_spills_more_and_longer_in_the_smaller_memory() -> None:
 
 
 GPU = load_target("pcie-gpu")
-SLOW_GPU = GPU.with_overrides(sram_bytes_per_s=64e9, utilisation=0.1)
+SLOW_GPU = GPU.with_overrides(sram_bytes_per_s=64e9, utilisation={"default": 0.1})
 """Operators take five times as long."""
 
 

@@ -11,7 +11,7 @@ from programs import plan, program, step, target, two_loads
 from spillprof.ir.plan import Plan
 from spillprof.ir.program import Program
 from spillprof.ir.timeline import Timeline
-from spillprof.timing.compute import step_times_s
+from spillprof.timing.compute import step_times_s, units_times_s
 from spillprof.timing.timeline import simulate
 from spillprof.verify import recount, verify
 
@@ -289,9 +289,33 @@ def test_step_time_is_the_larger_of_macs_and_touched_bytes_plus_launch() -> None
     p = program(
         {}, [step("->", macs=100, mac_dtype="int8"), step("->", macs=100), step("->", macs=1, touched_bytes=600), "->"]
     )
-    machine = target(macs_per_s={"default": 10.0, "int8": 40.0}, utilisation=0.5, sram_bytes_per_s=20.0,
+    machine = target(macs_per_s={"default": 10.0, "int8": 40.0}, utilisation={"default": 0.5}, sram_bytes_per_s=20.0,
                      launch_overhead_s=0.25)  # fmt: skip
     assert step_times_s(p, machine).tolist() == [5.25, 20.25, 30.25, 0.25]
+
+
+def test_products_run_at_the_utilisation_of_their_kind() -> None:
+    """100 MACs at 10 a second: all of it for the default, a fifth for depthwise convolutions."""
+    p = program({}, [step("->", macs=100, product_kind=kind) for kind in ("default", "matmul", "depthwise")])
+    machine = target(macs_per_s={"default": 10.0}, utilisation={"default": 1.0, "depthwise": 0.2})
+    assert step_times_s(p, machine).tolist() == [10, 10, 50]
+
+
+def test_the_vector_unit_runs_beside_the_products() -> None:
+    """A MAC a second, 4 vector operations a second, 20 bytes a second: the largest of three counts, plus the launch."""
+    steps = [
+        step("->", macs=10, vector_ops=20, touched_bytes=60), step("->", macs=2, vector_ops=20, touched_bytes=60),
+        step("->", vector_ops=4, touched_bytes=60), step("->", vector_ops=400, measured_s=7.0),
+    ]  # fmt: skip
+    p = program({}, steps)
+    machine = target(vector_ops_per_s=4.0, sram_bytes_per_s=20.0, launch_overhead_s=0.25)
+    assert step_times_s(p, machine).tolist() == [10.25, 5.25, 3.25, 7.0]
+    assert units_times_s(p, machine).tolist() == [10, 5, 1, 100]
+
+
+def test_without_a_vector_unit_bytes_alone_count_beside_macs() -> None:
+    p = program({}, [step("->", macs=2, vector_ops=400, touched_bytes=60)])
+    assert step_times_s(p, target(sram_bytes_per_s=20.0)).tolist() == [3]
 
 
 def test_empty_program_takes_no_time() -> None:

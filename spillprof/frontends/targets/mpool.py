@@ -78,7 +78,7 @@ def read_mpool(path: Path, selection: tuple[str, ...] = ()) -> Target:
         sram_bytes_per_s=sum(sorted((pool.bytes_per_s for pool in fast), reverse=True)[:_NPU_PORTS]),
         clock_hz=_NPU_CLOCK_HZ,
         macs_per_s={"default": _NPU_MACS_PER_S},
-        utilisation=0.5,
+        utilisation={"default": 0.5},
         sources=sources,
     )
 

@@ -3,6 +3,7 @@
 from spillprof.ir.graph import Operator
 from spillprof.lowering.operators.facts import ML_DOMAIN, LoopKind, OperandShapes, OperatorFacts
 from spillprof.lowering.operators.movement import one_element_each
+from spillprof.lowering.operators.vector_ops import of_elements, of_reductions
 
 ATTRIBUTE_BYTES = "parameters in attributes of classical models are weights of 8 bytes a whole number, 4 any other"
 
@@ -37,9 +38,11 @@ def _rows(o: OperandShapes) -> int:
 
 
 CLASSICAL = (
-    OperatorFacts(types="Binarizer Scaler", domains=(ML_DOMAIN,), loop=LoopKind.ELEMENTWISE, in_place=True),
+    OperatorFacts(
+        types="Binarizer Scaler", domains=(ML_DOMAIN,), loop=LoopKind.ELEMENTWISE, in_place=True, vector_ops=of_elements
+    ),
     OperatorFacts(types="Imputer LabelEncoder", domains=(ML_DOMAIN,), loop=LoopKind.ELEMENTWISE),
-    OperatorFacts(types="Normalizer", domains=(ML_DOMAIN,), loop=LoopKind.REDUCTION),
+    OperatorFacts(types="Normalizer", domains=(ML_DOMAIN,), loop=LoopKind.REDUCTION, vector_ops=of_reductions),
     OperatorFacts(types="FeatureVectorizer", domains=(ML_DOMAIN,), loop=LoopKind.CONCATENATION),
     OperatorFacts(types="ArrayFeatureExtractor", domains=(ML_DOMAIN,), loop=LoopKind.LOOKUP, reads=one_element_each),
     OperatorFacts(types="CastMap CategoryMapper DictVectorizer OneHotEncoder ZipMap", domains=(ML_DOMAIN,)),

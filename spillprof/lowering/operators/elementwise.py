@@ -11,10 +11,18 @@ from spillprof.lowering.operators.facts import (
     Randomness,
     ViewKind,
 )
+from spillprof.lowering.operators.vector_ops import (
+    of_elements,
+    of_interpolation,
+    of_reductions,
+    of_samples,
+    of_windows,
+)
 
-_elementwise = partial(OperatorFacts, loop=LoopKind.ELEMENTWISE)
-_reduction = partial(OperatorFacts, loop=LoopKind.REDUCTION)
-_pooling = partial(OperatorFacts, loop=LoopKind.POOLING)
+_elementwise = partial(OperatorFacts, loop=LoopKind.ELEMENTWISE, vector_ops=of_elements)
+_reduction = partial(OperatorFacts, loop=LoopKind.REDUCTION, vector_ops=of_reductions)
+_pooling = partial(OperatorFacts, loop=LoopKind.POOLING, vector_ops=of_windows)
+_interpolation = partial(OperatorFacts, loop=LoopKind.POOLING, vector_ops=of_interpolation)
 
 ELEMENTWISE = (
     _elementwise(
@@ -88,8 +96,9 @@ POOLING = (
     _pooling(types="LpPool", channels=Channels.MAP),
     _pooling(types="NhwcMaxPool", domains=CONTRIB_DOMAINS, channels=Channels.MAP, channels_last=True),
     _pooling(types="QLinearAveragePool", domains=CONTRIB_DOMAINS, channels=Channels.MAP, quantised=True),
-    _pooling(types="Resize", channels=Channels.KEPT),
-    _pooling(types="Upsample", domains=CONTRIB_DOMAINS, channels=Channels.KEPT),
-    OperatorFacts(types="MaxUnpool MaxRoiPool RoiAlign", channels=Channels.MAP),
-    OperatorFacts(types="CropAndResize GridSample", domains=CONTRIB_DOMAINS, channels=Channels.MAP),
+    _interpolation(types="Resize", channels=Channels.KEPT),
+    _interpolation(types="Upsample", domains=CONTRIB_DOMAINS, channels=Channels.KEPT),
+    OperatorFacts(types="MaxUnpool MaxRoiPool RoiAlign", channels=Channels.MAP, vector_ops=of_samples),
+    OperatorFacts(types="CropAndResize", domains=CONTRIB_DOMAINS, channels=Channels.MAP, vector_ops=of_samples),
+    OperatorFacts(types="GridSample", domains=CONTRIB_DOMAINS, channels=Channels.MAP, vector_ops=of_interpolation),
 )  # fmt: skip

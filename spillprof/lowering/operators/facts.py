@@ -107,6 +107,10 @@ class OperandShapes:
 
 
 MacRule = Callable[[OperandShapes], int]
+KindRule = Callable[[OperandShapes], str]
+"""The kind of product, of ``PRODUCT_KINDS``: products of one kind reach the same share of the peak."""
+VectorRule = Callable[[OperandShapes, bool], int]
+"""Operations of the vector unit; the flag says whether the operator works on integers of at most 8 bits."""
 ReadRule = Callable[[OperandShapes], Mapping[int, int]]
 """Elements that are read at most, by input position. Inputs that it leaves out are read whole."""
 
@@ -119,6 +123,8 @@ class OperatorFacts:
     domains: tuple[str, ...] = ()  # besides the standard's: those that define the types, so that their cost is known
     loop: LoopKind = LoopKind.OTHER
     macs: MacRule | None = None  # counts multiply-accumulates; None: bytes are its cost
+    product_kind: KindRule | None = None  # None: ``default``
+    vector_ops: VectorRule | None = None  # beside multiply-accumulates; None: none
     runs_bodies: bool = False  # its cost is that of its subgraphs
     leads: bool = False  # a product or convolution: bias, normalisation and activation are fused into it
     joins: Follower | None = None

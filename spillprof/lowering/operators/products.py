@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from functools import partial
 from math import prod
 
-from spillprof.lowering.operators.facts import Channels, LoopKind, OperandShapes, OperatorFacts
+from spillprof.lowering.operators.facts import Channels, KindRule, LoopKind, OperandShapes, OperatorFacts
+from spillprof.lowering.operators.vector_ops import of_products, of_recurrence
 
 
 def _conv(o: OperandShapes) -> int:
@@ -168,24 +169,85 @@ def _spelled_out(term: str, rank: int) -> list[str]:
     return [*before, *(f"{_HIDDEN}{i}" for i in reversed(range(hidden))), *after]
 
 
+FEW_CHANNELS = 4
+"""Input channels of an image, which leave most rows of an array of multipliers idle."""
+
+
+def _conv_kind(kernel: int = 1, *, channels_last: bool = False) -> KindRule:
+    """The kind of a convolution; ``kernel``: position of the kernel, its input channels on axis 1 or last."""
+
+    def rule(o: OperandShapes) -> str:
+        _, *window = o.input(kernel)
+        channels = window.pop(-1 if channels_last else 0)
+        if o.integer("group", 1) > 1:
+            return "depthwise" if channels == 1 else "grouped"
+        if channels <= FEW_CHANNELS:
+            return "few_channels"
+        return "pointwise" if prod(window) == 1 else "conv"
+
+    return rule
+
+
+def _transposed_kind(o: OperandShapes) -> str:
+    """The kernel of a transposed convolution has all input channels on axis 0."""
+    channels, groups = o.input(1)[0], o.integer("group", 1)
+    if groups > 1:
+        return "depthwise" if channels == groups else "grouped"
+    return "few_channels" if channels <= FEW_CHANNELS else "conv"
+
+
+def _product_kind(right: int = 1) -> KindRule:
+    """The kind of a product: fully connected if its left matrix has one row, so that it uses each weight once.
+
+    ``right``: position of the right operand; where that is one matrix, the left ones are rows of one product.
+    """
+
+    def rule(o: OperandShapes) -> str:
+        *batch, rows, inner = (1, *o.input(0))
+        if o.integer("transA"):
+            rows = inner
+        if len(o.input(right)) <= 2:
+            rows *= prod(batch)
+        return "fully_connected" if rows == 1 else "matmul"
+
+    return rule
+
+
+def _matmul_only(o: OperandShapes) -> str:
+    return "matmul"
+
+
+def _recurrent_kind(o: OperandShapes) -> str:
+    """The state of each sequence of the batch is one row."""
+    return "fully_connected" if o.input(0)[1] == 1 else "matmul"
+
+
 _FOURIER = "a Fourier transform of length n costs 2 n log2 n multiply-accumulates"
 _EXPERTS = "each row of a mixture of experts goes to an expert that no other row needs"
 
-_convolution = partial(OperatorFacts, loop=LoopKind.CONVOLUTION, channels=Channels.MAP)
-_product = partial(OperatorFacts, loop=LoopKind.PRODUCT)
+_convolution = partial(
+    OperatorFacts, loop=LoopKind.CONVOLUTION, channels=Channels.MAP, product_kind=_conv_kind(), vector_ops=of_products
+)
+_product = partial(OperatorFacts, loop=LoopKind.PRODUCT, product_kind=_product_kind(), vector_ops=of_products)
 
 CONVOLUTIONS = (
     _convolution(types="Conv FusedConv", macs=_conv, leads=True, kernel_input=1),
     _convolution(types="ConvInteger", macs=_conv, leads=True, kernel_input=1, sums_integers=True),
-    _convolution(types="QLinearConv", macs=_qlinear_conv, leads=True, kernel_input=3, quantised=True),
+    _convolution(
+        types="QLinearConv", macs=_qlinear_conv, leads=True, kernel_input=3, quantised=True, product_kind=_conv_kind(3),
+    ),
     _convolution(
         types="NhwcConv", macs=_conv, leads=True, kernel_input=1, channels_last=True, kernel_channels_last=True,
+        product_kind=_conv_kind(channels_last=True),
     ),
     _convolution(types="NhwcFusedConv", macs=_conv, leads=True, kernel_input=1, channels_last=True),
-    _convolution(types="ConvTranspose", macs=_conv_transpose, leads=True),
-    _convolution(types="ConvTransposeWithDynamicPads", macs=_conv_transpose),
+    _convolution(types="ConvTranspose", macs=_conv_transpose, leads=True, product_kind=_transposed_kind),
+    _convolution(types="ConvTransposeWithDynamicPads", macs=_conv_transpose, product_kind=_transposed_kind),
     _convolution(types="CausalConvWithState", macs=_conv),
-    OperatorFacts(types="DeformConv", macs=_deformable_conv, channels=Channels.MAP),
+    OperatorFacts(
+        types="DeformConv", macs=_deformable_conv, channels=Channels.MAP, product_kind=_conv_kind(),
+        vector_ops=of_products,
+    ),
 )  # fmt: skip
 
 PRODUCTS = (
@@ -195,20 +257,28 @@ PRODUCTS = (
     _product(types="MatMul", macs=_matmul, leads=True),
     _product(types="MatMulInteger", macs=_matmul, leads=True, sums_integers=True),
     _product(
-        types="QLinearMatMul MatMulIntegerToFloat DynamicQuantizeMatMul", macs=_matmul, leads=True, quantised=True,
+        types="QLinearMatMul", macs=_matmul, leads=True, quantised=True, product_kind=_product_kind(3),
     ),
+    _product(types="MatMulIntegerToFloat DynamicQuantizeMatMul", macs=_matmul, leads=True, quantised=True),
     _product(types="FusedMatMul TransposeMatMul FusedMatMulActivation", macs=_fused_matmul, leads=True),
-    _product(types="MatMulNBits MatMulBnb4", macs=_matmul_nbits, leads=True, quantised=True),
+    _product(
+        types="MatMulNBits MatMulBnb4", macs=_matmul_nbits, leads=True, quantised=True, product_kind=_product_kind(),
+    ),
     _product(types="MatMulInteger16 MatMulFpQ4 QOrderedMatMul GemmFastGelu", macs=_matmul),
     _product(types="CDist", macs=_distances),
     OperatorFacts(
         types="Einsum",
         macs=_einsum,
+        product_kind=_matmul_only,
+        vector_ops=of_products,
         assumption="an Einsum of three or more operands is contracted in pairs, from the left",
         assumed_of=lambda op: len(op.inputs) > 2,
     ),
-    OperatorFacts(types="LSTM GRU RNN", macs=_recurrent),
-    OperatorFacts(types="DynamicQuantizeLSTM", macs=_recurrent, quantised=True),
+    OperatorFacts(types="LSTM GRU RNN", macs=_recurrent, product_kind=_recurrent_kind, vector_ops=of_recurrence),
+    OperatorFacts(
+        types="DynamicQuantizeLSTM", macs=_recurrent, quantised=True, product_kind=_recurrent_kind,
+        vector_ops=of_recurrence,
+    ),
     OperatorFacts(types="MoE", macs=_moe, reads=_expert_weights, assumption=_EXPERTS),
     OperatorFacts(types="QMoE", macs=_quantised_moe, reads=_expert_weights, assumption=_EXPERTS),
     OperatorFacts(types="Det", macs=_determinant),

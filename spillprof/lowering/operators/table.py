@@ -10,6 +10,7 @@ from enum import StrEnum
 from itertools import product
 
 from spillprof.ir.graph import Graph, Operator
+from spillprof.ir.target_fields import DEFAULT_KIND
 from spillprof.lowering.operators.attention import ATTENTION
 from spillprof.lowering.operators.classical import ATTRIBUTE_BYTES, CLASSICAL, attribute_bytes
 from spillprof.lowering.operators.elementwise import ELEMENTWISE, POOLING, REDUCTIONS
@@ -26,6 +27,7 @@ from spillprof.lowering.operators.facts import (
 )
 from spillprof.lowering.operators.movement import COPIES, LOOKUPS, OTHERS, SCANS
 from spillprof.lowering.operators.products import CONVOLUTIONS, PRODUCTS
+from spillprof.lowering.operators.vector_ops import is_quantised
 
 _COPIED_PAST = "attention operators copy the keys and values of the past, none are appended in place"
 _NO_ROW = OperatorFacts(types="")
@@ -48,6 +50,7 @@ class MacCount:
 
     macs: int
     uncosted: int = 0  # operators of unknown cost
+    kind: str = DEFAULT_KIND  # of product
 
 
 _NO_MACS, _UNCOSTED = MacCount(macs=0), MacCount(macs=0, uncosted=1)
@@ -124,10 +127,35 @@ def count_macs(op: Operator, graph: Graph) -> MacCount:
     row = facts_of(op)
     if row.macs is None:
         return _UNCOSTED if _cost_class(row, op.domain) is CostClass.UNKNOWN else _NO_MACS
+    shapes = OperandShapes(op=op, graph=graph)
     try:
-        return MacCount(macs=row.macs(OperandShapes(op=op, graph=graph)))
+        macs = row.macs(shapes)
     except _RULE_FAILS:
         return _UNCOSTED
+    return MacCount(macs=macs, kind=_product_kind(row, shapes))
+
+
+def _product_kind(row: OperatorFacts, shapes: OperandShapes) -> str:
+    if row.product_kind is None:
+        return DEFAULT_KIND
+    try:
+        return row.product_kind(shapes)
+    except _RULE_FAILS:
+        return DEFAULT_KIND
+
+
+def count_vector_ops(op: Operator, graph: Graph, dtype: str) -> int:
+    """Operations of the vector unit of an operator that works on this type, without those of its bodies.
+
+    0 for data movement and for what has no rule: bytes are its time.
+    """
+    rule = facts_of(op).vector_ops
+    if rule is None:
+        return 0
+    try:
+        return rule(OperandShapes(op=op, graph=graph), is_quantised(dtype))
+    except _RULE_FAILS:
+        return 0
 
 
 def elements_read(rule: ReadRule, op: Operator, graph: Graph) -> Mapping[int, int]:

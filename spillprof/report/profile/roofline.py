@@ -68,9 +68,9 @@ def roofline_summary(profile: Profile) -> str:
 
 
 def _roof(profile: Profile, dtype: str, steps: Sequence[StepFact]) -> dict[str, Any]:
-    """Returns the roof: SRAM bandwidth up to the MAC rate of the element type."""
+    """Returns the roof: SRAM bandwidth up to the MAC rate of the element type, at the best utilisation of any kind."""
     target = profile.target
-    rate = target.macs_per_s.get(dtype, target.macs_per_s.get("default", 0.0)) * target.utilisation
+    rate = target.macs_per_s.get(dtype, target.macs_per_s.get("default", 0.0)) * max(target.utilisation.values())
     ratios = [step.macs_per_sram_byte or 0.0 for step in steps]
     bend = rate / target.sram_bytes_per_s
     x = [min(*ratios, bend) / 2, bend, max(*ratios, bend) * 2]
