@@ -15,11 +15,11 @@ import numpy as np
 
 from spillprof.ir.arrays import Ints
 from spillprof.ir.program import BufferKind, Program
-from spillprof.planning.bounds.family import least_read_bytes
 from spillprof.planning.highs import quiet_solver
 from spillprof.planning.liveness import least_by_step, resident_inputs
 from spillprof.planning.options import PlanningOptions, Start
 from spillprof.planning.tiling.menus import is_open
+from spillprof.planning.tiling.touched import least_read_bytes
 
 _MOST_STEPS = 12_000
 """Above this the bit sets of buffers before and after each step take too much memory."""
