@@ -40,6 +40,8 @@ def fit(program: Program, target: Target, options: LoweringOptions) -> Program:
     fitted = replace(
         _without_shared_workspaces(program, target), capacity_bytes=target.sram_bytes, reservations=reservations
     )
+    if options.tiling is TilingModel.ONCE:  # planners choose no modes
+        fitted = replace(fitted, steps=tuple(replace(step, nest=None) for step in fitted.steps))
     pool_bytes = target.sram_bytes - reserved
     oversized = [i for i, nbytes in enumerate(demand_by_step(fitted).tolist()) if nbytes > pool_bytes]
     if not oversized:

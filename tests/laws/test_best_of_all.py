@@ -85,6 +85,9 @@ def any_tilings(draw: Draw, nest: LoopNest, held: frozenset[int]) -> Tiling:
         axis.size if position in nest.whole else draw(st.integers(1, axis.size))
         for position, axis in enumerate(nest.axes)
     )
+    # loops that only held operands depend on are not of the family: cut inside, they would spare double buffers
+    followed = frozenset().union(*(operand.axes for p, operand in enumerate(nest.operands) if p not in held))
+    tile = tuple(size if a in followed else nest.axes[a].size for a, size in enumerate(tile))
     cut = [position for position, axis in enumerate(nest.axes) if tile[position] < axis.size]
     streamed = [p for p, operand in enumerate(nest.operands) if p not in held and not operand.is_output]
     return Tiling(

@@ -15,7 +15,7 @@ from spillprof.ir import profile
 from spillprof.lowering import bodies, streaming
 from spillprof.planning import interval, offline, steady
 from spillprof.planning.bounds import methods
-from spillprof.planning.optimal import dynamic_program, local_search, milp, search
+from spillprof.planning.optimal import dynamic_program, local_search, milp, row_model, search
 from spillprof.planning.optimal import joint as joint_modes
 from spillprof.planning.options import Recomputing
 from spillprof.planning.ordering import order_effort
@@ -47,7 +47,7 @@ LIMITS = {
     "`--recompute joint`": (*(n for pair in _TRIALS[Recomputing.JOINT] for n in pair), joint.MOST_GAPS),
     "modes: sets of operands to stream": (menus.MOST_STREAMED,),
     "— tilings of each set": (menus._FOOTPRINTS + 2,),
-    "— modes and gaps together": (joint_modes.MOST_BINARIES, joint_modes._MOST_NODES),
+    "— modes and gaps together": (joint_modes.MOST_BINARIES, row_model._MOST_NODES),
     "operands to tile without known loops": (streaming.EXACT_OPERANDS,),
     "issue times: simulations": tuple(n for pair in issue_times._TRIALS for n in pair),
     "steady state of cached weights": (steady._NATURAL_RUNS,),

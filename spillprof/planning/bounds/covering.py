@@ -275,6 +275,6 @@ def _traffic_in_modes(program: Program) -> dict[tuple[int, int], int]:
 def has_open_steps(program: Program, options: PlanningOptions) -> bool:
     """Whether a plan of a fitted program that must spill may choose how some step is tiled."""
     excess = covering_in_modes(program, options).excess_bytes
-    return (any(excess) and reads_in_part(program)) or any(
+    return reads_in_part(program) or any(
         is_open(step) for step, nbytes in zip(program.steps, excess, strict=True) if nbytes
     )

@@ -9,6 +9,7 @@ many there are in all.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,7 @@ class _Search:
     def __init__(self, reduced: Reduced, rows: Sequence[WeightedRow], known_cost: int) -> None:
         self._reduced = reduced
         self._rows = _by_row(reduced, rows)
-        unit = int(np.gcd.reduce([*reduced.costs.tolist(), *reduced.write_costs.values()])) or 1
+        unit = gcd(*reduced.costs.tolist(), *reduced.write_costs.values()) or 1
         self._most = known_cost - unit + _TOLERANCE * known_cost
         self._begin: list[list[int]] = [[] for _ in reduced.steps]
         self._end: list[list[int]] = [[] for _ in reduced.steps]

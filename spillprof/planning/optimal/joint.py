@@ -8,10 +8,10 @@ what the mode needs and the gaps that are kept on-chip fit the pool. The cost is
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import ceil, gcd, isfinite
-from typing import Any, NamedTuple
+from math import ceil, isfinite
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from spillprof.ir.modes import StepMode
 from spillprof.ir.program import BufferKind, Program
 from spillprof.planning.budget import Budget
 from spillprof.planning.gaps import GapKey, WriteBacks, gap_options, locked_bytes, streamed_uses, unspilled_bytes
-from spillprof.planning.highs import quiet_solver, solve_integer
 from spillprof.planning.liveness import demand_by_step, lifetimes, resident_inputs
+from spillprof.planning.optimal.row_model import RowModel, run_model
 from spillprof.planning.options import Inputs, PlanningOptions, Release, Start, WriteBack
 from spillprof.planning.tiling.menus import MOST_STREAMED, MenuItem, is_open, menu
 from spillprof.planning.tiling.touched import reads_in_part_at
@@ -33,7 +33,6 @@ FEW_BINARIES = 300
 
 SOLVER = "MILP (HiGHS)"
 _MOST_ENTRIES = 400_000
-_MOST_NODES = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,31 +66,6 @@ class _Way(NamedTuple):
     demand_bytes: int
 
 
-@dataclass(slots=True)
-class _Model:
-    """Rows and columns of the integer program, in bytes."""
-
-    costs: list[float] = field(default_factory=list)
-    is_integer: list[bool] = field(default_factory=list)
-    starts: list[int] = field(default_factory=lambda: [0])
-    indices: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-    lower: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-
-    def column(self, cost: float, *, integer: bool) -> int:
-        self.costs.append(cost)
-        self.is_integer.append(integer)
-        return len(self.costs) - 1
-
-    def row(self, entries: Mapping[int, float], lower: float, upper: float) -> None:
-        self.indices += entries.keys()
-        self.values += entries.values()
-        self.starts.append(len(self.indices))
-        self.lower.append(lower)
-        self.upper.append(upper)
-
-
 def choose_jointly(program: Program, options: PlanningOptions, budget: Budget) -> JointChoice | None:
     """The cheapest modes and gaps of a fitted program; None if it is too large or has no open step."""
     problem = _Problem(program, options)
@@ -103,8 +77,8 @@ def choose_jointly(program: Program, options: PlanningOptions, budget: Budget) -
 def least_jointly(program: Program, options: PlanningOptions, budget: Budget, most: int = MOST_BINARIES) -> int | None:
     """Spill bytes that no choice of modes and gaps goes below; None if that is not known.
 
-    Each set of operands that a step streams is given the smallest footprint and the fewest bytes of all its tilings,
-    whether or not one tiling has both: so the optimum is a lower bound over the family, proven by the solver. Left out
+    Each set of operands that a step streams is given the smallest footprint and the fewest bytes
+    of all its tilings, whether or not one has both: so the optimum is a lower bound, proven by the solver. Left out
     are problems of more than ``most`` modes and gaps, and what the model does not relax: workspaces and resident inputs
     at steps over capacity, writes at each eviction, open steps of which not all sets of operands are on the menu.
     """
@@ -183,18 +157,20 @@ class _Problem:
                     way.streamed, min(way.cost, known.cost), min(way.demand_bytes, known.demand_bytes)
                 )
             ideal[i] = list(best.values())
-        model = _Model()
+        model = RowModel()
         self._fill(model, ideal)
         if len(model.indices) > _MOST_ENTRIES:
             return None
-        solver, unit, _ = _run(model, budget)
+        solver, unit, _ = run_model(model, budget)
         bound = float(solver.getInfo().mip_dual_bound)
         return unit * max(0, ceil(bound - 0.01 - 1e-9 * abs(bound))) if isfinite(bound) else None
 
     def _way(self, item: MenuItem) -> _Way:
         return _Way(item.streamed, self._mode_cost(item), item.demand_bytes)
 
-    def _fill(self, model: _Model, ways: Mapping[int, Sequence[_Way]]) -> tuple[dict[tuple[int, int], int], list[int]]:
+    def _fill(
+        self, model: RowModel, ways: Mapping[int, Sequence[_Way]]
+    ) -> tuple[dict[tuple[int, int], int], list[int]]:
         """The rows of the problem with these ways to run the open steps; columns by (step, way), and by gap."""
         mode_of = {(i, k): model.column(w.cost, integer=True) for i, own in ways.items() for k, w in enumerate(own)}
         gap_of = [model.column(0, integer=True) for _ in self._gaps]
@@ -211,11 +187,11 @@ class _Problem:
     def solve(self, budget: Budget) -> JointChoice | None:
         import highspy
 
-        model, program = _Model(), self._program
+        model, program = RowModel(), self._program
         mode_of, gap_of = self._fill(model, {i: list(map(self._way, items)) for i, items in self.menus.items()})
         if len(model.indices) > _MOST_ENTRIES:
             return None
-        solver, _, in_budget = _run(model, budget)
+        solver, _, in_budget = run_model(model, budget)
         values = np.asarray(solver.getSolution().col_value)
         if len(values) != len(model.costs) or not np.isfinite(solver.getInfo().objective_function_value):
             return None
@@ -283,7 +259,7 @@ class _Problem:
                 total -= min(each.written_bytes, buffer.moved_bytes)
         return float(total)
 
-    def _gap_rows(self, model: _Model, gap_of: Sequence[int], streams: Mapping[tuple[int, int], list[int]]) -> None:
+    def _gap_rows(self, model: RowModel, gap_of: Sequence[int], streams: Mapping[tuple[int, int], list[int]]) -> None:
         n, lives = len(self._program.steps), lifetimes(self._program)
         write_backs = WriteBacks(self._program, self._options.writeback)
         always = {(b, i) for b, i, _ in streamed_uses(self._program)}
@@ -311,7 +287,7 @@ class _Problem:
 
     def _room_rows(
         self,
-        model: _Model,
+        model: RowModel,
         ways: Mapping[int, Sequence[_Way]],
         mode_of: Mapping[tuple[int, int], int],
         gap_of: Sequence[int],
@@ -339,33 +315,3 @@ class _Problem:
 def transfers_of(item: MenuItem) -> int:
     """Tiles that come and go."""
     return 0 if item.mode is None else sum(each.transfers for each in item.mode.traffic)
-
-
-def _run(model: _Model, budget: Budget) -> tuple[Any, int, bool]:
-    """The solver that has run, the unit of its costs in bytes, and whether it ended within the budget."""
-    unit = gcd(*(int(cost) for cost in model.costs)) or 1
-    solver = quiet_solver()
-    for name, value in (("mip_max_nodes", _MOST_NODES), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.99)):
-        solver.setOptionValue(name, value)
-    solver.passModel(_as_lp(model, unit))
-    return solver, unit, solve_integer(solver, len(model.indices), budget)
-
-
-def _as_lp(model: _Model, unit: int) -> Any:
-    import highspy
-
-    lp = highspy.HighsLp()
-    n = len(model.costs)
-    lp.num_col_, lp.num_row_ = n, len(model.lower)
-    lp.col_cost_ = np.array(model.costs) / unit
-    lp.col_lower_, lp.col_upper_ = np.zeros(n), np.ones(n)
-    scale = np.array([max((abs(v) for v in model.values[a:b]), default=1.0) for a, b in pairwise(model.starts)])
-    lp.row_lower_, lp.row_upper_ = np.array(model.lower) / scale, np.array(model.upper) / scale
-    lp.integrality_ = [
-        highspy.HighsVarType.kInteger if whole else highspy.HighsVarType.kContinuous for whole in model.is_integer
-    ]
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.array(model.starts)
-    lp.a_matrix_.index_ = np.array(model.indices)
-    lp.a_matrix_.value_ = np.array(model.values) / np.repeat(scale, np.diff(model.starts))
-    return lp

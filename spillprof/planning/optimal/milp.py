@@ -9,7 +9,7 @@ rest stays. Windows overlap by half, so that a column at the edge of one is in t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, gcd
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def solve_milp(reduced: Reduced, start: list[int], budget: Budget, precision: Pr
         return None
     import highspy
 
-    cost_unit = int(np.gcd.reduce([*reduced.costs.tolist(), *reduced.write_costs.values()])) or 1
+    cost_unit = gcd(*reduced.costs.tolist(), *reduced.write_costs.values()) or 1
     solver = quiet_solver()
     for name, value in (
         ("mip_max_nodes", precision.most_nodes),

@@ -8,7 +8,7 @@ from gate_models import chain
 from spillprof.cli import run
 from spillprof.ir.revision import SIMULATOR_REVISION
 
-FIGURES = {6: {"spill_bytes": 65536, "spill_count": 1, "reload_count": 1, "peak_live_bytes": 98304}}
+FIGURES = {7: {"spill_bytes": 65536, "spill_count": 1, "reload_count": 1, "peak_live_bytes": 98304}}
 
 
 def test_the_same_revision_gives_the_same_figures(clean_folder: Path) -> None:
