@@ -95,10 +95,10 @@ def test_it_is_suggested_and_gives_what_was_predicted(capsys: pytest.CaptureFixt
 
 
 def test_suggestions_beside_it_search_for_what_runs_twice_too(capsys: pytest.CaptureFixture[str]) -> None:
-    """At 60 KiB operators are tiled, and nothing is worth a second run; in the memory that is suggested it is."""
+    """At 30 KiB operators are tiled, and nothing is worth a second run; in the memory that is suggested it is."""
     onnx.save(long_skip(), "m.onnx")
     options = ["analyze", "m.onnx", "--json", "--recompute", "rules", "--strategy", "lru"]
-    assert run([*options, "--sram", "60KiB"]) == 0
+    assert run([*options, "--sram", "30KiB"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["recomputed"] == []
     (larger,) = [s for s in found["suggestions"] if s["change"] == "sram"]

@@ -11,14 +11,14 @@ from spillprof.ir.profile import Profile
 from spillprof.ir.result import Result
 from spillprof.ir.target import Target, load_target
 from spillprof.ir.units import parse_size
-from spillprof.lowering.options import LoweringOptions
+from spillprof.lowering.options import LoweringOptions, TilingModel
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
 
 def profile_of(name: str, sram: str, *strategies: str, pin: tuple[str, ...] = ()) -> Profile:
     target = load_target("generic-npu").with_overrides(sram_bytes=parse_size(sram))
-    options = AnalyzeOptions(strategies=strategies, lowering=LoweringOptions(pin=pin))
+    options = AnalyzeOptions(strategies=strategies, lowering=LoweringOptions(pin=pin, tiling=TilingModel.ONCE))
     return analyze(read_model(SAMPLES / name), target, options)
 
 
@@ -76,6 +76,9 @@ def test_three_branch_spills_more_and_longer_in_the_smaller_memory() -> None:
         assert small[name].spill_time_s > large[name].spill_time_s > 0
 
 
+WHOLE = LoweringOptions(tiling=TilingModel.ONCE)
+"""The experiments are of runtimes that evict whole tensors and run no operator in tiles to make room."""
+
 GPU = load_target("pcie-gpu")
 SLOW_GPU = GPU.with_overrides(sram_bytes_per_s=64e9, utilisation={"default": 0.1})
 """Operators take five times as long."""
@@ -93,7 +96,7 @@ SLOW_GPU = GPU.with_overrides(sram_bytes_per_s=64e9, utilisation={"default": 0.1
 def test_three_branch_on_a_gpu_that_spills_to_its_host(
     target: Target, sram: str, overheads: tuple[float, float]
 ) -> None:
-    options = AnalyzeOptions(strategies=("lru", "interval"))
+    options = AnalyzeOptions(strategies=("lru", "interval"), lowering=WHOLE)
     sized = target.with_overrides(sram_bytes=parse_size(sram))
     profile = analyze(read_model(SAMPLES / "three_branch.onnx"), sized, options)
     shares = [result.spill_time_s / profile.ideal.latency_s for result in profile.results]
@@ -113,7 +116,7 @@ def test_three_branch_on_a_fast_npu() -> None:
     for sram, overheads in (("1.2GB", (0.19, 0.11)), ("0.8GB", (0.27, 0.30))):
         sized = npu.with_overrides(sram_bytes=parse_size(sram))
         graph = read_model(SAMPLES / "three_branch.onnx")
-        profile = analyze(graph, sized, AnalyzeOptions(strategies=("lru", "interval")))
+        profile = analyze(graph, sized, AnalyzeOptions(strategies=("lru", "interval"), lowering=WHOLE))
         shares = [result.spill_time_s / profile.ideal.latency_s for result in profile.results]
         assert shares == pytest.approx(overheads, abs=0.005)
 
@@ -123,7 +126,11 @@ def test_residual_cnn_in_energy() -> None:
     graph, npu = read_model(SAMPLES / "residual_cnn.onnx"), load_target("article-npu")
 
     def run(*strategies: str, pin: tuple[str, ...] = ()) -> Profile:
-        return analyze(graph, npu, AnalyzeOptions(strategies=strategies, lowering=LoweringOptions(pin=pin)))
+        return analyze(
+            graph,
+            npu,
+            AnalyzeOptions(strategies=strategies, lowering=LoweringOptions(pin=pin, tiling=TilingModel.ONCE)),
+        )
 
     free = run("lru", "interval")
     lru, interval = free.results

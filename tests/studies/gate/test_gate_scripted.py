@@ -201,7 +201,7 @@ def test_another_simulator_revision_is_incomparable(project: Project, capsys: Ca
 
 
 def test_figures_that_a_time_limit_shaped_are_refused(clean_folder: Path, capsys: Capture) -> None:
-    judged = ["gate", str(SAMPLES / "unet.onnx"), "--weights", "cached", "--sram", "2MB", "--strategy", "optimal"]
+    judged = ["gate", str(SAMPLES / "unet.onnx"), "--weights", "cached", "--sram", "1MB", "--strategy", "optimal"]
     assert run([*judged, "--update"]) == 0
     before = Path("spillprof-baseline.json").read_text("utf-8")
     capsys.readouterr()
