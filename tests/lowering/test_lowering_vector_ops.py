@@ -71,6 +71,15 @@ def test_products_are_told_apart_by_their_shapes(spec: str, shapes: str, attribu
         ("Gemm a b -> y", "a=2x5 b=5x7 y=2x7", {}, 0, 14 * 2),  # quantised results are rescaled
         # 5 sigmoids or tangents and 4 more, for each of 5 x 2 x 3 elements of the state
         ("LSTM x w r -> y", "x=5x2x4 w=1x12x4 r=1x12x3 y=5x1x2x3", {}, 30 * 194, 30 * 194),
+        # scores of 2 x 4 heads, 5 queries, 7 keys; a softmax of each
+        ("Attention q k v -> y", "q=2x4x5x8 k=2x4x7x8 v=2x4x7x8 y=2x4x5x8", {}, 280 * 36, 280 * 12),
+        (
+            "MultiHeadAttention q k v -> y",
+            "q=2x5x32 k=2x7x32 v=2x7x32 y=2x5x32",
+            {"num_heads": 4, "domain": "com.microsoft"},
+            280 * 36,
+            280 * 12,
+        ),
         ("Mystery x -> y", "x=5 y=5", {"domain": "mine"}, 0, 0),
     ],
 )

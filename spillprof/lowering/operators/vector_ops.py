@@ -123,6 +123,11 @@ def of_reductions(o: OperandShapes, is_quantised: bool) -> int:
     return elements * (each - EXPONENTIAL + LOOKUP if is_quantised and name in _TABLED else each)
 
 
+def softmax_ops(is_quantised: bool) -> int:
+    """Operations of a softmax for each element."""
+    return (LOOKUP if is_quantised else EXPONENTIAL) + 4
+
+
 def of_windows(o: OperandShapes, is_quantised: bool) -> int:
     """Pooling: an operation for each position of the window, by element of the result."""
     window = o.op.attributes.get("kernel_shape", ())
