@@ -73,9 +73,17 @@ def test_the_kinds_of_ethos_u_run_as_fast_as_its_blocks_say() -> None:
     assert load_target("ethos-u65").utilisation == load_target("ethos-u85").utilisation == shares
 
 
-def test_a_depthwise_convolution_on_the_generic_npu_uses_one_row_of_its_array() -> None:
-    npu = load_target("generic-npu")
-    assert npu.macs_rate("int8", "depthwise") == npu.peak_macs_per_s("int8") / npu.array_rows
+@pytest.mark.parametrize(
+    "name", ["generic-npu", "edge-tpu", "hexagon", "intel-npu-3720", "intel-npu-4000", "rk3588", "gap9", "tpu-v4",
+             "tpu-v5e", "trainium2"],
+)  # fmt: skip
+def test_what_fills_some_rows_of_an_array_takes_their_share_of_its_rate(name: str) -> None:
+    """All of these are taken to reach half of what the rows in use could do."""
+    target = load_target(name)
+    half, rows = target.utilisation["default"], target.array_rows
+    assert half == 0.5
+    assert target.utilisation["depthwise"] == target.utilisation["fully_connected"] == half / rows
+    assert target.utilisation["few_channels"] == pytest.approx(half * 3 / rows, rel=1e-5)
 
 
 def test_the_npu_of_the_article_is_the_generic_one_but_for_its_memories_and_what_runs_how_fast() -> None:
