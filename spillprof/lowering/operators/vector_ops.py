@@ -29,6 +29,9 @@ _ARCTANGENT = ROOT + 4 + DIVISION
 LOOKUP, QUANTISED_SUM, QUANTISED_PRODUCT, RESCALING = 8, 6, 3, 2
 """Operations an element of quantised operators."""
 
+CLAMPS = frozenset({"Relu", "Clip"})
+"""Activations that a quantised operator gets for nothing: the rescaling of its result clamps in any case."""
+
 _UNARY: Mapping[str, int] = {
     **dict.fromkeys(("Relu", "Abs", "Neg", "Not", "Ceil", "Floor", "Round", "Sign", "BitwiseNot"), 1),
     **dict.fromkeys(("IsInf", "IsNaN", "Cast", "CastLike"), 1),
