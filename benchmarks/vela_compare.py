@@ -1,11 +1,12 @@
-"""spillprof beside Vela, layer by layer: cycles and DRAM bytes of the same network on Ethos-U65.
+"""spillprof beside Vela, layer by layer: cycles and DRAM bytes of the same network on Ethos-U55 and U65.
 
     python benchmarks/vela_compare.py mobilenetv2_int8=mobilenet_v2.onnx resnet50_int8=resnet50.onnx
         [--layers benchmarks/results/vela_layers.csv] [-o benchmarks/results/vela_compare.csv]
 
 Takes Vela's side from the tables of ``vela_layers.py`` and runs ``spillprof analyze`` on the ONNX model of each network
-(target ethos-u65 with the core's MACs, int8, the same SRAM; the fastest strategy). The n-th layer of a kind and a MAC
-count on one side belongs to the n-th on the other. Writes one row a layer and prints a summary.
+(target of the core with its MACs and vector unit, int8, the same SRAM; the fastest strategy). The n-th layer of a kind
+and a MAC count on one side belongs to the n-th on the other. Writes one row a layer, and one row a kind of layer and
+run into vela_kinds.csv beside it; prints a summary.
 
 Our cycles of a layer end where it ends and begin where the step before ended, so they add up to the latency; Vela's are
 the larger of NPU, SRAM and DRAM access, and add up to its total. Columns ``_npu_`` are compute alone.
@@ -22,6 +23,8 @@ from pathlib import Path
 from statistics import median
 
 RESULTS = Path(__file__).parent / "results"
+_CLOCK_HZ = {"ethos-u55": 5e8, "ethos-u65": 1e9}
+_MACS_PER_VECTOR_OP = 32  # of all cores in Vela's table
 _OURS = {"MaxPool": "pool", "AveragePool": "pool", "GlobalAveragePool": "mean", "Add": "add", "Gemm": "fully connected"}
 
 
@@ -45,10 +48,11 @@ def onnx_kinds(path: Path) -> dict[str, str]:
 
 def our_layers(path: Path, core: str, sram_bytes: int) -> tuple[list[dict[str, object]], dict[str, float]]:
     """Runs ``spillprof analyze``; returns layers (kind, macs, cycles, DRAM bytes) and totals."""
-    macs = core.rsplit("-", 1)[1]
+    target, macs = core.rsplit("-", 1)
     command = [
-        sys.executable, "-m", "spillprof", "analyze", str(path), "--target", "ethos-u65", "--act-dtype", "int8",
-        "--weight-dtype", "int8", "--sram", str(sram_bytes), "--set", f"macs-per-cycle={macs}", "--what-if", "off",
+        sys.executable, "-m", "spillprof", "analyze", str(path), "--target", target, "--act-dtype", "int8",
+        "--weight-dtype", "int8", "--sram", str(sram_bytes), "--set", f"macs-per-cycle={macs}",
+        "--set", f"vector-ops-per-s={int(macs) / _MACS_PER_VECTOR_OP * _CLOCK_HZ[target]:g}", "--what-if", "off",
         "--events", "--json",
     ]  # fmt: skip
     profile = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -99,16 +103,39 @@ def join(vela: Sequence[dict[str, str]], ours: Sequence[dict[str, object]]) -> l
     return rows
 
 
-def _ratios(rows: Sequence[dict[str, object]], column: str) -> str:
-    """Median, smallest and largest of ours over Vela's."""
-    pairs = [(int(str(r[f"our_{column}"])), int(str(r[f"vela_{column}"]))) for r in rows]
-    ratios = sorted(a / b for a, b in pairs if b)
-    return f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})" if ratios else "-"
+def _kind(row: dict[str, object]) -> str:
+    """The kind of a layer; convolutions of images by themselves."""
+    is_image = row["kind"] == "conv" and int(str(row["weights"]).rsplit("x", 1)[1]) <= 4
+    return "few channels" if is_image else str(row["kind"])
 
 
-def print_summary(rows: Sequence[dict[str, object]], totals: Sequence[dict[str, object]]) -> None:
-    """Prints totals per run, then ratios by kind, as Markdown tables."""
-    print("\n| network | core | SRAM KiB | compiler | cycles ours/Vela | DRAM MB ours/Vela | layers joined |")
+def by_kind(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """Sums and ratios of compute cycles, one row a kind of layer and run; ``total`` for all layers of a run."""
+    groups: dict[tuple[str, ...], list[dict[str, object]]] = defaultdict(list)
+    for row in rows:
+        run = tuple(str(row[k]) for k in ("network", "core", "sram_bytes", "compiler"))
+        groups[(*run, _kind(row))].append(row)
+        groups[(*run, "total")].append(row)
+    made: list[dict[str, object]] = []
+    for (network, core, sram_bytes, compiler, kind), group in sorted(groups.items()):
+        ours, theirs = ([int(str(row[f"{who}_npu_cycles"])) for row in group] for who in ("our", "vela"))
+        ratios = sorted(a / b for a, b in zip(ours, theirs, strict=True) if b) or [0.0]
+        off = sum(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+        made.append(
+            {
+                "network": network, "core": core, "sram_bytes": sram_bytes, "compiler": compiler, "kind": kind,
+                "layers": len(group), "our_npu_cycles": sum(ours), "vela_npu_cycles": sum(theirs),
+                "ratio": f"{sum(ours) / max(sum(theirs), 1):.3f}", "median_ratio": f"{median(ratios):.3f}",
+                "least_ratio": f"{ratios[0]:.3f}", "most_ratio": f"{ratios[-1]:.3f}",
+                "mean_error": f"{off / max(sum(theirs), 1):.3f}",
+            }
+        )  # fmt: skip
+    return made
+
+
+def print_summary(kinds: Sequence[dict[str, object]], totals: Sequence[dict[str, object]]) -> None:
+    """Prints totals per run, then compute cycles by kind, as Markdown tables."""
+    print("\n| network | core | SRAM KiB | compiler | cycles ours/Vela | off-chip MB ours/Vela | layers joined |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for t in totals:
         columns = ("cycles", "vela_cycles", "dram", "vela_dram")
@@ -119,13 +146,20 @@ def print_summary(rows: Sequence[dict[str, object]], totals: Sequence[dict[str, 
             f"{vela_cycles / 1e6:.2f} M = {cycles / vela_cycles:.2f} | {moved / 1e6:.1f} / {vela_moved / 1e6:.1f} = "
             f"{moved / vela_moved:.2f} | {t['joined']} |"
         )
-    groups: dict[tuple[str, str, str, str], list[dict[str, object]]] = defaultdict(list)
-    for row in rows:
-        groups[str(row["network"]), str(row["core"]), str(row["compiler"]), str(row["kind"])].append(row)
-    print("\n| network | core | compiler | kind | rows | NPU cycles ours/Vela | op cycles ours/Vela |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    groups: dict[tuple[str, ...], list[dict[str, object]]] = defaultdict(list)
+    for row in kinds:
+        groups[tuple(str(row[k]) for k in ("network", "core", "compiler", "kind"))].append(row)
+    print("\n| network | core | compiler | kind | layers | NPU cycles ours/Vela | median (least, most) | error |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for key, group in sorted(groups.items()):
-        print(f"| {' | '.join(key)} | {len(group)} | {_ratios(group, 'npu_cycles')} | {_ratios(group, 'op_cycles')} |")
+        ours, theirs = (sum(int(str(row[f"{who}_npu_cycles"])) for row in group) for who in ("our", "vela"))
+        middle, off = (median(float(str(row[n])) for row in group) for n in ("median_ratio", "mean_error"))
+        least = min(float(str(row["least_ratio"])) for row in group)
+        most = max(float(str(row["most_ratio"])) for row in group)
+        print(
+            f"| {' | '.join(key)} | {group[0]['layers']} | {ours / max(theirs, 1):.2f} | "
+            f"{middle:.2f} ({least:.2f}, {most:.2f}) | {off:.2f} |"
+        )
 
 
 def main() -> None:
@@ -161,11 +195,13 @@ def main() -> None:
                 "joined": f"{len(joined)} of {len(runs[(*case, run['compiler'])])}",
             }
         )  # fmt: skip
-    with args.output.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    print_summary(rows, totals)
+    kinds = by_kind(rows)
+    for path, table in ((args.output, rows), (args.output.with_name("vela_kinds.csv"), kinds)):
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(table)
+    print_summary(kinds, totals)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@
         [--compilers regor,legacy] [--jobs N] [-o benchmarks/results]
 
 Needs the package ``ethos-u-vela``. Writes vela_layers.csv (one row a layer) and vela_networks.csv (one row a run) into
-the output folder. Memory mode: Dedicated_Sram, so feature maps and weights live in DRAM and ``--arena-cache-size`` of
-SRAM is a cache; system configuration Ethos_U65_High_End; ``--optimise Performance``. Vela has two compilers: regor, its
-default, and the legacy one in Python. What the columns mean is in docs/vela.md.
+the output folder. On Ethos-U65 feature maps and weights live in DRAM, and ``--arena-cache-size`` of SRAM is a cache
+(system Ethos_U65_High_End, mode Dedicated_Sram). On Ethos-U55 feature maps live in SRAM and weights in flash
+(Ethos_U55_High_End_Embedded, Shared_Sram): the columns of DRAM are those of the flash. ``--optimise Performance``. Vela
+has two compilers: regor, its default, and the legacy one in Python. What the columns mean is in docs/vela.md.
 """
 
 import argparse
@@ -23,9 +24,14 @@ from importlib.util import find_spec
 from math import prod
 from pathlib import Path
 
-CORES = ("ethos-u65-256", "ethos-u65-512")
-SRAM_KIB = (64, 96, 128, 192, 256, 384, 512, 1024)
-SYSTEM, MEMORY_MODE = "Ethos_U65_High_End", "Dedicated_Sram"
+_U65 = ("Ethos_U65_High_End", "Dedicated_Sram", "dram")
+CORES = {
+    "ethos-u65-256": _U65, "ethos-u65-512": _U65,
+    "ethos-u55-256": ("Ethos_U55_High_End_Embedded", "Shared_Sram", "off_chip_flash"),
+}  # fmt: skip
+"""System, memory mode, and what the summary calls the memory behind the SRAM."""
+SRAM_KIB = {"ethos-u65": (64, 96, 128, 192, 256, 384, 512, 1024), "ethos-u55": (512, 768, 1024, 1536, 2048)}
+"""By core: on Ethos-U55 all feature maps have to fit."""
 _COMPILERS: dict[str, tuple[str, ...]] = {"regor": (), "legacy": ("--debug-force-legacy-core",)}
 _LOWERED = ("softmax", "mean")
 """Operators that Vela replaces by several rows of its own, which are added up to one layer."""
@@ -76,7 +82,7 @@ def parse_layers(lines: Iterable[str]) -> tuple[VelaLayer, ...]:
     aliases = {
         "operator": ("Original Operator", "TFLite_operator"), "own": ("NNG Operator",), "macs": ("MAC Count",),
         "sram_usage_bytes": ("Staging Usage", "SRAM Usage"), "npu_cycles": ("NPU",), "sram_cycles": ("SRAM AC",),
-        "dram_cycles": ("DRAM AC",), "op_cycles": ("Op Cycles",),
+        "dram_cycles": ("DRAM AC",), "flash_cycles": ("OffFlash AC",), "op_cycles": ("Op Cycles",),
     }  # fmt: skip
     column = {field: next((head.index(n) for n in names if n in head), -1) for field, names in aliases.items()}
     missing = [aliases[field][0] for field, index in column.items() if index < 0]
@@ -90,6 +96,7 @@ def parse_layers(lines: Iterable[str]) -> tuple[VelaLayer, ...]:
         operator = cells[column["operator"]].replace("_", "").lower()
         own = cells[column["own"]]
         numbers = {f: round(float(cells[column[f]])) for f in (*_ADDED, "sram_usage_bytes")}
+        numbers["dram_cycles"] += round(float(cells[column["flash_cycles"]]))  # a system has one of the two
         before = layers[-1] if layers else None
         activation = before is not None and name == before.name and numbers["op_cycles"] == 0
         lowered = before is not None and operator == before.operator and operator in _LOWERED
@@ -129,10 +136,11 @@ def read_shapes(path: Path) -> dict[str, LayerShape]:
 
 def _run(path: Path, core: str, kib: int, compiler: str) -> tuple[dict[str, str], tuple[VelaLayer, ...]]:
     """Runs Vela once; returns the row of its summary and its layers."""
+    system, memory_mode, _ = CORES[core]
     with tempfile.TemporaryDirectory() as folder:
         command = [
             sys.executable, "-m", "ethosu.vela", str(path), "--accelerator-config", core, "--config", "Arm/vela.ini",
-            "--system-config", SYSTEM, "--memory-mode", MEMORY_MODE, "--arena-cache-size", str(kib * 1024),
+            "--system-config", system, "--memory-mode", memory_mode, "--arena-cache-size", str(kib * 1024),
             "--optimise", "Performance", "--verbose-performance", "--output-dir", folder, *_COMPILERS[compiler],
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -146,23 +154,25 @@ def _run(path: Path, core: str, kib: int, compiler: str) -> tuple[dict[str, str]
             return next(csv.DictReader(file)), layers
 
 
-def _network_row(run: dict[str, str], compiler: str) -> dict[str, object]:
+def _network_row(run: dict[str, str], core: str, compiler: str) -> dict[str, object]:
     """The summary in bytes, hertz and bytes per second: Vela writes KiB and GiB per second."""
+    behind = CORES[core][2]
     row: dict[str, object] = {
         "vela_version": version("ethos-u-vela"), "compiler": compiler, "system": run["system_config"],
         "memory_mode": run["memory_mode"], "clock_hz": round(float(run["core_clock"])),
         "sram_bytes_per_s": round(float(run["sram_bandwidth"]) * 2**30),
-        "dram_bytes_per_s": round(float(run["dram_bandwidth"]) * 2**30), "macs": run["nn_macs"],
+        "dram_bytes_per_s": round(float(run[f"{behind}_bandwidth"]) * 2**30), "macs": run["nn_macs"],
         "inference_s": f"{float(run['inference_time']):.9f}",
         "sram_used_bytes": round(float(run["sram_memory_used"]) * 1024),
-        "dram_used_bytes": round(float(run["dram_memory_used"]) * 1024),
+        "dram_used_bytes": round(float(run[f"{behind}_memory_used"]) * 1024),
         "weights_encoded_bytes": run["total_npu_encoded_weights"],
     }  # fmt: skip
     names = [f"dram_{what}_{way}_bytes" for what in ("feature_map", "weight") for way in ("read", "write")]
-    for name in (*names, "dram_total_bytes", "sram_total_bytes"):
-        row[name] = round(float(run[name]))
+    for name in (*names, "dram_total_bytes"):
+        row[name] = round(float(run[name.replace("dram", behind)]))
+    row["sram_total_bytes"] = round(float(run["sram_total_bytes"]))
     for name in ("npu", "sram_access", "dram_access", "total"):
-        row[f"{name}_cycles"] = round(float(run[f"cycles_{name}"]))
+        row[f"{name}_cycles"] = round(float(run[f"cycles_{name.replace('dram', behind)}"]))
     return row
 
 
@@ -178,15 +188,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tflite", type=Path, nargs="+")
     parser.add_argument("--cores", default=",".join(CORES))
-    parser.add_argument("--sram-kib", default=",".join(map(str, SRAM_KIB)))
+    parser.add_argument("--sram-kib", default="", help="default: by core")
     parser.add_argument("--compilers", default=",".join(_COMPILERS))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent / "results")
     args = parser.parse_args()
     if find_spec("ethosu") is None:
         raise SystemExit("error: Vela is not installed\nhint: pip install ethos-u-vela")
-    sizes = [int(size) for size in args.sram_kib.split(",")]
-    cases = list(itertools.product(args.tflite, args.compilers.split(","), args.cores.split(","), sizes))
+    own = [int(size) for size in args.sram_kib.split(",") if size]
+    cases = [
+        (path, compiler, core, kib)
+        for path, compiler, core in itertools.product(args.tflite, args.compilers.split(","), args.cores.split(","))
+        for kib in own or SRAM_KIB[core.rpartition("-")[0]]
+    ]
     with ThreadPoolExecutor(args.jobs) as pool:
         runs = list(pool.map(lambda case: _run(case[0], case[2], case[3], case[1]), cases))
     layer_rows: list[dict[str, object]] = []
@@ -194,8 +208,8 @@ def main() -> None:
     shapes = {path: read_shapes(path) for path in args.tflite}
     for (path, compiler, core, kib), (summary, layers) in zip(cases, runs, strict=True):
         key: dict[str, object] = {"network": path.stem, "core": core, "sram_bytes": kib * 1024}
-        network_rows.append({**key, **_network_row(summary, compiler)})
-        bytes_per_cycle = float(summary["dram_bandwidth"]) * 2**30 / float(summary["core_clock"])
+        network_rows.append({**key, **_network_row(summary, core, compiler)})
+        bytes_per_cycle = float(summary[f"{CORES[core][2]}_bandwidth"]) * 2**30 / float(summary["core_clock"])
         empty = LayerShape(kind="other", ifm=(), weights=(), ofm=())
         for index, layer in enumerate(layers):
             shape = shapes[path].get(layer.name, empty)

@@ -23,6 +23,7 @@ from spillprof.lowering.operators.table import (
     is_type,
     stated_assumptions,
 )
+from spillprof.lowering.operators.vector_ops import CLAMPS, is_quantised
 from spillprof.lowering.options import LoweringOptions, WeightsPolicy
 from spillprof.lowering.step_nests import with_nests
 from spillprof.lowering.storing import buffers_of
@@ -196,13 +197,15 @@ def _task_macs(task: LoweringTask, draft: Draft) -> MacCount:
 def _vector_ops(task: LoweringTask, draft: Draft, dtype: str) -> int:
     """Operations of the vector unit, those of fused operators too.
 
-    A QuantizeLinear or DequantizeLinear that was absorbed has none: the operator works on what is stored.
+    A QuantizeLinear or DequantizeLinear that was absorbed has none: the operator works on what is stored. Nor has a
+    clamp behind a quantised operator.
     """
     if task.lead.name in draft.control_steps:
         return draft.control_steps[task.lead.name].vector_ops
     if len(task.members) == 1:
         return count_vector_ops(task.lead, draft.graph, dtype)
-    counted = [op for op in task.members if op is task.lead or not is_type(op, "QuantizeLinear", "DequantizeLinear")]
+    free = {"QuantizeLinear", "DequantizeLinear"} | (CLAMPS if is_quantised(dtype) else set())
+    counted = [op for op in task.members if op is task.lead or not is_type(op, *free)]
     return sum(count_vector_ops(op, draft.graph, dtype) for op in counted)
 
 

@@ -59,7 +59,37 @@ def test_peak_rates_are_those_that_vendors_state(name: str, tera_ops: float) -> 
     assert 2 * load_target(name).peak_macs_per_s("int8") == pytest.approx(tera_ops * 1e12, rel=0.01)
 
 
-def test_the_npu_of_the_article_is_the_generic_one_but_for_its_memories() -> None:
+def test_the_kinds_of_ethos_u_run_as_fast_as_its_blocks_say() -> None:
+    """An input block has 32 channels, an output block 2 x 2 positions of 8 channels; 256 MACs a cycle.
+
+    A 3 x 3 kernel takes its 9 positions in 3 steps of 4 cycles where it sums over few channels: 12 cycles for 4 x 8
+    results of 9 x 3 MACs each (an image of 3 channels), or of 9 (depthwise). One position takes no less than 32 cycles
+    for 8 results of 32 MACs.
+    """
+    shares = load_target("ethos-u55").utilisation
+    assert shares["few_channels"] == 4 * 8 * 9 * 3 / 12 / 256
+    assert shares["depthwise"] == 4 * 8 * 9 / 12 / 256
+    assert shares["fully_connected"] == 8 * 32 / 32 / 256
+    assert load_target("ethos-u65").utilisation == load_target("ethos-u85").utilisation == shares
+
+
+@pytest.mark.parametrize(
+    "name", ["generic-npu", "edge-tpu", "hexagon", "intel-npu-3720", "intel-npu-4000", "rk3588", "gap9", "tpu-v4",
+             "tpu-v5e", "trainium2"],
+)  # fmt: skip
+def test_what_fills_some_rows_of_an_array_takes_their_share_of_its_rate(name: str) -> None:
+    """All of these are taken to reach half of what the rows in use could do."""
+    target = load_target(name)
+    half, rows = target.utilisation["default"], target.array_rows
+    assert half == 0.5
+    assert target.utilisation["depthwise"] == target.utilisation["fully_connected"] == half / rows
+    assert target.utilisation["few_channels"] == pytest.approx(half * 3 / rows, rel=1e-5)
+
+
+def test_the_npu_of_the_article_is_the_generic_one_but_for_its_memories_and_what_runs_how_fast() -> None:
     article, generic = load_target("article-npu"), load_target("generic-npu")
     differing = {f for f in Target.__dataclass_fields__ if getattr(article, f) != getattr(generic, f)}
-    assert differing == {"name", "dram_read_j_per_byte", "dram_write_j_per_byte", "sources"}
+    assert differing == {
+        "name", "dram_read_j_per_byte", "dram_write_j_per_byte", "sources",
+        "utilisation", "array_rows", "array_columns", "vector_ops_per_s",
+    }  # fmt: skip

@@ -21,6 +21,8 @@ from spillprof.ir.units import LARGEST_FIGURE
 _SYSTEM, _MODE = "System_Config", "Memory_Mode"
 _PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
 _MACS = {"ethos-u55": (32, 64, 128, 256), "ethos-u65": (256, 512), "ethos-u85": (128, 256, 512, 1024, 2048)}
+_MACS_PER_VECTOR_OP = 32  # of every core that ``output_cycles_per_elem`` of Vela's architecture_features.py lists
+_VECTOR_SOURCE = "assumed: 1/32 of the MACs, as Arm Vela 5.2.0 states for Ethos-U55 and U65 (output_cycles_per_elem)"
 _ADDRESSABLE_BYTES = 2**32  # Vela's default of arena_cache_size
 
 
@@ -64,6 +66,7 @@ def read_vela_ini(path: Path, selection: tuple[str, ...] = ()) -> Target:
         "dram_bus_bytes_per_s": (slow.wire_bytes_per_s, f"{system.name}: both directions share {slow.name}"),
         "sram_bytes_per_s": (fast.wire_bytes_per_s, f"{system.name}: {fast.name}"),
         "clock_hz": (system.number("core_clock"), f"{system.name}: core_clock"),
+        "vector_ops_per_s": (system.number("core_clock") * macs / _MACS_PER_VECTOR_OP, _VECTOR_SOURCE),
         "macs_per_cycle": ({"default": macs, "int16": macs / 2, "uint16": macs / 2}, macs_source),
     }
     base = load_target(core)

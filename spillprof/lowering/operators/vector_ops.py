@@ -29,6 +29,9 @@ _ARCTANGENT = ROOT + 4 + DIVISION
 LOOKUP, QUANTISED_SUM, QUANTISED_PRODUCT, RESCALING = 8, 6, 3, 2
 """Operations an element of quantised operators."""
 
+CLAMPS = frozenset({"Relu", "Clip"})
+"""Activations that a quantised operator gets for nothing: the rescaling of its result clamps in any case."""
+
 _UNARY: Mapping[str, int] = {
     **dict.fromkeys(("Relu", "Abs", "Neg", "Not", "Ceil", "Floor", "Round", "Sign", "BitwiseNot"), 1),
     **dict.fromkeys(("IsInf", "IsNaN", "Cast", "CastLike"), 1),
@@ -121,6 +124,11 @@ def of_reductions(o: OperandShapes, is_quantised: bool) -> int:
         return elements * (o.integer("size") + 2 + LOGARITHM + 1 + EXPONENTIAL + DIVISION)
     each = _BY_INPUT.get(name, 0)
     return elements * (each - EXPONENTIAL + LOOKUP if is_quantised and name in _TABLED else each)
+
+
+def softmax_ops(is_quantised: bool) -> int:
+    """Operations of a softmax for each element."""
+    return (LOOKUP if is_quantised else EXPONENTIAL) + 4
 
 
 def of_windows(o: OperandShapes, is_quantised: bool) -> int:
