@@ -50,7 +50,7 @@ def _zooms_by_dragging(page: Any) -> None:
     page.mouse.move(box["x"] + 0.45 * box["width"], middle, steps=4)
     page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=4)
     page.mouse.up()
-    page.wait_for_function("location.hash.includes('steps=')")
+    page.wait_for_function("() => location.hash.includes('steps=')")
     low, high = (int(text) for text in page.evaluate("location.hash.match(/steps=(\\d+)-(\\d+)/).slice(1)"))
     assert 0 < low < high < page.evaluate("page.data.n_steps")
     ranges = (
@@ -59,7 +59,7 @@ def _zooms_by_dragging(page: Any) -> None:
     )
     page.wait_for_function(ranges, arg=[low, high])
     page.mouse.dblclick(box["x"] + 0.5 * box["width"], middle)
-    page.wait_for_function("!location.hash.includes('steps=')")
+    page.wait_for_function("() => !location.hash.includes('steps=')")
     page.wait_for_function(ranges, arg=[0, page.evaluate("page.data.n_steps")])
 
 

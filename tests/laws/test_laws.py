@@ -7,7 +7,7 @@ from math import inf, prod
 
 import pytest
 from graphs import MACHINE, graph, op
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from random_graphs import PLAIN_MACHINE, Draw, small_runs, sram_range
 from random_programs import planning_options
@@ -190,10 +190,14 @@ def test_a_plan_is_legal_in_more_memory(pair: tuple[Run, Run], strategy: str) ->
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=SLOW)
 @given(pair=two_sizes())
 def test_the_best_choice_of_gaps_and_modes_does_not_rise_with_the_memory(pair: tuple[Run, Run]) -> None:
-    """Addresses aside."""
+    """Addresses aside, and where no operator without known loops passes through DRAM for want of room.
+
+    Such an operator is held as soon as it fits, although streaming it might leave room for others.
+    """
     best = []
     for run in pair:
         program = Engine().fitted(run)
+        assume(not any(step.streamed_reads or step.streamed_writes for step in program.steps))
         found = optimize(program, run.target, replace(run.planning, placement=PERFECT))
         best.append(count_traffic(program, found.plans[0]).spill_bytes)
     assert best[1] <= best[0]
